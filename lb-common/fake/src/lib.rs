@@ -163,8 +163,8 @@ impl Tables for FakeTables {
     fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter)) {
         count(self.group_counters.borrow_mut().entry(limiter).or_default());
     }
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        self.services.get(key).copied()
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
     }
     fn pool(&self, index: u32) -> Option<PoolLine> {
         self.pools.get(index as usize).map(Cell::get)
@@ -176,7 +176,7 @@ impl Tables for FakeTables {
         self.groups.get(index as usize)
     }
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
-        self.tables.get(table.index() as usize)?.get(slot as usize).copied()
+        self.tables.get(table.0 as usize)?.get(slot as usize).copied()
     }
     fn standby(&self, index: u32) -> Option<StandbyWord> {
         self.standbys.get(index as usize).copied()

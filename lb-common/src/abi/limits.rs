@@ -9,8 +9,11 @@ pub const STANDBYS_PER_GROUP: u32 = 8;
 pub const MAX_NEXT_HOPS: u32 = 65_536;
 /// Highest interface index (exclusive) that a next hop can name.
 pub const MAX_INTERFACES: u32 = 65_536;
-/// Slot tables, published and in preparation together.
-pub const MAX_TABLES: u32 = 4_096;
+/// Chunks of slot tables, published and in preparation together: 16 GiB.
+pub const MAX_CHUNKS: u32 = 4_096;
+/// Words of a chunk: 4 MiB. A power of two, so that the place of a word is a shift and a mask. Each balancer has at
+/// least one chunk, and the largest table fits one.
+pub const CHUNK_WORDS: u32 = 1 << 19;
 /// Default slots of a table (a prime).
 pub const DEFAULT_SLOTS: u32 = 65_537;
 /// Lines of handshake entries: half a million SYNs of the last 64 s. A power of two.

@@ -1,7 +1,7 @@
 //! Pools: the line whose one store publishes a pool, its versions (descriptors), and their groups, a pool's members in
 //! one region.
 
-use super::{form::Form, limits::MAX_REGIONS_PER_POOL, service::AddressWords};
+use super::{form::Form, limits::MAX_REGIONS_PER_POOL, service::AddressWords, slot::TableShape};
 
 /// A pool, half a cache line. Each word has one writer and is changed in place.
 #[repr(C, align(32))]
@@ -127,6 +127,14 @@ pub struct GroupHead {
     pub members: u32,
     /// Members in the block; ranks count from 0.
     pub member_count: u32,
+}
+
+impl GroupHead {
+    /// How its table is laid out.
+    #[inline(always)]
+    pub const fn shape(&self) -> TableShape {
+        TableShape { slots: self.slots, members: self.member_count }
+    }
 }
 
 /// A group. Immutable once published.

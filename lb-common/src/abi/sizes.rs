@@ -8,9 +8,11 @@ use super::{
     names::{
         ADDRESSES, BACKEND_COUNTERS, BACKEND_STATES, BACKENDS, DESCRIPTORS, DISPLACED_V4,
         DISPLACED_V6, FLOWS_V4, FLOWS_V6, GROUP_COUNTERS, GROUPS, LIMITERS, MEMBER_LIMITERS,
-        MEMBERS, POOLS, SERVICE_COUNTERS, SERVICES_V4, SERVICES_V6, SHARED_BACKENDS, STANDBYS,
+        MEMBERS, POOLS, SERVICE_COUNTERS, SERVICE_INDEX, SERVICES, SHARED_BACKENDS, STANDBYS,
     },
 };
+
+use crate::service_index::index_words;
 
 /// A setting that says how much maps hold.
 #[repr(u8)]
@@ -157,6 +159,16 @@ impl MapSizes {
         self.get(Size::Services) + 1
     }
 
+    /// Records of services, of two generations; index 0 is never used.
+    pub const fn service_records(&self) -> u32 {
+        GENERATIONS * self.get(Size::Ports) + 1
+    }
+
+    /// Words of the index of services.
+    pub const fn service_index(&self) -> u32 {
+        index_words(self.get(Size::Ports))
+    }
+
     /// Pools, by index.
     pub const fn pools(&self) -> u32 {
         self.get(Size::Pools) + 1
@@ -210,7 +222,8 @@ impl MapSizes {
     /// Entries of a map by its name; `None`: no setting sizes it.
     pub fn entries(&self, map: &str) -> Option<u32> {
         Some(match map {
-            SERVICES_V4 | SERVICES_V6 => self.get(Size::Ports),
+            SERVICES => self.service_records(),
+            SERVICE_INDEX => self.service_index(),
             ADDRESSES => self.get(Size::Services),
             SERVICE_COUNTERS => self.services(),
             POOLS => self.pools(),
@@ -236,7 +249,7 @@ impl MapSizes {
         for size in Size::ALL {
             let maps: &[&str] = match size {
                 Size::Services => &[SERVICE_COUNTERS, ADDRESSES],
-                Size::Ports => &[SERVICES_V4, SERVICES_V6],
+                Size::Ports => &[SERVICES],
                 Size::Pools => &[POOLS, DESCRIPTORS],
                 Size::Groups => &[GROUPS, STANDBYS, GROUP_COUNTERS],
                 Size::Backends => &[BACKENDS, BACKEND_STATES, BACKEND_COUNTERS],
@@ -260,7 +273,7 @@ impl MapSizes {
                 entries.saturating_sub(1)
             }
             DESCRIPTORS => (entries / VERSIONS).saturating_sub(1),
-            GROUPS => entries.saturating_sub(1) / GENERATIONS,
+            SERVICES | GROUPS => entries.saturating_sub(1) / GENERATIONS,
             STANDBYS => (entries / STANDBYS_PER_GROUP).saturating_sub(1) / GENERATIONS,
             GROUP_COUNTERS => entries.saturating_sub(FIRST_LIMITER) / GENERATIONS,
             LIMITERS => entries.saturating_sub(self.group_limiters()) / GENERATIONS,
@@ -302,8 +315,8 @@ mod tests {
         MEMBERS,
         POOLS,
         SERVICE_COUNTERS,
-        SERVICES_V4,
-        SERVICES_V6,
+        SERVICE_INDEX,
+        SERVICES,
         SHARED_BACKENDS,
         STANDBYS,
     ];
@@ -335,7 +348,9 @@ mod tests {
         for (map, entries) in [
             (SERVICE_COUNTERS, 9),
             (ADDRESSES, 8),
-            (SERVICES_V4, 65_536),
+            (SERVICES, 131_073),
+            // A head of a cache line, and two areas of four entries a key and 32 more.
+            (SERVICE_INDEX, 8 + 2 * (262_144 + 32)),
             (POOLS, 6),
             (DESCRIPTORS, 18),
             (GROUPS, 13),
@@ -367,7 +382,8 @@ mod tests {
         let all: BTreeMap<_, _> = SIZED.map(|map| (map, sizes.entries(map).unwrap())).into();
         assert_eq!(MapSizes::DEFAULT.of_maps(|map| all.get(map).copied()), sizes);
         // Whichever of them is missing, because a start was interrupted.
-        for missing in SIZED.into_iter().filter(|map| *map != LIMITERS) {
+        let alone = [LIMITERS, SERVICES];
+        for missing in SIZED.into_iter().filter(|map| !alone.contains(map)) {
             let found = |map: &str| all.get(map).copied().filter(|_| map != missing);
             assert_eq!(MapSizes::DEFAULT.of_maps(found), sizes, "{missing}");
         }

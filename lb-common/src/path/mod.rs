@@ -88,8 +88,8 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
 #[inline(always)]
 pub fn build_query<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Query, Verdict> {
     let service = find_service(tables, parsed)?;
-    admissible(parsed, &service)?;
-    Query::new(tables, &service, parsed)
+    admissible(parsed, service)?;
+    Query::new(tables, service, parsed)
 }
 
 /// Decides a parsed frame on the fast path: in steady state, where its home gets it and no entries are needed.
@@ -179,19 +179,15 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
 /// # Errors
 /// [`Verdict::NotOurs`], [`Verdict::LaterFragment`].
 #[inline(always)]
-pub fn find_service<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Service, Verdict> {
+pub fn find_service<'t, T: Tables + ?Sized>(
+    tables: &'t T,
+    parsed: &Parsed,
+) -> Result<&'t Service, Verdict> {
     let key = parsed.flow.service_key();
     if parsed.is_without_ports {
-        let key = key.fragments();
-        return match tables.service(&key) {
-            Some(service) if service.key == key => Ok(service),
-            _ => Err(Verdict::LaterFragment),
-        };
+        return tables.service(&key.fragments()).ok_or(Verdict::LaterFragment);
     }
-    match tables.service_of_port(&key) {
-        Some(service) if service.key == key || service.key == key.any_port() => Ok(service),
-        _ => Err(Verdict::NotOurs),
-    }
+    tables.service_of_port(&key).ok_or(Verdict::NotOurs)
 }
 
 /// Whether a packet of a service is one that may be forwarded at all.

@@ -9,7 +9,7 @@ use lb_common::abi::{
     limiter::Limiter,
     limits, names,
     pool::{Descriptor, Group, PoolLine},
-    service::{ANY_PORT_WORDS, Service, ServiceKey, SourcePrefix, VipKey},
+    service::{ANY_PORT_WORDS, Service, SourcePrefix, VipKey},
     sizes::MapSizes,
     verdict::VERDICT_SLOTS,
 };
@@ -18,8 +18,6 @@ use super::Component;
 
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
-/// `BPF_F_INNER_MAP`, include/uapi/linux/bpf.h: inner maps of different sizes fit one outer map.
-pub(super) const INNER_MAP: u32 = 1 << 12;
 
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]
@@ -59,20 +57,12 @@ impl Shape {
         Self { mmapable: true, ..Self::new(name, MapType::Array, 4, size_of::<T>()) }
     }
 
-    const fn services(name: &'static str, key_size: usize) -> Self {
-        Self::new(name, MapType::Hash, key_size, size_of::<Service>())
-    }
-
     const fn flows<K>(name: &'static str) -> Self {
         Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
     }
 
     const fn per_cpu<T>(name: &'static str) -> Self {
         Self::new(name, MapType::PerCpuArray, 4, size_of::<T>())
-    }
-
-    const fn array_of_maps(name: &'static str) -> Self {
-        Self::new(name, MapType::ArrayOfMaps, 4, 4).of(limits::MAX_TABLES)
     }
 
     /// How a map differs from this shape, or `None`. Maps that a setting sizes have to fit each other.
@@ -98,9 +88,9 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 33] = [
-    Shape::services(names::SERVICES_V4, size_of::<u64>()),
-    Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
+const BALANCER: [Shape; 32] = [
+    Shape::mapped::<Service>(names::SERVICES),
+    Shape::mapped::<u64>(names::SERVICE_INDEX),
     Shape::mapped::<u64>(names::ANY_PORTS).of(ANY_PORT_WORDS),
     Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4),
     Shape::mapped::<PoolLine>(names::POOLS),
@@ -121,8 +111,7 @@ const BALANCER: [Shape; 33] = [
     Shape::mapped::<u64>(names::NEXT_HOPS).of(limits::MAX_NEXT_HOPS),
     Shape::mapped::<u64>(names::INTERFACES).of(limits::MAX_INTERFACES),
     Shape::mapped::<u64>(names::BONDS).of(limits::MAX_INTERFACES),
-    Shape::array_of_maps(names::TABLES),
-    Shape::array_of_maps(names::SIZED_TABLES),
+    Shape::new(names::TABLES, MapType::ArrayOfMaps, 4, 4).of(limits::MAX_CHUNKS),
     Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS).of(VERDICT_SLOTS),
     Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS),

@@ -4,10 +4,9 @@ use std::{fs, io, os::fd::AsRawFd as _, path::Path};
 
 use aya::maps::MapData;
 
-use super::{Component, MapsError, Pins, opener::why, slot_tables::SPARE};
+use super::{Component, MapsError, Pins, chunks::FIRST, opener::why};
 
-/// Bytes of each of a balancer's maps, by name; arrays of maps with the spare that stands where no
-/// table is, and without tables.
+/// Bytes of each of a balancer's maps, by name; the array of chunks with the first chunk, which is always there.
 ///
 /// # Errors
 /// [`MapsError`] says which pin cannot be opened or read.
@@ -22,10 +21,10 @@ pub fn map_memory(bpffs: &Path) -> Result<Vec<(String, u64)>, MapsError> {
         let mut bytes = locked(&map).map_err(|error| unreadable(&path, error))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
-        let spare = pins.inner(&name).join(SPARE.to_string());
-        if spare.exists() {
-            let map = MapData::from_pin(&spare).map_err(|error| why(spare.clone(), error))?;
-            bytes += locked(&map).map_err(|error| unreadable(&spare, error))?;
+        let chunk = pins.inner(&name).join(FIRST.to_string());
+        if chunk.exists() {
+            let map = MapData::from_pin(&chunk).map_err(|error| why(chunk.clone(), error))?;
+            bytes += locked(&map).map_err(|error| unreadable(&chunk, error))?;
         }
         maps.push((name, bytes));
     }

@@ -378,7 +378,7 @@ pub struct Pool {
     /// Names of the health checks; all must pass. Unset: none, every active backend counts as healthy.
     #[prost(string, repeated, tag = "3")]
     pub health_checks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Slots of the tables, a prime from 7 to 16777213 and larger than the number of members of any
+    /// Slots of the tables, a prime from 7 to 419423 and larger than the number of members of any
     /// one region. Unset: 65537.
     #[prost(uint32, tag = "4")]
     pub slots: u32,

@@ -265,8 +265,8 @@ impl Tables for FakeTables {
     }
     fn count(&self, _: Event) {}
     fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        self.services.get(key).copied()
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
     }
     fn pool(&self, index: u32) -> Option<PoolLine> {
         Some(self.pools.get(&index).copied().unwrap_or_default())

@@ -4,22 +4,23 @@
 use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
-    maps::{Array, ArrayOfMaps, HashMap, Map, MapData},
+    maps::{Array, ArrayOfMaps, Map, MapData},
 };
 use lb_common::abi::{
     backend::{Backend, BackendStateWord},
     capture::{Capture, SECTION},
     form::Form,
     limiter::{LimitWord, Limiter},
-    limits::DEFAULT_SLOTS,
+    limits::{CHUNK_WORDS, DEFAULT_SLOTS},
     member::{Accepts, FULL_RAMP, MemberWord},
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{Descriptor, Group, GroupHead, LIMITED, PoolLine, PoolWord},
-    service::{IPV4, SERVICE_REJECTS, Service, ServiceKey, address_words},
-    slot::{OwnersWord, table_words},
+    service::{SERVICE_REJECTS, Service, ServiceKey, address_words},
+    slot::{SlotWord, TABLE_HEAD, TableShape},
 };
+use lb_common::service_index::{self, HEAD, IndexEntry, IndexHead, area_bits, area_words};
 use lb_maps::clock;
 use lb_model::maglev;
 
@@ -29,7 +30,10 @@ use super::frame::{VIP4, VIP6};
 pub const MEMBERS: u32 = 100;
 /// Services besides the ones that are sent to.
 const OTHER_SERVICES: u32 = 98;
-/// `BPF_F_MMAPABLE`, which the inner arrays of `TABLES` have.
+/// Where the table is: behind the first word of the first chunk.
+const TABLE: u32 = 1 + TABLE_HEAD;
+const SHAPE: TableShape = TableShape { slots: DEFAULT_SLOTS, members: MEMBERS };
+/// `BPF_F_MMAPABLE`, which chunks have.
 const MMAPABLE: u32 = 1 << 10;
 
 /// How the two regions are.
@@ -82,8 +86,8 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     set(balancer, SECTION, 0, bytes::<{ size_of::<Capture>() }>(&capture))?;
     let mut heads = Vec::new();
     for (region, limiter) in (0..).zip(LIMITERS) {
-        let (slots, members) = (DEFAULT_SLOTS, region * MEMBERS);
-        let head = GroupHead { table: 0, slots, members, member_count: MEMBERS };
+        let (TableShape { slots, members: member_count }, members) = (SHAPE, region * MEMBERS);
+        let head = GroupHead { table: TABLE, slots, members, member_count };
         let group = Group { head, region, limiter, reserved: [0; 2] };
         set(balancer, names::GROUPS, region, bytes::<32>(&group))?;
         heads.push(head);
@@ -177,36 +181,46 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
             keys.push(maglev::Member { key: address.into(), weight: 1 });
         }
     }
-    let table = maglev::build(&keys, DEFAULT_SLOTS)?;
-    let mut inner = Array::<MapData, u64>::create(table_words(DEFAULT_SLOTS), MMAPABLE)?;
-    let words = table.words().iter().copied().chain(OwnersWord::from_lists(table.words()));
-    for (index, word) in (0..).zip(words) {
-        inner.set(index, word, 0)?;
+    let table = maglev::build(&keys, SHAPE.slots)?;
+    let mut chunk = Array::<MapData, u64>::create(CHUNK_WORDS, MMAPABLE)?;
+    let list = |slot| SlotWord(table.words()[slot as usize]);
+    let words = table.words().iter().copied().chain(SHAPE.owners(list));
+    for (index, word) in (TABLE..).zip(words) {
+        chunk.set(index, word, 0)?;
     }
-    let mut tables: ArrayOfMaps<_, Array<MapData, u64>> =
+    let mut chunks: ArrayOfMaps<_, Array<MapData, u64>> =
         ArrayOfMaps::try_from(map_mut(balancer, names::TABLES)?)?;
-    Ok(tables.set(0, &inner, 0)?)
+    Ok(chunks.set(0, &chunk, 0)?)
 }
 
 fn services(balancer: &mut Ebpf, flags: u32) -> Result<()> {
     let ours = [VIP4.into(), VIP6.into()];
     let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
-    for (index, address) in ours.into_iter().chain(others).enumerate() {
-        for protocol in [6, 17] {
+    let addresses = (0..).zip(ours.into_iter().chain(others));
+    let services = addresses.flat_map(|(index, address)| {
+        [6, 17].map(|protocol| {
             let key = ServiceKey::new(address, 80, protocol);
-            let service = Service { key, index: index as u32, pool: 0, flags };
-            if key.version == IPV4 {
-                let mut map: HashMap<_, u64, [u8; 32]> =
-                    HashMap::try_from(map_mut(balancer, names::SERVICES_V4)?)?;
-                map.insert(key.short(), bytes::<32>(&service), 0)?;
-            } else {
-                let mut map: HashMap<_, [u8; 20], [u8; 32]> =
-                    HashMap::try_from(map_mut(balancer, names::SERVICES_V6)?)?;
-                map.insert(bytes::<20>(&key), bytes::<32>(&service), 0)?;
-            }
-        }
+            Service { key, index, pool: 0, flags }
+        })
+    });
+    publish_services(balancer, &services.collect::<Vec<_>>())
+}
+
+/// Publishes services, and no others.
+fn publish_services(balancer: &mut Ebpf, services: &[Service]) -> Result<()> {
+    let head = IndexHead::new(8, area_bits(services.len() as u32), 0);
+    let mut words = vec![0; area_words(head.bits()) as usize];
+    for (record, service) in (1..).zip(services) {
+        set(balancer, names::SERVICES, record, bytes::<32>(service))?;
+        let tag = service_index::tag(&service.key, head.seed());
+        let first = (head.first(tag) - head.start()) as usize;
+        let free = words[first..].iter().position(|word| *word == 0).context("no entry is free")?;
+        words[first + free] = IndexEntry::new(tag, record).0;
     }
-    Ok(())
+    for (at, word) in (head.start()..).zip(words) {
+        set(balancer, names::SERVICE_INDEX, at, word)?;
+    }
+    set(balancer, names::SERVICE_INDEX, HEAD, head.0)
 }
 
 fn set<V: aya::Pod>(balancer: &mut Ebpf, map: &str, index: u32, value: V) -> Result<()> {

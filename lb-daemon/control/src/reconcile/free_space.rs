@@ -7,11 +7,13 @@ use lb_common::abi::{
     limiter::FIRST_LIMITER,
     limits,
     sizes::{MapSizes, Size},
-    slot::TableRef,
 };
 use lb_model::room::HOW_TO_RESIZE;
 
-use super::published::{Published, PublishedGroup};
+use super::{
+    published::{Published, PublishedGroup},
+    table_space::TableSpace,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct FreeSpace {
@@ -21,20 +23,18 @@ pub(super) struct FreeSpace {
     /// Only groups have counters, which follow these numbers.
     pub(super) group_limiters: Indices,
     pub(super) member_limiters: Indices,
-    tables: Indices,
-    sized_tables: Indices,
+    pub(super) tables: TableSpace,
 }
 
 impl FreeSpace {
-    /// Everything is free.
-    fn new(sizes: &MapSizes) -> Self {
+    /// Everything is free; there are these chunks of tables.
+    fn new(sizes: &MapSizes, chunks: &BTreeSet<u32>) -> Self {
         let groups = FullMap { what: "groups", size: Some(Size::Groups) };
         let group_limiters = FullMap { what: "limiters of groups", ..groups };
         let pools = FullMap { what: "versions of pools", size: Some(Size::Pools) };
         let members = FullMap { what: "backends in pools", size: Some(Size::PoolBackends) };
         let member_limiters =
             FullMap { what: "limiters of backends", size: Some(Size::LimitedBackends) };
-        let tables = |what| FullMap { what, size: None };
         Self {
             descriptors: Indices::new(pools, sizes.descriptors()),
             groups: Indices::new(groups, sizes.groups()),
@@ -46,21 +46,26 @@ impl FreeSpace {
                 sizes.group_limiters(),
                 sizes.limiters(),
             ),
-            tables: Indices::new(tables("tables of the default size"), limits::MAX_TABLES),
-            sized_tables: Indices::new(tables("tables of other sizes"), limits::MAX_TABLES),
+            tables: TableSpace::new(limits::MAX_CHUNKS, chunks),
         }
     }
 
     /// Everything that is not published is free.
-    pub(super) fn from_published(published: &Published, sizes: &MapSizes) -> Self {
-        let mut free_space = Self::new(sizes);
+    pub(super) fn from_published(
+        published: &Published,
+        sizes: &MapSizes,
+        chunks: &BTreeSet<u32>,
+    ) -> Self {
+        let mut free_space = Self::new(sizes, chunks);
         for descriptor in published.descriptors() {
             free_space.descriptors.reserve(descriptor);
         }
         for (index, group) in &published.groups {
             free_space.groups.reserve(*index);
             free_space.members.reserve(group.extent());
-            free_space.reserve_table(TableRef(group.group.head.table));
+        }
+        for table in published.table_extents() {
+            free_space.tables.reserve(table);
         }
         for limiter in published.limiters() {
             // A number is of one of the two ranges.
@@ -68,24 +73,6 @@ impl FreeSpace {
                 || free_space.member_limiters.reserve(limiter);
         }
         free_space
-    }
-
-    fn reserve_table(&mut self, table: TableRef) {
-        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
-        indices.reserve(table.index());
-    }
-
-    pub(super) fn table(&mut self, slots: u32) -> Result<TableRef, Full> {
-        if slots == limits::DEFAULT_SLOTS {
-            self.tables.allocate().map(TableRef::default_size)
-        } else {
-            self.sized_tables.allocate().map(TableRef::sized)
-        }
-    }
-
-    pub(super) fn free_table(&mut self, table: TableRef) {
-        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
-        indices.free(table.index());
     }
 
     pub(super) fn free_limiter(&mut self, limiter: u32) {
@@ -147,12 +134,16 @@ pub(super) struct Extents {
     map: FullMap,
     /// Length by start; no two ranges touch.
     free: BTreeMap<u32, u32>,
+    /// The same ranges as length and start.
+    by_length: BTreeSet<(u32, u32)>,
 }
 
 impl Extents {
     /// All entries are free.
     pub(super) fn new(map: FullMap, entries: u32) -> Self {
-        Self { map, free: [(0, entries)].into() }
+        let mut extents = Self { map, free: BTreeMap::new(), by_length: BTreeSet::new() };
+        extents.put(0, entries);
+        extents
     }
 
     /// Takes a range that is in use already. False, without any change, if part of it is taken.
@@ -165,7 +156,7 @@ impl Extents {
         let Some(end) = start.checked_add(length).filter(|end| *end <= run + size) else {
             return false;
         };
-        self.free.remove(&run);
+        self.take(run);
         self.put(run, start - run);
         self.put(end, run + size - end);
         true
@@ -176,12 +167,10 @@ impl Extents {
         if length == 0 {
             return Ok(Extent { start: 0, length });
         }
-        let fitting = self.free.iter().filter(|(_, size)| **size >= length);
-        let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
-            let free = self.free.values().copied().max().unwrap_or(0);
-            return Err(Full { map: self.map, needed: length, free });
+        let Some(&(size, start)) = self.by_length.range((length, 0)..).next() else {
+            return Err(Full { map: self.map, needed: length, free: self.largest() });
         };
-        self.free.remove(&start);
+        self.take(start);
         self.put(start + length, size - length);
         Ok(Extent { start, length })
     }
@@ -194,19 +183,35 @@ impl Extents {
         if let Some((&before, &size)) = self.free.range(..start).next_back()
             && before + size == start
         {
-            self.free.remove(&before);
+            self.take(before);
             (start, length) = (before, length + size);
         }
-        if let Some(size) = self.free.remove(&(start + length)) {
-            length += size;
-        }
+        length += self.take(start + length);
         self.put(start, length);
+    }
+
+    /// Length of the largest free range.
+    fn largest(&self) -> u32 {
+        self.by_length.last().map_or(0, |(length, _)| *length)
+    }
+
+    /// Whether a range is free and what surrounds it is not.
+    pub(super) fn is_range(&self, extent: Extent) -> bool {
+        self.free.get(&extent.start) == Some(&extent.length)
     }
 
     fn put(&mut self, start: u32, length: u32) {
         if length > 0 {
             self.free.insert(start, length);
+            self.by_length.insert((length, start));
         }
+    }
+
+    /// Takes the free range that begins somewhere, and returns its length; 0: there is none.
+    fn take(&mut self, start: u32) -> u32 {
+        let Some(length) = self.free.remove(&start) else { return 0 };
+        self.by_length.remove(&(length, start));
+        length
     }
 }
 
@@ -357,7 +362,7 @@ mod tests {
     #[test]
     fn a_full_map_names_its_setting() {
         let sizes = MapSizes::DEFAULT.with(Size::PoolBackends, 10);
-        let full = FreeSpace::new(&sizes).members.allocate(21).unwrap_err();
+        let full = FreeSpace::new(&sizes, &BTreeSet::new()).members.allocate(21).unwrap_err();
         assert_eq!(
             full.to_string(),
             "backends in pools: 21 contiguous entries are needed, the largest free range has 20; the \
@@ -374,7 +379,7 @@ mod tests {
     #[test]
     fn limiters_of_groups_come_before_those_of_members() {
         let sizes = MapSizes::DEFAULT.with(Size::Groups, 2).with(Size::LimitedBackends, 1);
-        let mut free = FreeSpace::new(&sizes);
+        let mut free = FreeSpace::new(&sizes, &BTreeSet::new());
         let mut groups: Vec<u32> =
             (0..4).map(|_| free.group_limiters.allocate().unwrap()).collect();
         let members: Vec<u32> = (0..2).map(|_| free.member_limiters.allocate().unwrap()).collect();

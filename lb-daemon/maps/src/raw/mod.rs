@@ -5,6 +5,6 @@ mod bpf;
 mod mapping;
 
 pub(super) use bpf::{
-    Elements, detach_link, inner_id, link_interface, lookup_batch, open_link, update_batch, watched,
+    Elements, detach_link, link_interface, lookup_batch, open_link, update_batch, watched,
 };
 pub use mapping::{Mapping, MappingMut};

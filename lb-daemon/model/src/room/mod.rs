@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lb_common::abi::{
-    limits::MAX_TABLES,
+    limits::{CHUNK_WORDS, MAX_CHUNKS},
     sizes::{MapSizes, Size},
+    slot::TableShape,
 };
 
 use crate::{Configuration, Name, Pool, Service};
@@ -17,13 +18,17 @@ use crate::{Configuration, Name, Pool, Service};
 pub const HOW_TO_RESIZE: &str = "stop the daemon, run `spillway detach` and start the daemon again: until then packets are \
                                  not balanced, and displaced connections break";
 
+const MIB: u64 = 1 << 20;
+/// A quarter of all chunks: where tables fill more than half of a chunk, each takes a whole one.
+const MOST_TABLE_MIB: u64 = MAX_CHUNKS as u64 / 4 * CHUNK_WORDS as u64 * 8 / MIB;
+
 /// A configuration has more of something than the maps have room for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooMany {
     #[error("{number} {} exceed the {most} that the setting `{}` allows", .size.what(), .size.setting())]
     Objects { size: Size, number: usize, most: u32 },
-    #[error("{number} different tables exceed the limit of {most}")]
-    Tables { number: usize, most: u32 },
+    #[error("{mib} MiB of slot tables exceed the limit of {most}")]
+    Tables { mib: u64, most: u64 },
 }
 
 impl TooMany {
@@ -81,11 +86,14 @@ pub fn fits(configuration: &Configuration, sizes: &MapSizes) -> Result<(), TooMa
     let tables: BTreeSet<_> = (configuration.pools.values())
         .flat_map(|pool| groups(pool).into_values().map(|members| (pool.slots, members)))
         .collect();
-    let (number, most) = (tables.len(), MAX_TABLES / 2);
-    if number > most as usize {
-        return Err(TooMany::Tables { number, most });
+    let words = |(slots, members): &(u32, Vec<_>)| {
+        u64::from(TableShape { slots: *slots, members: members.len() as u32 }.words())
+    };
+    let bytes: u64 = 8 * tables.iter().map(words).sum::<u64>();
+    match bytes.div_ceil(MIB) {
+        mib if mib > MOST_TABLE_MIB => Err(TooMany::Tables { mib, most: MOST_TABLE_MIB }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// What the table of each group of a pool is made of: pools with the same share it.

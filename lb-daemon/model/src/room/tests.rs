@@ -103,12 +103,17 @@ fn no_setting_allows_more_than_its_most() {
 }
 
 #[test]
-fn different_tables_have_a_limit_of_their_own() {
-    let most = MAX_TABLES / 2;
-    // One table of the region that is the same in all pools, and one of each other.
-    fits(&configuration(0, most - 1), &MapSizes::DEFAULT.with(Size::Groups, 9_000)).unwrap();
-    let refused = fits(&configuration(0, most), &MapSizes::DEFAULT.with(Size::Groups, 9_000));
-    assert_eq!(refused.unwrap_err().to_string(), "2049 different tables exceed the limit of 2048");
+fn slot_tables_have_a_limit_of_their_own() {
+    // All pools share the table of the region where they have the same two backends. Each of these tables takes 3,774,832
+    // bytes.
+    let tables = |number| {
+        let mut configuration = configuration(0, number - 1);
+        configuration.pools.values_mut().for_each(|pool| pool.slots = 419_423);
+        configuration
+    };
+    fits(&tables(1_137), &MapSizes::DEFAULT).unwrap();
+    let refused = fits(&tables(1_138), &MapSizes::DEFAULT).unwrap_err();
+    assert_eq!(refused.to_string(), "4097 MiB of slot tables exceed the limit of 4096");
 }
 
 fn document(path: &str) -> String {
@@ -139,7 +144,7 @@ fn the_document_has_all_maxima_in_one_table() {
         [vec![size.what().to_owned(), setting], numbers.into()].concat()
     });
     let fixed = [
-        ("different tables", MAX_TABLES / 2),
+        ("MiB of slot tables", 4_096),
         ("next hops of backends", limits::MAX_NEXT_HOPS - 1),
         ("regions that a pool has backends in", limits::MAX_REGIONS_PER_POOL as u32),
     ];

@@ -311,7 +311,7 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     ensure!(std::fs::read_dir(&bpffs)?.count() == 0, "something is left under {bpffs:?}");
     ensure!(detach(&bpffs, Component::Balancer)? == Detached::default());
     let said = refusal(PinnedMaps::open(&bpffs))?;
-    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES_V4");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES");
     ensure!(said.starts_with(&format!("{}: no such pin: ", pin.display())), "{said}");
     Ok(())
 }

@@ -57,8 +57,9 @@ const SMALL_MAPS: [(&str, u32); 20] = [
     ("MEMBERS", 60),
     ("MEMBER_LIMITERS", 60),
     ("POOLS", 6),
-    ("SERVICES_V4", 70),
-    ("SERVICES_V6", 70),
+    ("SERVICES", 141),
+    // A cache line for the head, and two areas of 512 entries and 32 more.
+    ("SERVICE_INDEX", 1_096),
     ("SERVICE_COUNTERS", 9),
     ("SHARED_BACKENDS", 60),
     ("STANDBYS", 104),
@@ -121,10 +122,10 @@ pub(super) fn interrupted(sandbox: &Sandbox) -> Result<()> {
     let small = entries(&bpffs)?;
     let pins = Pins::new(&bpffs, Component::Balancer);
     for kept in [
-        ["SERVICE_COUNTERS", "SERVICES_V6", "POOLS", "GROUPS", "BACKENDS", "MEMBERS"],
+        ["SERVICE_COUNTERS", "SERVICES", "POOLS", "GROUPS", "BACKENDS", "MEMBERS"],
         [
             "ADDRESSES",
-            "SERVICES_V4",
+            "SERVICES",
             "DESCRIPTORS",
             "GROUP_COUNTERS",
             "BACKEND_STATES",
@@ -172,7 +173,7 @@ pub(super) fn greatest(sandbox: &Sandbox) -> Result<()> {
     ensure!(opened.maps.sizes() == expected, "{:?}", opened.maps.sizes());
     let found = entries(&bpffs)?;
     for (map, entries) in [
-        ("SERVICES_V4", 100_000),
+        ("SERVICES", 100_000),
         ("SERVICE_COUNTERS", 10_001),
         ("DESCRIPTORS", 30_003),
         ("GROUPS", 80_001),

@@ -18,12 +18,12 @@ pub(super) const POOLS: &[Row] = &[
     ),
     (
         |m| m.pools[0].slots = 5,
-        r#"pools[0] "web": slots: 5 is not within 7 to 16777213"#,
+        r#"pools[0] "web": slots: 5 is not within 7 to 419423"#,
         "pools[0].slots",
     ),
     (
-        |m| m.pools[0].slots = 16_777_214,
-        r#"pools[0] "web": slots: 16777214 is not within 7 to 16777213"#,
+        |m| m.pools[0].slots = 419_424,
+        r#"pools[0] "web": slots: 419424 is not within 7 to 419423"#,
         "pools[0].slots",
     ),
     (
