@@ -252,17 +252,18 @@ impl FakeTables {
                 fake.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, 0));
             }
         }
-        let none = GroupHead { table: 0, slots: 1, members: 0, member_count: 0 };
+        let none = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
         let descriptor = Descriptor {
             hash_key: [3, 4],
             home: fake.groups.first().map_or(none, |group| group.head),
             source_v6: address_words("fd00::1".parse().unwrap()),
             source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
-            group_count: regions.len() as u32,
+            source_hosts_v4: 0,
             flags: 0,
             home_limiter: fake.groups.first().map_or(0, |group| group.limiter),
             groups: order,
-            spare: [0; 8],
+            group_count: regions.len() as u32,
+            spare: [0; 7],
         };
         fake.descriptors = vec![descriptor, descriptor];
         let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };

@@ -54,8 +54,8 @@ pub struct Forward<'t> {
     pub service: u32,
     /// The version of the pool that decided.
     pub descriptor: &'t Descriptor,
-    /// Hash of its flow.
-    pub hash: FlowHash,
+    /// What the outer header shows of its flow, so that networks and cards spread flows ([`Query`]'s `entropy`).
+    pub entropy: FlowHash,
     /// The member that gets it.
     pub choice: Choice,
     /// That member's backend.
@@ -170,8 +170,8 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
     if backend.incarnation != choice.member.incarnation() {
         return Err(Verdict::Inconsistent);
     }
-    let (service, hash) = (query.service(), query.hash);
-    Ok(Forward { parsed, service, descriptor, hash, choice: *choice, backend })
+    let (service, entropy) = (query.service(), query.entropy(&descriptor.hash_key));
+    Ok(Forward { parsed, service, descriptor, entropy, choice: *choice, backend })
 }
 
 /// The service a packet is for: that of its port, else that of any port of the address.

@@ -361,6 +361,23 @@ impl<M: AsRef<Mapping>> Maps<M> {
         }
     }
 
+    /// Indices of the interfaces that frames leave by: the cards beneath VLANs, not the VLANs.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn sending_devices(&self) -> Result<BTreeSet<u32>, MapsError> {
+        let devices = self.devices.iter().map(|device| Ok(device?.1.if_index));
+        devices.collect::<Result<_, _>>().map_err(map_error(names::DEVICES))
+    }
+
+    /// The ports of bonds, each with its bond, by their indices.
+    pub fn bond_ports(&self) -> impl Iterator<Item = (u32, u32)> {
+        let ports = (0..self.bonds.entries()).map(|port| (port, self.bonds.get(port).unwrap_or(0)));
+        ports.filter_map(|(port, bond)| {
+            Some((port, u32::try_from(bond).ok().filter(|it| *it != 0)?))
+        })
+    }
+
     /// Packets under each verdict, summed over the CPUs, by number.
     ///
     /// # Errors

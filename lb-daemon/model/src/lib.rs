@@ -17,6 +17,8 @@ pub mod plan;
 pub mod remap;
 pub mod room;
 pub mod shares;
+pub mod slots;
+mod source_prefix;
 
 #[cfg(test)]
 #[path = "../../fake/src/arbitrary.rs"]
@@ -24,6 +26,7 @@ pub mod shares;
 mod arbitrary;
 
 pub use member_state::MemberState;
+pub use source_prefix::{Ipv4Prefix, SourceClash};
 
 pub use configuration::{
     AdminState, Affinity, AgentCheck, Backend, CheckKind, CheckTls, Configuration, Encapsulation,

@@ -99,7 +99,8 @@ fn one_more(sandbox: &Sandbox) -> Result<()> {
     let begun = Instant::now();
     let requests = Requests::start(&fixture.fabric.client, to, 2, Duration::from_millis(2));
     requests.wait_for(50)?;
-    ensure_answered(&requests.finish()?, begun, Instant::now(), &[])
+    ensure_answered(&requests.finish()?, begun, Instant::now(), &[])?;
+    Ok(())
 }
 
 fn fits_no_more(sandbox: &Sandbox) -> Result<()> {
@@ -132,5 +133,6 @@ fn fits_no_more(sandbox: &Sandbox) -> Result<()> {
     let to = Tunnel::Ipip.endpoint(HTTP);
     let requests = Requests::start(&fixture.fabric.client, to, 2, Duration::from_millis(2));
     requests.wait_for(50)?;
-    ensure_answered(&requests.finish()?, begun, Instant::now(), &[])
+    ensure_answered(&requests.finish()?, begun, Instant::now(), &[])?;
+    Ok(())
 }

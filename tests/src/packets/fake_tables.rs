@@ -123,7 +123,9 @@ impl FakeTables {
         let length = forward.parsed.ip_length as u16;
         let version = forward.parsed.flow.version;
         let (head, shim, own) = match encapsulate::head(self, &forward) {
-            Ok((head, own)) => (head, encapsulate::shim(form, forward.hash, version, length), own),
+            Ok((head, own)) => {
+                (head, encapsulate::shim(form, forward.entropy, version, length), own)
+            }
             Err(Verdict::TooLarge) => {
                 let room = encapsulate::room(forward.backend, form);
                 return (self.too_large(frame, room), came_with);

@@ -106,13 +106,13 @@ pub fn limiter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
     concat(&[&limit.to_le_bytes(), &arrival.to_le_bytes(), &[0; 48]])
 }
 
-/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, group count 4, flags 4,
-/// home limiter 4, groups 8 × 4, zero 32}`.
+/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, its host mask 4, flags 4,
+/// home limiter 4, groups 8 × 4, group count 4, zero 28}`.
 pub fn descriptor(
     hash_key: [u64; 2],
     home: &[u8; 16],
     source_v6: [u8; 16],
-    source_v4: [u8; 4],
+    (source_v4, hosts_v4): ([u8; 4], [u8; 4]),
     (flags, home_limiter): (u32, u32),
     groups: &[u32],
 ) -> [u8; 128] {
@@ -126,11 +126,12 @@ pub fn descriptor(
         home,
         &source_v6,
         &source_v4,
-        &(groups.len() as u32).to_le_bytes(),
+        &hosts_v4,
         &flags.to_le_bytes(),
         &home_limiter.to_le_bytes(),
         &order,
-        &[0; 32],
+        &(groups.len() as u32).to_le_bytes(),
+        &[0; 28],
     ])
 }
 

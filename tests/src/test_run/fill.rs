@@ -99,11 +99,12 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
         home: heads[0],
         source_v6: address_words("fd00::1".parse()?),
         source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
-        group_count: if situation == Situation::Full { 1 } else { 2 },
+        source_hosts_v4: 0,
         flags: form.flags() | if limited { LIMITED } else { 0 },
         home_limiter: LIMITERS[0],
         groups: [0, 1, 0, 0, 0, 0, 0, 0],
-        spare: [0; 8],
+        group_count: if situation == Situation::Full { 1 } else { 2 },
+        spare: [0; 7],
     };
     set(balancer, names::DESCRIPTORS, 1, bytes::<128>(&descriptor))?;
     let last_displaced = u64::from(situation == Situation::Open);

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
@@ -259,16 +259,19 @@ impl MapChange {
         order[..groups.len()].copy_from_slice(groups);
         let home = groups.first().and_then(|home| self.published.groups.get(home));
         let nowhere = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
+        let source = pool.sources.outer_v4();
+        let in_packet = |address: Ipv4Addr| u32::from_ne_bytes(address.octets());
         Descriptor {
             hash_key: pool.hash_key,
             home: home.map_or(nowhere, |home| home.group.head),
             source_v6: pool.sources.v6.map_or([0; 4], |v6| address_words(v6.into())),
-            source_v4: pool.sources.v4.map_or(0, |v4| u32::from_ne_bytes(v4.octets())),
-            group_count: groups.len() as u32,
+            source_v4: source.map_or(0, |prefix| in_packet(prefix.first())),
+            source_hosts_v4: source.map_or(0, |prefix| in_packet(prefix.hosts())),
             flags: flags(pool),
             home_limiter: home.map_or(NO_LIMITER, |home| home.group.limiter),
             groups: order,
-            spare: [0; 8],
+            group_count: groups.len() as u32,
+            spare: [0; 7],
         }
     }
 

@@ -41,6 +41,7 @@ impl<P: PacketPath> State<P> {
             overflows: Overflows::default(),
             remaps: Remaps::default(),
             narrow: NarrowPaths::default(),
+            outgrown: Default::default(),
             events,
             started: Instant::now(),
         };

@@ -20,6 +20,7 @@ use crate::{
 };
 
 pub use detach::{Detached, detach, detach_layouts};
+pub(crate) use hook::link_message;
 pub use hook::{AttachedMode, Hook, XdpMode};
 pub use interface::{AttachError, Interface};
 pub use occupant::{Hold, Linked, Occupant, links, occupant};

@@ -106,7 +106,7 @@ fn no_setting_allows_more_than_its_most() {
 fn slot_tables_have_a_limit_of_their_own() {
     // All pools share the table of the region where they have the same two backends. Each of these tables takes 3,774,832
     // bytes.
-    let tables = |number| {
+    let tables = |number: u32| {
         let mut configuration = configuration(0, number - 1);
         configuration.pools.values_mut().for_each(|pool| pool.slots = 419_423);
         configuration

@@ -244,14 +244,14 @@ async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
 
     // Another table in place of the first: both are there for a while.
     let mut other = configuration();
-    other.pools[0].slots = 37;
+    other.pools[0].slots = Some(37);
     let dry_run = v1::ApplyRequest { dry_run: true, ..apply(other.clone()) };
     let dry = client.apply(dry_run).await.unwrap().into_inner();
     assert_eq!(dry.memory, Some(memory(MADE + CHUNK, MADE + 2 * CHUNK, limit)));
 
     // Two more are beyond it for as long as the first is there.
     let mut more = other.pools[0].clone();
-    (more.name, more.slots) = ("more".into(), 41);
+    (more.name, more.slots) = ("more".into(), Some(41));
     other.pools.push(more);
     for dry_run in [true, false] {
         let request = v1::ApplyRequest { dry_run, ..apply(other.clone()) };

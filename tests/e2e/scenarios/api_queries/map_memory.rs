@@ -153,7 +153,7 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     ensure!(there.values().sum::<u64>() == most, "{most}, {there:?}");
     let mut more = fits.clone();
     let mut second = more.pools.first().context("no pool")?.clone();
-    (second.name, second.slots) = ("b".into(), 419_423);
+    (second.name, second.slots) = ("b".into(), Some(419_423));
     more.pools.push(second);
     for dry_run in [true, false] {
         let status = client.apply(&more, dry_run).err().context("beyond the limit")?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use lb_common::abi::{limits, member::Accepts, sizes::MapSizes};
+use lb_common::abi::{member::Accepts, sizes::MapSizes};
 use lb_control::reconcile::{ApplySummary, ReconcileError};
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,

@@ -116,7 +116,7 @@ impl FakeDaemon {
         let sizes = self.reconciler().maps().sizes();
         self.ids = self.ids.next(&self.configuration, &sizes, &self.rests, self.now)?;
         self.rests.adopt(&self.ids);
-        let sources = Sources { v4: Some(SOURCE), v6: None };
+        let sources = Sources { v4: Some(SOURCE), ..Sources::default() };
         Ok(plan::build(
             &self.configuration,
             self.own.as_ref(),

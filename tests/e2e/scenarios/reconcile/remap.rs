@@ -11,7 +11,6 @@ use lb_common::{
         backend::BackendStateWord,
         clock::Coarse,
         connection::{DisplacedWord, Placement},
-        limits,
         member::Accepts,
         service::{ServiceKey, address_of},
         sizes::MapSizes,

@@ -1,5 +1,6 @@
 mod garbage;
 mod mistakes;
+mod slots;
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use prost_types::Duration;
 use spillway_proto::v1;
 
-use super::*;
+use super::{validate_first as validate, *};
 use crate::document::Document;
 use garbage::garbage;
 use lb_fake::arbitrary;
@@ -201,7 +202,7 @@ fn defaults_are_those_of_the_comments() {
     };
     assert_eq!(configuration.health_checks[&name("http")], expected);
     let pool = &configuration.pools[&name("web")];
-    assert_eq!(pool.slots, 65_537);
+    assert_eq!(pool.slots, 1_009);
     let region = name("eu");
     let expected = Backend {
         region,
