@@ -66,7 +66,7 @@ impl TableShape {
     /// The rank of a slot's owner, from the word at [`Self::owner_index`].
     #[inline(always)]
     pub const fn owner(self, word: u64, slot: u32) -> u16 {
-        let mask = 0xff | 0xff00 * self.wide();
+        let mask = 0xff | (0xff00 * self.wide());
         (word >> self.owner_bit(slot)) as u16 & mask as u16
     }
 

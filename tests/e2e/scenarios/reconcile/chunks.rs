@@ -68,7 +68,7 @@ pub(crate) fn left_half_way(sandbox: &Sandbox) -> Result<()> {
     daemon.configuration = many(3, 4, LARGEST, 0);
     daemon.apply()?;
     let three = BTreeSet::from([0, 1, 2]);
-    ensure!((daemon.reconciler().maps().chunks(), pinned(&daemon)?) == (&three, three.clone()));
+    ensure!(*daemon.reconciler().maps().chunks() == three && pinned(&daemon)? == three);
     model::check(&daemon)?;
 
     // One was pinned, and not yet in the array. Another one was, and did not say so yet, or no longer.
@@ -85,7 +85,7 @@ pub(crate) fn left_half_way(sandbox: &Sandbox) -> Result<()> {
     let first = id_at(&daemon, 0)?;
     ensure!(id_at(&daemon, 5)? != first);
     daemon.restart()?;
-    ensure!((daemon.reconciler().maps().chunks(), pinned(&daemon)?) == (&three, three));
+    ensure!(*daemon.reconciler().maps().chunks() == three && pinned(&daemon)? == three);
     ensure!(id_at(&daemon, 5)? == first, "the chunk is still there");
     model::check(&daemon)?;
 
