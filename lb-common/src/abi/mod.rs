@@ -17,6 +17,7 @@ pub mod next_hop;
 pub mod pod;
 pub mod pool;
 pub mod service;
+pub mod sizes;
 pub mod slot;
 pub mod verdict;
 

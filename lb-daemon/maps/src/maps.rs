@@ -18,6 +18,7 @@ use lb_common::abi::{
     pod::from_bytes,
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey, VipKey},
+    sizes::MapSizes,
     slot::{StandbyWord, TableRef, TableShape},
     verdict::Verdict,
 };
@@ -52,6 +53,7 @@ pub type PinnedMaps = Maps<Mapping>;
 /// What a word names is immutable while the word names it. A reader that raced with a change finds another word
 /// when it reads the word again.
 pub struct Maps<M> {
+    sizes: MapSizes,
     pub(super) services: ArrayView<Service, M>,
     pub(super) service_index: ArrayView<u64, M>,
     pub(super) any_ports: ArrayView<u64, M>,
@@ -102,6 +104,7 @@ impl PinnedMaps {
 impl<M: Access> Maps<M> {
     pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
         Ok(Self {
+            sizes: pins.sizes(),
             services: pins.array(names::SERVICES)?,
             service_index: pins.array(names::SERVICE_INDEX)?,
             any_ports: pins.array(names::ANY_PORTS)?,
@@ -184,6 +187,11 @@ impl<M: Access> Maps<M> {
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
+    /// How much the maps hold.
+    pub fn sizes(&self) -> MapSizes {
+        self.sizes
+    }
+
     /// The published services, by key.
     ///
     /// # Errors

@@ -9,11 +9,12 @@ use aya::{
     maps::{Map, MapData, MapError},
     sys::SyscallError,
 };
-use lb_common::abi::pod::Pod;
+use lb_common::abi::{pod::Pod, sizes::MapSizes};
 
 use super::{
     ArrayView, Component, MapsError, Pins, layout,
     raw::{Mapping, MappingMut},
+    sizes,
 };
 
 /// How the memory of array maps is mapped: to read, or to read and write.
@@ -55,11 +56,19 @@ impl Access for MappingMut {
 pub(super) struct Opener {
     pins: Pins,
     component: Component,
+    /// The sizes that the pinned maps tell, which all of them must have.
+    sizes: MapSizes,
 }
 
 impl Opener {
     pub(super) fn new(bpffs: &Path, component: Component) -> Self {
-        Self { pins: Pins::new(bpffs, component), component }
+        let pins = Pins::new(bpffs, component);
+        let sizes = sizes::of_pinned(&pins, MapSizes::DEFAULT);
+        Self { pins, component, sizes }
+    }
+
+    pub(super) fn sizes(&self) -> MapSizes {
+        self.sizes
     }
 
     /// A map of any type.
@@ -105,7 +114,7 @@ impl Opener {
             Err(error) => return Err(why(path, error)),
         };
         let shape = layout::shapes(self.component).iter().find(|shape| shape.name == name);
-        match shape.and_then(|shape| shape.difference(&info)) {
+        match shape.and_then(|shape| shape.difference(&info, &self.sizes)) {
             Some(difference) => Err(MapsError::Layout { path, difference }),
             None => Ok((map, path, info.max_entries())),
         }

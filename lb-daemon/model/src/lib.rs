@@ -15,6 +15,7 @@ mod member_state;
 pub mod next_hop;
 pub mod plan;
 pub mod remap;
+pub mod room;
 pub mod shares;
 pub mod slots;
 mod source_prefix;

@@ -14,6 +14,7 @@ use nix::unistd::{Group, User};
 use super::{
     Failure,
     interfaces::{NamedInterfaces, Vlan},
+    sizes::SizeArguments,
 };
 use crate::{
     access::{Client, Clients},
@@ -24,7 +25,7 @@ use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
 use lb_maps::{
-    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, TableSizes,
+    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, SizeSettings,
     directory::DEFAULT_STATE_DIRECTORY,
 };
 use lb_model::{Ipv4Prefix, Name, plan::Sources};
@@ -82,14 +83,8 @@ pub(super) struct BalancerArguments {
     /// Unix socket of the API
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(super) socket: PathBuf,
-    /// Displaced IPv4 connections to remember, 88 bytes each; a quarter as many of IPv6,
-    /// 112 bytes each [default: 524288, or as many as the pinned table has]
-    #[arg(long, value_name = "NUMBER", value_parser = room())]
-    displaced: Option<u32>,
-    /// Flows of tracked UDP services over IPv4 to remember, sizes as above [default: 262144, or as
-    /// many as the pinned table has]
-    #[arg(long, value_name = "NUMBER", value_parser = room())]
-    udp_flows: Option<u32>,
+    #[command(flatten)]
+    pub(super) sizes: SizeArguments,
     /// Interface and VLAN id (1 to 4094) of the tag of packets to backends; may be given several times [default: the
     /// tags that the packet came with if it leaves by the same interface, else none]
     #[arg(long, value_name = "NAME=ID")]
@@ -229,7 +224,7 @@ impl PathArguments {
             bpffs: self.bpffs.clone(),
             interfaces: self.interface.clone(),
             hook: mode.into(),
-            table_sizes: TableSizes::default(),
+            sizes: SizeSettings::default(),
         }
     }
 }
@@ -283,8 +278,7 @@ impl BalancerArguments {
     }
 
     pub(super) fn options(&self) -> Options {
-        let table_sizes = TableSizes { displaced: self.displaced, udp_flows: self.udp_flows };
-        Options { table_sizes, ..self.path.options() }
+        Options { sizes: self.sizes.settings(), ..self.path.options() }
     }
 
     pub(super) fn rights(&self) -> Rights {
@@ -389,10 +383,6 @@ fn group(text: &str) -> Result<u32, String> {
 fn mode(text: &str) -> Result<u32, String> {
     let bits = u32::from_str_radix(text, 8).ok().filter(|bits| *bits <= 0o777);
     bits.ok_or_else(|| "must be permission bits in octal, such as 660".into())
-}
-
-fn room() -> clap::builder::RangedI64ValueParser<u32> {
-    value_parser!(u32).range(i64::from(TableSizes::LEAST)..=i64::from(TableSizes::MOST))
 }
 
 fn answers() -> clap::builder::RangedI64ValueParser<u32> {

@@ -17,16 +17,12 @@ use lb_common::{
         },
         counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
         limiter::{LimitWord, Limiter},
-        limits::{
-            CHUNK_WORDS, DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4,
-            DEFAULT_FLOWS_V6, HANDSHAKE_LINES, MAX_BACKENDS, MAX_CHUNKS, MAX_DESCRIPTORS,
-            MAX_GROUPS, MAX_INTERFACES, MAX_LIMITERS, MAX_MEMBERS, MAX_NEXT_HOPS, MAX_POOLS,
-            MAX_SERVICE_KEYS, MAX_SERVICE_RECORDS, MAX_SERVICES, STANDBYS_PER_GROUP,
-        },
+        limits::{CHUNK_WORDS, HANDSHAKE_LINES, MAX_CHUNKS, MAX_INTERFACES, MAX_NEXT_HOPS},
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
         service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
+        sizes::{MapSizes, Size},
         slot::{SlotWord, StandbyWord, TableRef},
     },
     flow_hash::FlowTuple,
@@ -35,7 +31,7 @@ use lb_common::{
         handshakes::{HandshakeMatch, Line, Segment},
         search::{SearchEnd, SearchRequest},
     },
-    service_index::{self, ServiceIndex, index_words},
+    service_index::{self, ServiceIndex},
 };
 
 use super::subprograms;
@@ -45,6 +41,8 @@ use crate::kernel;
 const MMAP: usize = BPF_F_MMAPABLE as usize;
 /// Not preallocated, because few balancers have many of these elements.
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
+/// Sizes of the maps if the loader sets no others.
+const SIZES: MapSizes = MapSizes::DEFAULT;
 
 /// Words of a pool's line and of a limiter.
 const WORD_OF_VERSIONS: usize = offset_of!(PoolLine, word) / 8;
@@ -54,47 +52,48 @@ const WORD_OF_LIMIT: usize = offset_of!(Limiter, limit) / 8;
 const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
 #[btf_map]
-static SERVICES: Array<Service, { MAX_SERVICE_RECORDS as usize }, MMAP> = Array::new();
+static SERVICES: Array<Service, { SIZES.service_records() as usize }, MMAP> = Array::new();
 #[btf_map]
-static SERVICE_INDEX: Array<u64, { index_words(MAX_SERVICE_KEYS) as usize }, MMAP> = Array::new();
+static SERVICE_INDEX: Array<u64, { SIZES.service_index() as usize }, MMAP> = Array::new();
 #[btf_map]
 static ANY_PORTS: Array<u64, { ANY_PORT_WORDS as usize }, MMAP> = Array::new();
 /// Addresses of services, which can be pinged.
 #[btf_map]
-static ADDRESSES: HashMap<VipKey, u32, { MAX_SERVICES as usize }> = HashMap::new();
+static ADDRESSES: HashMap<VipKey, u32, { SIZES.get(Size::Services) as usize }> = HashMap::new();
 #[btf_map]
-static POOLS: Array<PoolLine, { MAX_POOLS as usize }, MMAP> = Array::new();
+static POOLS: Array<PoolLine, { SIZES.pools() as usize }, MMAP> = Array::new();
 #[btf_map]
-static DESCRIPTORS: Array<Descriptor, { MAX_DESCRIPTORS as usize }, MMAP> = Array::new();
+static DESCRIPTORS: Array<Descriptor, { SIZES.descriptors() as usize }, MMAP> = Array::new();
 #[btf_map]
-static GROUPS: Array<Group, { MAX_GROUPS as usize }, MMAP> = Array::new();
+static GROUPS: Array<Group, { SIZES.groups() as usize }, MMAP> = Array::new();
 #[btf_map]
-static STANDBYS: Array<u64, { (MAX_GROUPS * STANDBYS_PER_GROUP) as usize }, MMAP> = Array::new();
+static STANDBYS: Array<u64, { SIZES.standbys() as usize }, MMAP> = Array::new();
 #[btf_map]
-static MEMBERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+static MEMBERS: Array<u64, { SIZES.members() as usize }, MMAP> = Array::new();
 #[btf_map]
-static MEMBER_LIMITERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+static MEMBER_LIMITERS: Array<u64, { SIZES.members() as usize }, MMAP> = Array::new();
 #[btf_map]
-static LIMITERS: Array<Limiter, { MAX_LIMITERS as usize }, MMAP> = Array::new();
+static LIMITERS: Array<Limiter, { SIZES.limiters() as usize }, MMAP> = Array::new();
 #[btf_map]
-static BACKEND_STATES: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+static BACKEND_STATES: Array<u64, { SIZES.backends() as usize }, MMAP> = Array::new();
 #[btf_map]
-static SHARED_BACKENDS: HashMap<u64, u64, { MAX_MEMBERS as usize }, ON_DEMAND> = HashMap::new();
+static SHARED_BACKENDS: HashMap<u64, u64, { SIZES.members() as usize }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static HANDSHAKES: Array<HandshakeLine, { HANDSHAKE_LINES as usize }, MMAP> = Array::new();
 /// IPv4 has its own maps because its keys have a third of the bytes to hash.
 #[btf_map]
-static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_DISPLACED_V4 as usize }> =
+static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::Displaced) as usize }> =
     LruHashMap::new();
 #[btf_map]
-static DISPLACED_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_DISPLACED_V6 as usize }> =
+static DISPLACED_V6: LruHashMap<FlowKeyV6, u64, { SIZES.displaced_v6() as usize }> =
     LruHashMap::new();
 #[btf_map]
-static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_FLOWS_V4 as usize }> = LruHashMap::new();
+static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::UdpFlows) as usize }> =
+    LruHashMap::new();
 #[btf_map]
-static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_FLOWS_V6 as usize }> = LruHashMap::new();
+static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { SIZES.flows_v6() as usize }> = LruHashMap::new();
 #[btf_map]
-static BACKENDS: Array<Backend, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+static BACKENDS: Array<Backend, { SIZES.backends() as usize }, MMAP> = Array::new();
 #[btf_map]
 static NEXT_HOPS: Array<u64, { MAX_NEXT_HOPS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -109,13 +108,14 @@ static TABLES: ArrayOfMaps<Array<u64, { CHUNK_WORDS as usize }, MMAP>, { MAX_CHU
 #[btf_map]
 pub(super) static DEVICES: DevMapHash<256> = DevMapHash::new();
 #[btf_map]
-pub(super) static SERVICE_COUNTERS: PerCpuArray<TrafficCounter, { MAX_SERVICES as usize }> =
+pub(super) static SERVICE_COUNTERS: PerCpuArray<TrafficCounter, { SIZES.services() as usize }> =
     PerCpuArray::new();
 #[btf_map]
-pub(super) static BACKEND_COUNTERS: PerCpuArray<TrafficCounter, { MAX_BACKENDS as usize }> =
+pub(super) static BACKEND_COUNTERS: PerCpuArray<TrafficCounter, { SIZES.backends() as usize }> =
     PerCpuArray::new();
 #[btf_map]
-static GROUP_COUNTERS: PerCpuArray<GroupCounter, { MAX_LIMITERS as usize }> = PerCpuArray::new();
+static GROUP_COUNTERS: PerCpuArray<GroupCounter, { SIZES.group_limiters() as usize }> =
+    PerCpuArray::new();
 #[btf_map]
 static EVENT_COUNTERS: PerCpuArray<u64, { EVENT_SLOTS as usize }> = PerCpuArray::new();
 

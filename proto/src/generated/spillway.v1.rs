@@ -500,7 +500,7 @@ pub struct Service {
     #[prost(message, optional, tag = "9")]
     pub idle_timeout: ::core::option::Option<::prost_types::Duration>,
     /// Ports, single ones and ranges in any order. Each takes a place in the packet path's map, where there
-    /// are 65536 for all services. Unset: `port` or `any_port` say which.
+    /// are as many as the daemon's setting `ports` says for all services. Unset: `port` or `any_port` say which.
     #[prost(message, repeated, tag = "10")]
     pub ports: ::prost::alloc::vec::Vec<PortRange>,
     /// All ports that no other service of the address and protocol has; one service of them may have it.

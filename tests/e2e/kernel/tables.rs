@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData};
 use lb_common::abi::slot::{SlotWord, TABLE_HEAD, TableRef, TableShape};
 use lb_maps::{
-    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, PinnedMaps, Pins, TableName,
-    TableSizes, XdpMode, detach,
+    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, PinnedMaps, Pins, SizeSettings,
+    TableName, XdpMode, detach,
 };
 use libtest_mimic::{Failed, Trial};
 
@@ -39,12 +39,11 @@ fn list(table: u32, slot: u32) -> SlotWord {
 }
 
 fn run() -> Result<()> {
-    let table_sizes = TableSizes::default();
     let options = Options {
         bpffs: DEFAULT_BPFFS.into(),
         interfaces: Vec::new(),
         hook: XdpMode::Generic.into(),
-        table_sizes,
+        sizes: SizeSettings::default(),
         objects: lb_daemon::OBJECTS,
     };
     let mut maps = Dataplane::open(&options)?.maps;

@@ -18,6 +18,7 @@ mod host;
 mod large_configurations;
 mod limiter;
 mod many_backends;
+mod map_sizes;
 mod metrics;
 mod next_hops;
 mod objects_cli;
@@ -87,6 +88,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("failover", failover::CASES),
     ("large_configurations", large_configurations::CASES),
     ("limiter", limiter::CASES),
+    ("map_sizes", map_sizes::CASES),
     ("metrics", metrics::CASES),
     ("overload", overload::CASES),
     ("regions", regions::CASES),

@@ -3,11 +3,11 @@
 
 mod health_check;
 mod invalid;
-mod limits;
 mod names;
 mod pool;
 mod region;
 mod service;
+mod shares;
 mod slots;
 mod values;
 
@@ -19,7 +19,7 @@ use names::Names;
 pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message};
 
 /// The configuration that a message describes, defaults filled in, except for slots that the generation in force
-/// determines.
+/// determines. Whether the maps have room for it is another question ([`lb_model::room`]).
 ///
 /// # Errors
 /// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
@@ -41,8 +41,8 @@ pub fn validate(message: &v1::Configuration) -> Result<Requested, Invalid> {
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
     pool::wide_enough(message, &configuration)?;
-    limits::shares_suffice(message, &configuration)?;
-    Requested::new(message, configuration)
+    shares::shares_suffice(message, &configuration)?;
+    Ok(Requested::new(message, configuration))
 }
 
 /// The configuration that a message describes if no generation is in force.

@@ -8,7 +8,7 @@ use spillway_proto::v1;
 
 use super::{
     invalid::{Invalid, ObjectPath},
-    limits, values,
+    values,
 };
 
 /// Pools that a hint names.
@@ -46,20 +46,13 @@ pub struct OpenSlots {
 pub type SlotsByPool = BTreeMap<Name, u32>;
 
 impl Requested {
-    pub(super) fn new(
-        message: &v1::Configuration,
-        configuration: Configuration,
-    ) -> Result<Self, Invalid> {
+    pub(super) fn new(message: &v1::Configuration, configuration: Configuration) -> Self {
         let pools = message.pools.iter().enumerate();
         let open = pools.filter(|(_, pool)| pool.slots.unwrap_or_default() == 0);
         let open = open.filter_map(|(index, pool)| {
             Some(Open { name: Name::new(&pool.name).ok()?, index, keeps: pool.slots.is_none() })
         });
-        let requested = Self { configuration, open: open.collect() };
-        if requested.open.is_empty() {
-            limits::fits(&requested.configuration)?;
-        }
-        Ok(requested)
+        Self { configuration, open: open.collect() }
     }
 
     /// The configuration with all numbers. `in_force` has those of the generation in force.
@@ -88,9 +81,6 @@ impl Requested {
                 pool.slots = number;
             }
             has_room(&open.path(), pool, number, open.keeps)?;
-        }
-        if !self.open.is_empty() {
-            limits::fits(&configuration)?;
         }
         Ok(configuration)
     }

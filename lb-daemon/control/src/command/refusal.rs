@@ -6,7 +6,7 @@ use crate::{
 };
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
-use lb_model::{SourceClash, ids::Exhausted, map_memory::Memory, plan::PlanError};
+use lb_model::{SourceClash, ids::Exhausted, map_memory::Memory, plan::PlanError, room::TooMany};
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum Refusal {
         /// This daemon's own key, used while none is configured: a secret of the fleet.
         own_key: [u64; 2],
     },
+    /// The maps are too small for the configuration. Nothing changed.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
     /// Several balancers need the same slots. Nothing changed.
     #[error(transparent)]
     OpenSlots(#[from] Box<OpenSlots>),

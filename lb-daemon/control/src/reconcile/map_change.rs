@@ -21,7 +21,7 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError,
-    free_space::{Extent, FreeSpace},
+    free_space::{Extent, FreeSpace, Indices},
     published::{LimitTerms, Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
 use lb_maps::{NewTable, TableName};
@@ -198,7 +198,8 @@ impl MapChange {
         let versions = old.pools.get(&index).into_iter().flat_map(PublishedPool::versions);
         let mut before = versions.flat_map(|version| groups_of(old, version));
         let before = before.find(|group| group.group.region == planned.region);
-        let limiter = self.limiter(before.map_or(NO_LIMITER, |group| group.group.limiter))?;
+        let before = before.map_or(NO_LIMITER, |group| group.group.limiter);
+        let limiter = self.limiter(before, |free| &mut free.group_limiters)?;
         let group = Group { head, region: planned.region, limiter, reserved: [0; 2] };
         let members = self.members(old, index, planned)?;
         let (terms, table) = (Some(terms(pool, planned)), Some(name));
@@ -229,7 +230,10 @@ impl MapChange {
             let PlannedMember { address, id, weighted, rate, out } = *planned;
             let limiter = match rate {
                 None => NO_LIMITER,
-                Some(_) => self.limiter(limiters.get(&id).copied().unwrap_or(NO_LIMITER))?,
+                Some(_) => {
+                    let before = limiters.get(&id).copied().unwrap_or(NO_LIMITER);
+                    self.limiter(before, |free| &mut free.member_limiters)?
+                }
             };
             Ok(PublishedMember { address, id, weighted: Some(weighted), rate, limiter, out })
         };
@@ -237,11 +241,15 @@ impl MapChange {
     }
 
     /// Keeps a limiter or allocates one.
-    fn limiter(&mut self, before: u32) -> Result<u32, ReconcileError> {
+    fn limiter(
+        &mut self,
+        before: u32,
+        indices: fn(&mut FreeSpace) -> &mut Indices,
+    ) -> Result<u32, ReconcileError> {
         if before != NO_LIMITER {
             return Ok(before);
         }
-        let limiter = self.free_space.limiters.allocate()?;
+        let limiter = indices(&mut self.free_space).allocate()?;
         self.limiters.insert(limiter);
         Ok(limiter)
     }
@@ -342,7 +350,7 @@ impl Unused {
             free_space.tables.free(*table);
         }
         for limiter in &self.limiters {
-            free_space.limiters.free(*limiter);
+            free_space.free_limiter(*limiter);
         }
     }
 }

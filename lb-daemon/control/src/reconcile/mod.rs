@@ -44,7 +44,7 @@ use lb_model::{
 pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum};
 pub use displaced_check::{DisplacedSweeper, Round};
-pub use free_space::Full;
+pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;
 pub use published::Home;
 

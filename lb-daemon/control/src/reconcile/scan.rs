@@ -24,7 +24,7 @@ use lb_model::ids::BackendId;
 pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, FreeSpace), MapsError> {
     let published = read(maps)?;
     maps.wait_for_readers()?;
-    let mut free_space = FreeSpace::from_published(&published, maps.chunks());
+    let mut free_space = FreeSpace::from_published(&published, &maps.sizes(), maps.chunks());
     maps.remove_chunks(&free_space.tables.remove_empty())?;
     Ok((published, free_space))
 }

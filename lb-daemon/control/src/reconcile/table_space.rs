@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use lb_common::abi::limits::CHUNK_WORDS;
 
-use super::free_space::{Extent, Extents, Full};
+use super::free_space::{Extent, Extents, Full, FullMap};
+
+/// No setting sizes them.
+const TABLES: FullMap = FullMap { what: "slot tables", size: None };
 
 /// The chunks that there are, or are to be, and what of them is free. The first one stays when it is empty.
 #[derive(Clone, Debug)]
@@ -19,8 +22,7 @@ pub(super) struct TableSpace {
 impl TableSpace {
     /// All of these chunks is free.
     pub(super) fn new(most: u32, chunks: &BTreeSet<u32>) -> Self {
-        let mut space =
-            Self { free: Extents::new("slot tables", 0), chunks: BTreeSet::new(), most };
+        let mut space = Self { free: Extents::new(TABLES, 0), chunks: BTreeSet::new(), most };
         chunks.iter().for_each(|chunk| space.add(*chunk));
         space
     }

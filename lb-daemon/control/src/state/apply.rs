@@ -12,7 +12,7 @@ use lb_base::{
     error_chain,
 };
 use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
-use lb_model::{Configuration, SourceClash, diff};
+use lb_model::{Configuration, SourceClash, diff, room};
 
 /// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
@@ -44,6 +44,7 @@ impl<P: PacketPath> State<P> {
             return Err(Refusal::SourcePrefix(clash));
         }
         self.leave_out_own_key(&mut configuration);
+        room::fits(&configuration, &self.settings.sizes)?;
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         let unusable_warning = self.unusable_warning();
         if changes.is_empty() && unusable_warning.is_none() {
@@ -51,7 +52,8 @@ impl<P: PacketPath> State<P> {
             applied.warnings.extend(schema_warning);
             return Ok(applied);
         }
-        let ids = self.ids.next(&configuration, &self.quarantine, Instant::now())?;
+        let (sizes, quarantine) = (&self.settings.sizes, &self.quarantine);
+        let ids = self.ids.next(&configuration, sizes, quarantine, Instant::now())?;
         if unusable_warning.is_some() {
             // As at a start, from what the packet path has.
             let own = self.settings.region.as_ref();

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use lb_common::abi::sizes::MapSizes;
 use prometheus_client::metrics::{
     counter::Counter,
     gauge::Gauge,
@@ -27,6 +28,8 @@ pub struct Settings {
     pub sources: Sources,
     /// Where the directory of names is written for the command line.
     pub state_directory: PathBuf,
+    /// How much the maps hold.
+    pub sizes: MapSizes,
     /// Memory that the maps use and may use.
     pub map_memory: Budget,
     /// Problems in all parts of the daemon.

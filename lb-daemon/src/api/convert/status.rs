@@ -62,9 +62,10 @@ impl IntoStatus for Refusal {
     fn into_status(self) -> Status {
         let code = match &self {
             Refusal::Conflict { .. } => Code::Aborted,
-            Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
-                Code::ResourceExhausted
-            }
+            Refusal::TooMany(_)
+            | Refusal::Exhausted(_)
+            | Refusal::Memory(_)
+            | Refusal::Room(ReconcileError::Full(_)) => Code::ResourceExhausted,
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
             Refusal::NoHashKey { .. } | Refusal::OpenSlots(_) | Refusal::Invalid(_) => {
                 Code::InvalidArgument
@@ -83,6 +84,8 @@ impl IntoStatus for Refusal {
             Refusal::NoHashKey { own_key, .. } => {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
             }
+            Refusal::TooMany(too_many) => (None, Some(too_many.hint())),
+            Refusal::Room(ReconcileError::Full(full)) => (None, full.hint()),
             Refusal::OpenSlots(open) => (Some(open.invalid.path()), Some(open.hint.clone())),
             Refusal::Invalid(invalid) => (Some(invalid.path()), None),
             Refusal::Store(error) => (None, Some(error.hint())),

@@ -131,6 +131,16 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "--help says of `displaced`: ",
         ),
         (
+            "services = 0",
+            "line 1, column 1: services: \"0\": 0 is not in 1..=10000",
+            "--help says of `services`: Most services in a configuration",
+        ),
+        (
+            "pool-backends = 400001",
+            "line 1, column 1: pool-backends: \"400001\": 400001 is not in 1..=400000",
+            "--help says of `pool-backends`: ",
+        ),
+        (
             "[vlan]\neth1 = 4095",
             "line 1, column 2: vlan: \"eth1=4095\": the id of a VLAN is a number from 1 to 4094",
             "--help says of `vlan`: ",

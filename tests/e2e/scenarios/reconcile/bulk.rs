@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use lb_common::abi::{limits, member::Accepts};
+use lb_common::abi::{member::Accepts, sizes::MapSizes};
 use lb_control::reconcile::{ApplySummary, ReconcileError};
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
@@ -59,7 +59,7 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
 /// the fourth round, and takes another chunk. What a restart forgot to take would be written over by the last round.
 pub(crate) fn churn_leaks_nothing(sandbox: &Sandbox) -> Result<()> {
     let pools = 1_365;
-    let members = (limits::MAX_MEMBERS / 3 / u32::from(pools)) as u16;
+    let members = (MapSizes::DEFAULT.members() / 3 / u32::from(pools)) as u16;
     let mut daemon = FakeDaemon::new(sandbox, "churn")?;
     for round in 0..5_u16 {
         daemon.configuration = many(pools, members, 131, 3 * (round % 2));
@@ -140,7 +140,8 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     daemon.set_state(&name("pool0"), [10, 1, 0, 0].into(), Accepts::All);
     // A store that forgot the numbers gives them out again.
     let other = many(1, 2, 7, 50);
-    let forgot = Ids::default().next(&other, &Default::default(), Instant::now())?;
+    let forgot =
+        Ids::default().next(&other, &MapSizes::DEFAULT, &Default::default(), Instant::now())?;
     let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
     let refused = daemon.reconciler().apply(&plan).unwrap_err().to_string();
     ensure!(

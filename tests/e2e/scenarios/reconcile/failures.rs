@@ -6,10 +6,10 @@ use std::{net::IpAddr, process, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, HashMap, Map, MapData};
 use lb_common::abi::{
-    limits,
     member::{Accepts, MemberWord},
     names,
     service::VipKey,
+    sizes::{MapSizes, Size},
 };
 use lb_maps::{Component, Pins};
 use lb_tests::sandbox::Sandbox;
@@ -58,7 +58,7 @@ impl Strangers {
         let pin = Pins::new(bpffs, Component::Balancer).map(names::ADDRESSES);
         let mut addresses = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
         let mut refused = false;
-        for n in 0..limits::MAX_SERVICES {
+        for n in 0..MapSizes::DEFAULT.get(Size::Services) {
             refused = addresses.insert(stranger(n), 1, 0).is_err();
         }
         ensure!(refused, "there is room left");
@@ -66,7 +66,7 @@ impl Strangers {
     }
 
     fn leave(mut self) {
-        for n in 0..limits::MAX_SERVICES {
+        for n in 0..MapSizes::DEFAULT.get(Size::Services) {
             let _never_came_in = self.0.remove(&stranger(n));
         }
     }

@@ -11,9 +11,9 @@ use lb_common::{
         backend::BackendStateWord,
         clock::Coarse,
         connection::{DisplacedWord, Placement},
-        limits,
         member::Accepts,
         service::{ServiceKey, address_of},
+        sizes::MapSizes,
     },
     path,
 };
@@ -378,7 +378,7 @@ pub(crate) fn marked_out(sandbox: &Sandbox) -> Result<()> {
 /// and then: what is not given back fills them.
 pub(crate) fn churn(sandbox: &Sandbox) -> Result<()> {
     let pools = 1_024;
-    let members = (limits::MAX_MEMBERS / 4 / u32::from(pools)) as u16;
+    let members = (MapSizes::DEFAULT.members() / 4 / u32::from(pools)) as u16;
     let mut daemon = FakeDaemon::new(sandbox, "churn-formers")?;
     for round in 0..7_u16 {
         daemon.configuration = many(pools, members, 131, 3 * (round % 3));

@@ -6,6 +6,7 @@ mod next_hops;
 mod remaps;
 mod restart;
 mod shares;
+mod sizes;
 mod slots;
 mod watching;
 
@@ -182,6 +183,7 @@ impl Running {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
             any_schema,
+            sizes: path.content().sizes,
             ..Settings::default()
         };
         let state = State::start(settings, store, path.clone(), sensors);
