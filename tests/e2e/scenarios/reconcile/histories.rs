@@ -211,10 +211,10 @@ fn three_pools(sandbox: &Sandbox, directory: &str) -> Result<FakeDaemon> {
     Ok(daemon)
 }
 
-/// Words of all pools, and all tables.
-/// Names of the tables, by where they are.
+/// Names of tables, by where they are.
 type Tables = BTreeMap<TableRef, Option<TableName>>;
 
+/// Words of all pools, and all tables.
 fn published(daemon: &FakeDaemon) -> Result<(Vec<u64>, Tables)> {
     let maps = daemon.read()?;
     let words = (0..maps.pool_count()).map(|index| maps.pool(index).0).collect();
