@@ -38,7 +38,7 @@ const COMMON: [&str; 6] = [
 /// Connections that a fixture remembers, at most.
 const REMEMBERED: usize = 6;
 /// Counters below this are looked at.
-const WATCHED: u32 = 320;
+const WATCHED: u32 = 128;
 
 /// The fixtures of a run, each by the seed that it is drawn from.
 #[derive(Clone, Debug)]
