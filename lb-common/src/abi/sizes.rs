@@ -286,7 +286,7 @@ impl MapSizes {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, format, vec::Vec};
+    use std::{collections::BTreeMap, vec::Vec};
 
     use super::*;
     use crate::abi::{
@@ -420,6 +420,6 @@ mod tests {
             assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{name}");
         }
         let sorted: std::collections::BTreeSet<_> = names.iter().collect();
-        assert_eq!(sorted.len(), names.len(), "{}", format!("{names:?}"));
+        assert_eq!(sorted.len(), names.len(), "{names:?}");
     }
 }

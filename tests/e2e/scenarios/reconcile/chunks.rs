@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, MapData};
-use lb_maps::{Component, Dataplane, MappingMut, Options, Pins, TableSizes, XdpMode};
+use lb_maps::{Component, Dataplane, MappingMut, Options, Pins, SizeSettings, XdpMode};
 use lb_tests::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -124,7 +124,7 @@ pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
         bpffs: sandbox.bpffs("chunks")?,
         interfaces: vec![],
         hook: XdpMode::Auto.into(),
-        table_sizes: TableSizes::default(),
+        sizes: SizeSettings::default(),
     };
     let mut maps = Dataplane::open(&options)?.maps;
     let mut grace = Duration::MAX;
