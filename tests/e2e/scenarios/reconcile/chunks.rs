@@ -58,14 +58,15 @@ fn directory(daemon: &FakeDaemon) -> std::path::PathBuf {
 }
 
 /// The chunk at an index of the array, by the kernel's id.
-fn id_at(daemon: &FakeDaemon, index: u32) -> Result<u64> {
+fn id_at(daemon: &FakeDaemon, index: u32) -> Result<Value> {
     let path = Pins::new(daemon.bpffs(), Component::Balancer).map("TABLES");
     let path = path.to_str().context("a path in UTF-8")?;
     let key = index.to_le_bytes().map(|byte| byte.to_string());
     let lookup = ["-j", "map", "lookup", "pinned", path, "key"].into_iter();
     let arguments: Vec<&str> = lookup.chain(key.iter().map(String::as_str)).collect();
     let answer: Value = serde_json::from_str(&bpftool(&arguments)?)?;
-    answer["inner_map_id"].as_u64().with_context(|| answer.to_string())
+    ensure!(answer["value"].is_array(), "{answer}");
+    Ok(answer["value"].clone())
 }
 
 pub(crate) fn left_half_way(sandbox: &Sandbox) -> Result<()> {
