@@ -6,7 +6,7 @@
 
 use aya_ebpf::{
     bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX},
-    btf_maps::{Array, PerCpuArray, ProgramArray},
+    btf_maps::{Array, DevMapHash, PerCpuArray, ProgramArray},
     macros::btf_map,
     programs::XdpContext,
 };
@@ -19,8 +19,9 @@ const IN_GUE: usize = ipv4::LENGTH + udp::LENGTH + gue::LENGTH;
 
 /// Bytes the target puts in front of a packet: 0, 20, 32 or 40.
 const GROWN: u32 = 0;
-/// IP version of the packets.
-const VERSION: u32 = 1;
+/// `{IP version 8, services 32}` from the low end, in one word: a look-up more would cost the floor a nanosecond. Packets
+/// go to so many services of IPv4, drawn at random; 0: to the destination that they have.
+const PACKETS: u32 = 1;
 /// Number of flows.
 const FLOWS: u32 = 2;
 /// State of the generator, not 0.
@@ -30,6 +31,9 @@ const STATE: u32 = 3;
 static SETTINGS: Array<u64, 4> = Array::new();
 #[btf_map]
 static ARRIVALS: PerCpuArray<u64, 1> = PerCpuArray::new();
+/// Where the floor redirects to, as entry 0.
+#[btf_map]
+static EXIT: DevMapHash<1> = DevMapHash::new();
 /// The program under test.
 #[btf_map]
 static TARGET: ProgramArray<1> = ProgramArray::new();
@@ -66,21 +70,33 @@ pub fn wrap(context: &XdpContext) -> u32 {
     XDP_ABORTED
 }
 
-/// Writes the next flow's packet: MACs, hop limit, client address and port.
+/// The address of the first service that packets are sent to at random, 198.18.0.0.
+const FIRST_SERVICE: u32 = 0xc612_0000;
+
+/// Writes the next flow's packet: MACs, hop limit, client address and port, and of packets to services that are drawn at
+/// random the destination.
 ///
 /// Each store covers everything that the program under test may load at once: a load that waits for two stores would cost
 /// it time that a packet from the wire does not.
 #[inline(always)]
 fn refresh(frame: &mut Frame<'_>) -> Option<()> {
-    let flow = next_flow();
+    let (flow, random) = next_flow();
     let port = u32::from(flow as u16 ^ 0x5bd1);
     let address = (flow as u32 | 0x0a00_0000).to_be();
-    if setting(VERSION) == 4 {
+    let packets = setting(PACKETS);
+    let (version, services) = (packets & 0xff, packets >> 8);
+    if version == 4 {
         let packet = frame.bytes_mut::<{ ethernet::LENGTH + 24 }>(0)?;
         packet[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
         let protocol = packet[23];
         packet[22..24].copy_from_slice(&[64, protocol]);
-        replace_low_half(packet.last_chunk_mut::<12>()?.first_chunk_mut()?, address);
+        let addresses = packet.last_chunk_mut::<12>()?.first_chunk_mut()?;
+        if services == 0 {
+            replace_low_half(addresses, address);
+        } else {
+            let service = FIRST_SERVICE + ((random * services) >> 32) as u32;
+            *addresses = (u64::from(address) | u64::from(service.to_be()) << 32).to_le_bytes();
+        }
         replace_port(packet.last_chunk_mut()?, port);
     } else {
         let packet = frame.bytes_mut::<{ ethernet::LENGTH + 44 }>(0)?;
@@ -103,19 +119,19 @@ fn replace_port(ports: &mut [u8; 4], port: u32) {
     *ports = (u32::from_le_bytes(*ports) & !0xffff | port).to_le_bytes();
 }
 
-/// A number below the number of flows, drawn by xorshift (Marsaglia 2003).
+/// A number below the number of flows, and 32 other bits, drawn by xorshift (Marsaglia 2003).
 #[inline(always)]
-fn next_flow() -> u64 {
+fn next_flow() -> (u64, u64) {
     let flows = setting(FLOWS);
     if flows == 1 {
-        return 0;
+        return (0, 0);
     }
     let mut state = setting(STATE);
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
     remember(state);
-    ((state >> 32) * flows) >> 32
+    (((state >> 32) * flows) >> 32, state & 0xffff_ffff)
 }
 
 /// The least an encapsulating program does: room in front, an Ethernet header, out again.
@@ -129,6 +145,15 @@ pub fn floor(context: &XdpContext) -> u32 {
         _ => return XDP_PASS,
     };
     if grown { XDP_TX } else { XDP_ABORTED }
+}
+
+/// The least that sends an encapsulated packet out by another interface.
+#[inline(always)]
+pub fn redirect_floor(context: &XdpContext) -> u32 {
+    match floor(context) {
+        XDP_TX => EXIT.redirect(0, 0).unwrap_or(XDP_ABORTED),
+        action => action,
+    }
 }
 
 /// Sends live frames: a new flow each, out of the interface they are run on.

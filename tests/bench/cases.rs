@@ -1,24 +1,15 @@
-//! The cases that are timed in a test run.
+//! The cases: what is sent, over which maps, and what Katran took for the same.
 
-use anyhow::Result;
 use lb_common::abi::{
     capture::{Capture, Ends, Prefix},
     form::Form,
 };
-use serde_json::{Value, json};
 
-use lb_tests::statistics::median;
-use lb_tests::test_run::{
-    fill::{self, Situation, State},
-    frame::{Packet, template},
-    programs::{Programs, Settings, Target},
-};
+use lb_tests::test_run::{fill::Situation, frame::Packet, throughput::Exit};
 
-const XDP_DROP: u32 = 1;
-const XDP_PASS: u32 = 2;
-const XDP_TX: u32 = 3;
+use crate::question::{CaseName, Unit};
 
-/// One timed case.
+/// One case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     /// Its name in tables and files.
@@ -29,6 +20,8 @@ pub(crate) struct Case {
     pub(crate) version: u8,
     /// Random flows it is spread over.
     pub(crate) flows: u64,
+    /// Services with a pool of their own that it is spread over; 0: one service, and the pool that others have too.
+    pub(crate) services: u32,
     /// How packets get to backends.
     pub(crate) form: Form,
     /// How the regions are.
@@ -37,6 +30,22 @@ pub(crate) struct Case {
     pub(crate) before: &'static [Packet],
     /// What is captured meanwhile.
     pub(crate) capture: Capture,
+    /// Over a veth pair with live frames instead of in a test run.
+    pub(crate) live: Option<Exit>,
+    /// What Katran took above its floor, or over a veth pair the ratio to its floor.
+    pub(crate) katran: Option<&'static str>,
+}
+
+impl Case {
+    /// How it is called in questions, tables and files.
+    pub(crate) fn name(&self) -> CaseName {
+        let unit = if self.live.is_some() { Unit::Mpps } else { Unit::Nanoseconds };
+        CaseName { case: self.name.into(), flows: self.flows, unit }
+    }
+
+    const fn katran(self, katran: &'static str) -> Self {
+        Self { katran: Some(katran), ..self }
+    }
 }
 
 /// Nobody captures.
@@ -63,10 +72,13 @@ const fn case(name: &'static str, packet: Packet, version: u8, flows: u64) -> Ca
         packet,
         version,
         flows,
+        services: 0,
         form: Form::IP_IN_IP,
         situation: Situation::Steady,
         before: &[],
         capture: NOTHING,
+        live: None,
+        katran: None,
     }
 }
 
@@ -88,23 +100,35 @@ const fn captured(name: &'static str, capture: Capture) -> Case {
     Case { capture, ..case(name, Packet::Open, 4, 100_000) }
 }
 
+const fn random(name: &'static str, services: u32) -> Case {
+    Case { services, ..case(name, Packet::Open, 4, 1_000_000) }
+}
+
+const fn live(name: &'static str, exit: Exit, flows: u64) -> Case {
+    Case { live: Some(exit), ..case(name, Packet::Open, 4, flows) }
+}
+
 /// So many flows that a run hardly meets one twice.
-const DISTINCT: u64 = 1 << 32;
-/// Packets of a run where each flow's packet before must still be remembered.
-const REMEMBERED: u32 = 100_000;
+pub(crate) const DISTINCT: u64 = 1 << 32;
 
 /// All of them.
 pub(crate) const CASES: &[Case] = &[
-    case("tcp established", Packet::Open, 4, 1),
+    case("tcp established", Packet::Open, 4, 1).katran("110"),
     case("tcp established", Packet::Open, 4, 100_000),
-    case("tcp established", Packet::Open, 4, 1_000_000),
+    case("tcp established", Packet::Open, 4, 1_000_000).katran("664, 92 without its LRU"),
     case("tcp syn", Packet::Syn, 4, 1_000_000),
+    case("syn without a capacity, all new", Packet::Syn, 4, DISTINCT).katran("126 to 920"),
+    case("udp", Packet::Udp, 4, 100_000).katran("644"),
     case("udp", Packet::Udp, 4, 1_000_000),
     case("ipv6 tcp established", Packet::Open, 6, 1),
+    case("ipv6 tcp established", Packet::Open, 6, 100_000).katran("586"),
     case("ipv6 tcp established", Packet::Open, 6, 1_000_000),
     formed("tcp established, in GUE", Form::gue(6_080)),
     formed("tcp established, direct", Form::DIRECT),
-    case("not ours", Packet::NotOurs, 4, 1_000_000),
+    case("not ours", Packet::NotOurs, 4, 1_000_000).katran("54"),
+    random("1 service of 10 backends", 1),
+    random("100 services of 10, random", 100),
+    random("1,000 services of 10, random", 1_000).katran("260, 400 VIPs"),
     remembered("syn with a limit", Situation::Limited, &[], Packet::Syn, DISTINCT),
     remembered("syn refused", Situation::Full, &[], Packet::Syn, DISTINCT),
     remembered("syn spilled", Situation::Spilling, &[], Packet::Syn, DISTINCT),
@@ -136,77 +160,20 @@ pub(crate) const CASES: &[Case] = &[
     remembered("syn repeated", Situation::Limited, &[Packet::Syn], Packet::Syn, 1_000),
     captured("others captured", Capture { version: 6, ..ALL }),
     captured("captured, nobody reads", ALL),
+    live("veth, XDP_TX", Exit::Transmit, 100_000),
+    live("veth, XDP_TX", Exit::Transmit, 1_000_000).katran("0.35"),
+    live("veth, redirect", Exit::Redirect, 1_000_000),
 ];
 
-/// Medians of a case, nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    /// The case.
-    pub(crate) case: Case,
-    /// One packet through wrapper and balancer.
-    pub(crate) ns: f64,
-    /// One packet through wrapper and floor.
-    pub(crate) floor_ns: f64,
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-impl Timing {
-    /// As it stands in the report.
-    pub(crate) fn to_json(self) -> Value {
-        json!({
-            "case": self.case.name, "flows": self.case.flows, "ns": self.ns,
-            "floor_ns": self.floor_ns, "above_floor_ns": self.ns - self.floor_ns,
-        })
-    }
-}
+    use super::*;
 
-/// Times a case: `rounds` rounds of `repeat` packets, balancer and floor in turn.
-///
-/// # Errors
-/// A run that fails or ends with the wrong action.
-pub(crate) fn time(
-    programs: &mut Programs,
-    case: Case,
-    rounds: usize,
-    repeat: u32,
-) -> Result<Timing> {
-    let (grown, action) = match (case.packet, case.version, case.situation) {
-        (Packet::NotOurs, ..) => (0, XDP_PASS),
-        (_, _, Situation::Full) => (0, XDP_DROP),
-        (_, version, _) => (usize::from(case.form.overhead(version == 4)), XDP_TX),
-    };
-    let repeat = if case.flows == DISTINCT { repeat.min(REMEMBERED) } else { repeat };
-    let Case { situation, form, capture, .. } = case;
-    let state = State { interface: 1, v6: case.version == 6, situation, form, capture };
-    fill::fill(&mut programs.balancer, &state)?;
-    let (mut balancer, mut floor) = (Vec::new(), Vec::new());
-    let number = CASES
-        .iter()
-        .take_while(|other| (other.name, other.flows) != (case.name, case.flows))
-        .count();
-    // Each case's connections begin at a number of their own, lest one case meets another's handshake entries.
-    let sequence = 1 + 1_000_000 * number as u32;
-    let frame = |packet| template((packet, sequence), case.version, grown);
-    let first = number * rounds;
-    for round in 0..rounds {
-        // The same flows within a round, others in each.
-        let settings = Settings {
-            grown: grown as u64,
-            version: u64::from(case.version),
-            flows: case.flows,
-            sequence: (first + round) as u64 * 2 + 1,
-        };
-        for &packet in case.before {
-            programs.set(settings)?;
-            programs.run(Target::Balancer, &frame(packet), repeat, action)?;
-        }
-        let least = if grown == 0 { XDP_PASS } else { XDP_TX };
-        for (target, times, action) in
-            [(Target::Balancer, &mut balancer, action), (Target::Floor, &mut floor, least)]
-        {
-            programs.set(settings)?;
-            times
-                .push(programs.run(target, &frame(case.packet), repeat, action)?.as_nanos() as f64);
-        }
+    #[test]
+    fn no_two_cases_have_one_name() {
+        let names: BTreeSet<_> = CASES.iter().map(|case| (case.name, case.flows)).collect();
+        assert_eq!(names.len(), CASES.len());
     }
-    Ok(Timing { case, ns: median(&mut balancer), floor_ns: median(&mut floor) })
 }

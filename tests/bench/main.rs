@@ -3,98 +3,132 @@
 //! Every figure is taken in turn with its floor, in one run, and is a median: machines are noisy.
 #![allow(clippy::print_stdout, reason = "a table is what it is for")]
 
+mod against;
 mod cases;
+mod document;
+mod effort;
+mod measure;
+mod peers;
+mod question;
 mod report;
 mod requests;
+mod serve;
+mod tables;
+mod turns;
 
-use std::{
-    hint::black_box,
-    net::{IpAddr, Ipv4Addr},
-    path::PathBuf,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::env::current_exe;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use lb_model::maglev::{BuildError, Member, TableSpec};
-use lb_tests::{
-    daemon::Binaries,
-    sandbox,
-    test_run::{programs::Programs, throughput},
-};
+use lb_tests::{daemon::Binaries, sandbox};
 
-use report::Report;
+use against::Other;
+use cases::Case;
+use document::{Document, Facts};
+use effort::Effort;
+use report::{Report, Timing};
+use serve::Server;
 
 #[derive(Parser)]
 #[command(about = "Measures the packet programs against their floor, in turn, in one run")]
 struct Arguments {
-    /// Where datapath.json goes.
-    #[arg(long)]
-    out: PathBuf,
+    /// Where figures go as JSON.
+    #[arg(long, required_unless_present = "serve")]
+    out: Option<PathBuf>,
     /// Folder with balancer.o and bench.o.
     #[arg(long, env = "SPILLWAY_BPF_OBJECTS")]
     objects: PathBuf,
     /// Fewer and shorter rounds: figures for a glance, not for a document.
     #[arg(long)]
     quick: bool,
+    /// Measure before all ordinary processes (SCHED_FIFO): for a machine that does other work too.
+    #[arg(long)]
+    realtime: bool,
+    /// Measure the packet path only, and only cases with this in their names. May be repeated.
+    #[arg(long, value_name = "WORD")]
+    only: Vec<String>,
+    /// Bench program of another revision, to measure both by turns.
+    #[arg(long, value_name = "PROGRAM", requires_all = ["against_objects", "against_name"])]
+    against: Option<PathBuf>,
+    /// Its objects.
+    #[arg(long, value_name = "FOLDER")]
+    against_objects: Option<PathBuf>,
+    /// What tables call it.
+    #[arg(long, value_name = "REVISION")]
+    against_name: Option<String>,
+    /// Measure Spillway beside nftables, haproxy and nginx, and nothing else.
+    #[arg(long, conflicts_with = "against")]
+    peers: bool,
+    /// Measure everything, and write performance.md beside the figures.
+    #[arg(long, conflicts_with_all = ["against", "peers", "only"], requires_all = ["date", "commit", "command"])]
+    document: bool,
+    /// Day of the run, for the document.
+    #[arg(long)]
+    date: Option<String>,
+    /// Commit of what is measured, for the document.
+    #[arg(long)]
+    commit: Option<String>,
+    /// The command that the user gave, for the document.
+    #[arg(long)]
+    command: Option<String>,
+    /// Measure what standard input asks for, a question a line: for a bench that compares revisions.
+    #[arg(long)]
+    serve: bool,
 }
 
 fn main() -> Result<()> {
-    let sandbox = sandbox::enter();
     let arguments = Arguments::parse();
-    let (rounds, repeat, frames) =
-        if arguments.quick { (5, 200_000, 500_000) } else { (15, 2_000_000, 5_000_000) };
-    let mut programs = Programs::load(&arguments.objects)?;
-    let mut timings = Vec::new();
-    for &case in cases::CASES {
-        eprintln!("{}, {} flows", case.name, case.flows);
-        timings.push(cases::time(&mut programs, case, rounds, repeat)?);
+    if arguments.serve {
+        return serve::serve(&arguments.objects, arguments.realtime);
     }
-    eprintln!("packets a second over a veth pair");
-    veth("near", "far")?;
-    let throughput = throughput::measure(&mut programs, ("near", "far"), rounds.min(7), frames)?;
-    eprintln!("fresh connections by curl");
-    let connections = if arguments.quick { 100 } else { 500 };
-    let requests = requests::measure(&sandbox, &Binaries::find()?, connections)?;
-    let tables = [10, 100, 1000]
-        .into_iter()
-        .map(|members| Ok((members, build_time(members, 65_537, rounds)?)))
-        .collect::<Result<_>>()?;
-    let report = Report { timings, throughput, requests, tables };
+    let sandbox = sandbox::enter();
+    let Arguments { objects, quick, realtime, only, .. } = arguments;
+    let out = arguments.out.context("--out is required")?;
+    let effort = Effort { quick, realtime, only };
+    if let (Some(program), Some(there), Some(name)) =
+        (arguments.against, arguments.against_objects, arguments.against_name)
+    {
+        let other = Other { name, program, objects: there };
+        let comparison = against::compare(&objects, &other, &effort, &out)?;
+        println!("{}", comparison.table());
+        return comparison.write(&out);
+    }
+    let own = current_exe().context("find our own program")?;
+    let mut report = Report::default();
+    if !arguments.peers {
+        report.timings = time(&mut Server::start(&own, &objects, realtime)?, &effort)?;
+        if effort.only.is_empty() {
+            eprintln!("fresh connections by curl");
+            let connections = if quick { 100 } else { 500 };
+            report.requests = Some(requests::measure(&sandbox, &Binaries::find()?, connections)?);
+            report.tables = tables::measure(effort.rounds(question::Unit::Nanoseconds))?;
+        }
+    }
+    if arguments.peers || arguments.document {
+        report.peers = peers::measure(&sandbox, &Binaries::find()?, quick)?;
+    }
     println!("{}", report.table());
-    report.write(&arguments.out)
-}
-
-/// A veth pair in the sandbox's own network namespace, both ends up.
-fn veth(near: &str, far: &str) -> Result<()> {
-    for arguments in [
-        format!("link add {near} type veth peer name {far}"),
-        format!("link set {near} up"),
-        format!("link set {far} up"),
-    ] {
-        let status = Command::new("ip").args(arguments.split(' ')).status().context("ip")?;
-        anyhow::ensure!(status.success(), "ip {arguments}: {status}");
+    report.write(&out)?;
+    if let (true, Some(date), Some(commit), Some(command)) =
+        (arguments.document, arguments.date, arguments.commit, arguments.command)
+    {
+        let facts = Facts::gather(date, commit, command)?;
+        Document { quick, facts, report: &report }.write(&out)?;
     }
     Ok(())
 }
 
-/// Median time of `repeats` builds (one at least) of a table of equal members, from unsorted members
-/// to finished words.
-fn build_time(members: u16, slots: u32, repeats: usize) -> Result<Duration, BuildError> {
-    let group: Vec<_> = (0..members)
-        .rev()
-        .map(|n| Member {
-            key: IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + u32::from(n))).into(),
-            weight: 1,
-        })
-        .collect();
-    let mut times = Vec::new();
-    for _ in 0..repeats.max(1) {
-        let begin = Instant::now();
-        black_box(TableSpec::new(black_box(&group), slots)?.build());
-        times.push(begin.elapsed());
+/// Measures the cases one after the other.
+fn time(server: &mut Server, effort: &Effort) -> Result<Vec<Timing>> {
+    let mut timings = Vec::new();
+    for name in cases::CASES.iter().map(Case::name).filter(|name| effort.includes(name)) {
+        eprintln!("{name}");
+        let packets = effort.packets(name.unit);
+        let samples =
+            turns::by_turns(1, effort.rounds(name.unit), |_| server.round(&name, packets))?;
+        timings.push(Timing { name, median: turns::medians(&samples[0]) });
     }
-    times.sort_unstable();
-    Ok(times[times.len() / 2])
+    anyhow::ensure!(!timings.is_empty(), "no case has {:?} in its name", effort.only);
+    Ok(timings)
 }

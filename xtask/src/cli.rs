@@ -114,10 +114,19 @@ pub(crate) struct BenchArgs {
     /// Fewer packets, wider error
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Build another revision too, in target/against, and measure both by turns
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) against: Option<String>,
+    /// Measure Spillway beside nftables, haproxy and nginx, and nothing else
+    #[arg(long, conflicts_with = "against")]
+    pub(crate) peers: bool,
+    /// Measure everything and write docs/performance.md
+    #[arg(long, conflicts_with_all = ["against", "peers"])]
+    pub(crate) document: bool,
     /// Only list what is missing, install nothing
     #[arg(long)]
     pub(crate) no_install: bool,
-    /// Passed on to the bench
+    /// Passed on to the bench: --realtime, --only WORD
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
 }

@@ -2,9 +2,11 @@
 
 /// Services.
 pub const MAX_SERVICES: u32 = 4_096;
-/// What packets are looked up as, of one IP version: each port of each service, each any-port service,
-/// and each service that fragments go to.
+/// What packets are looked up as: each port of each service, each any-port service, and each service that fragments go
+/// to.
 pub const MAX_SERVICE_KEYS: u32 = 65_536;
+/// Records of services, of two generations; index 0 is never used.
+pub const MAX_SERVICE_RECORDS: u32 = 2 * MAX_SERVICE_KEYS + 1;
 /// Pools that at least one service names.
 pub const MAX_POOLS: u32 = 4_096;
 /// Descriptors: a pool needs its current one, its previous one, and room for the next.
@@ -23,8 +25,11 @@ pub const MAX_BACKENDS: u32 = 65_536;
 pub const MAX_NEXT_HOPS: u32 = 65_536;
 /// Highest interface index (exclusive) that a next hop can name.
 pub const MAX_INTERFACES: u32 = 65_536;
-/// Slot tables, published and in preparation together.
-pub const MAX_TABLES: u32 = 4_096;
+/// Chunks of slot tables, published and in preparation together: 16 GiB.
+pub const MAX_CHUNKS: u32 = 4_096;
+/// Words of a chunk: 4 MiB. A power of two, so that the place of a word is a shift and a mask. Each balancer has at
+/// least one chunk, and the largest table fits one.
+pub const CHUNK_WORDS: u32 = 1 << 19;
 /// Default slots of a table (a prime).
 pub const DEFAULT_SLOTS: u32 = 65_537;
 /// Limiters, the first [`super::limiter::FIRST_LIMITER`] of which are the packet path's own.

@@ -9,16 +9,15 @@ use lb_common::abi::{
     limiter::Limiter,
     limits, names,
     pool::{Descriptor, Group, PoolLine},
-    service::{ANY_PORT_WORDS, Service, ServiceKey, SourcePrefix, VipKey},
+    service::{ANY_PORT_WORDS, Service, SourcePrefix, VipKey},
     verdict::VERDICT_SLOTS,
 };
+use lb_common::service_index::index_words;
 
 use super::Component;
 
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
-/// `BPF_F_INNER_MAP`, include/uapi/linux/bpf.h: inner maps of different sizes fit one outer map.
-pub(super) const INNER_MAP: u32 = 1 << 12;
 
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +56,6 @@ impl Shape {
         }
     }
 
-    const fn services(name: &'static str, key_size: usize) -> Self {
-        Self {
-            entries: Some(limits::MAX_SERVICE_KEYS),
-            ..Self::new(name, MapType::Hash, key_size, size_of::<Service>())
-        }
-    }
-
     /// Tables of flows, whose number of entries the daemon sets.
     const fn flows<K>(name: &'static str) -> Self {
         Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
@@ -71,10 +63,6 @@ impl Shape {
 
     const fn per_cpu<T>(name: &'static str, entries: u32) -> Self {
         Self { entries: Some(entries), ..Self::new(name, MapType::PerCpuArray, 4, size_of::<T>()) }
-    }
-
-    const fn array_of_maps(name: &'static str) -> Self {
-        Self { entries: Some(limits::MAX_TABLES), ..Self::new(name, MapType::ArrayOfMaps, 4, 4) }
     }
 
     /// How a map differs from this shape, or `None`.
@@ -99,9 +87,9 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 33] = [
-    Shape::services(names::SERVICES_V4, size_of::<u64>()),
-    Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
+const BALANCER: [Shape; 32] = [
+    Shape::mapped::<Service>(names::SERVICES, limits::MAX_SERVICE_RECORDS),
+    Shape::mapped::<u64>(names::SERVICE_INDEX, index_words(limits::MAX_SERVICE_KEYS)),
     Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
     Shape {
         entries: Some(limits::MAX_SERVICES),
@@ -128,8 +116,10 @@ const BALANCER: [Shape; 33] = [
     Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
     Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),
     Shape::mapped::<u64>(names::BONDS, limits::MAX_INTERFACES),
-    Shape::array_of_maps(names::TABLES),
-    Shape::array_of_maps(names::SIZED_TABLES),
+    Shape {
+        entries: Some(limits::MAX_CHUNKS),
+        ..Shape::new(names::TABLES, MapType::ArrayOfMaps, 4, 4)
+    },
     Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
     Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS, limits::MAX_SERVICES),

@@ -12,14 +12,18 @@ use aya::{
 use lb_common::abi::pod::Pod;
 
 use super::{
-    ArrayView, Component, MapsError, Pins,
-    inner::InnerMaps,
-    layout,
+    ArrayView, Component, MapsError, Pins, layout,
     raw::{Mapping, MappingMut},
 };
 
 /// How the memory of array maps is mapped: to read, or to read and write.
-pub trait Access: AsRef<Mapping> + Sized {
+pub trait Access: AsRef<Mapping> + Send + Sync + Sized + 'static {
+    /// Maps the first words of an array.
+    ///
+    /// # Errors
+    /// As [`Mapping::new`].
+    fn words(map: &MapData, words: usize) -> io::Result<Self>;
+
     /// Maps an array.
     ///
     /// # Errors
@@ -28,12 +32,20 @@ pub trait Access: AsRef<Mapping> + Sized {
 }
 
 impl Access for Mapping {
+    fn words(map: &MapData, words: usize) -> io::Result<Self> {
+        Self::new(map.fd(), words)
+    }
+
     fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
         ArrayView::<T, Self>::new(map.fd(), entries)
     }
 }
 
 impl Access for MappingMut {
+    fn words(map: &MapData, words: usize) -> io::Result<Self> {
+        Self::new(map.fd(), words)
+    }
+
     fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
         ArrayView::<T, Self>::new(map.fd(), entries)
     }
@@ -70,9 +82,9 @@ impl Opener {
         self.open(name).map(|(map, _, _)| map)
     }
 
-    /// An array of maps with its inner maps.
-    pub(super) fn inner(&self, name: &'static str) -> Result<InnerMaps, MapsError> {
-        Ok(InnerMaps::new(name, self.data(name)?, self.pins.inner(name)))
+    /// The directory with the pins of what stands in an array of maps.
+    pub(super) fn inner(&self, name: &str) -> PathBuf {
+        self.pins.inner(name)
     }
 
     /// An array map in memory. The map may be closed then: the mapping keeps it.

@@ -8,7 +8,7 @@ use lb_common::abi::{
     names,
 };
 
-use super::{Component, MapsError, Pins, opener::why, slot_tables::SPARE};
+use super::{Component, MapsError, Pins, chunks::FIRST, opener::why};
 
 /// Entries of the tables of IPv4; those of IPv6 have a quarter. `None`: what a pinned table has, or
 /// else the default.
@@ -53,8 +53,7 @@ impl TableSizes {
     }
 }
 
-/// Bytes of each of a balancer's maps, by name; arrays of maps with the spare that stands where no
-/// table is, and without tables.
+/// Bytes of each of a balancer's maps, by name; the array of chunks with the first chunk, which is always there.
 ///
 /// # Errors
 /// [`MapsError`] says which pin cannot be opened or read.
@@ -69,10 +68,10 @@ pub fn map_memory(bpffs: &Path) -> Result<Vec<(String, u64)>, MapsError> {
         let mut bytes = locked(&map).map_err(|error| unreadable(&path, error))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
-        let spare = pins.inner(&name).join(SPARE.to_string());
-        if spare.exists() {
-            let map = MapData::from_pin(&spare).map_err(|error| why(spare.clone(), error))?;
-            bytes += locked(&map).map_err(|error| unreadable(&spare, error))?;
+        let chunk = pins.inner(&name).join(FIRST.to_string());
+        if chunk.exists() {
+            let map = MapData::from_pin(&chunk).map_err(|error| why(chunk.clone(), error))?;
+            bytes += locked(&map).map_err(|error| unreadable(&chunk, error))?;
         }
         maps.push((name, bytes));
     }

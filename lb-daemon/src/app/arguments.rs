@@ -20,14 +20,14 @@ use crate::{
     api::Rights,
     tls::TlsFiles,
 };
-use lb_base::bytes::ByteSize;
+use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
 use lb_maps::{
     self, AllowLists, DEFAULT_BPFFS, Options, Prefix, TableSizes,
     directory::DEFAULT_STATE_DIRECTORY,
 };
-use lb_model::{Name, plan::Sources};
+use lb_model::{Ipv4Prefix, Name, plan::Sources};
 
 /// The daemon of the Spillway load balancer.
 #[derive(Debug, Parser)]
@@ -69,6 +69,10 @@ pub(super) struct BalancerArguments {
     /// Source address of tunnels, one of each family at most [default: the interface's own]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     source: Vec<IpAddr>,
+    /// Prefix of 8 to 32 bits, routed to this host, that each flow has an outer source of IPv4 tunnels from
+    /// [default: all flows have one address, that of --source]
+    #[arg(long, value_name = "PREFIX", value_parser = source_prefix)]
+    tunnel_source_prefix: Option<Ipv4Prefix>,
     /// Directory of the store
     #[arg(long, value_name = "DIR", default_value = DEFAULT_STATE_DIRECTORY)]
     pub(super) state_dir: PathBuf,
@@ -324,7 +328,7 @@ impl BalancerArguments {
     /// # Errors
     /// Two are of one family.
     pub(super) fn sources(&self) -> Result<Sources, Failure> {
-        let mut sources = Sources::default();
+        let mut sources = Sources { prefix_v4: self.tunnel_source_prefix, ..Sources::default() };
         for source in &self.source {
             let former = match source {
                 IpAddr::V4(v4) => sources.v4.replace(*v4).map(IpAddr::V4),
@@ -355,6 +359,21 @@ fn only_xdp(text: &str) -> Result<(), String> {
 
 fn endpoint(text: &str, example: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("must be an address and a port, such as {example}"))
+}
+
+fn source_prefix(text: &str) -> Result<Ipv4Prefix, String> {
+    let prefix: Prefix = text.parse().map_err(|error| error_chain::message(&error))?;
+    let IpAddr::V4(address) = prefix.address() else {
+        return Err("must be a prefix of IPv4: tunnels of IPv6 have a flow label".into());
+    };
+    let found = Ipv4Prefix::new(address, prefix.bits());
+    let found = found.ok_or("must have 8 to 32 bits, as 10.64.0.0/24 has 24")?;
+    match address.octets()[0] {
+        0 | 127 | 224.. => {
+            Err("must be of unicast addresses that can be routed to this host".into())
+        }
+        _ => Ok(found),
+    }
 }
 
 fn user(text: &str) -> Result<u32, String> {

@@ -17,6 +17,12 @@ pub fn floor(context: XdpContext) -> u32 {
     lb_ebpf::bench::floor(&context)
 }
 
+/// The least that redirects.
+#[xdp]
+pub fn redirect_floor(context: XdpContext) -> u32 {
+    lb_ebpf::bench::redirect_floor(&context)
+}
+
 /// Sends live frames.
 #[xdp]
 pub fn sender(context: XdpContext) -> u32 {

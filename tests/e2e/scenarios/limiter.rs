@@ -120,7 +120,7 @@ fn the_first_over(_: &Sandbox) -> Result<()> {
 }
 
 const fn settings(sequence: u64) -> Settings {
-    Settings { grown: 20, version: 4, flows: 1 << 32, sequence }
+    Settings { grown: 20, version: 4, flows: 1 << 32, services: 0, sequence }
 }
 
 /// Number of the event of a SYN that came again.

@@ -35,7 +35,9 @@ mod restart;
 mod route_changes;
 mod self_test;
 mod shared_backends;
+mod slots;
 mod slow_start;
+mod source_prefix;
 mod startup_reload;
 mod top;
 mod traffic;
@@ -62,6 +64,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
+    ("slots", slots::CASES),
     ("unusable_store", unusable_store::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),
@@ -90,6 +93,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("restart", restart::CASES),
     ("many_backends", many_backends::CASES),
     ("slow_start", slow_start::CASES),
+    ("source_prefix", source_prefix::CASES),
     ("traffic", traffic::CASES),
     ("utilisation", utilisation::CASES),
 ];

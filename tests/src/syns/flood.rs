@@ -40,7 +40,7 @@ impl Flood {
     /// When the program cannot be loaded.
     pub fn new(fabric: &Fabric, to: SocketAddrV4) -> Result<Self> {
         let mut bench = programs::load(&objects::directory(), "bench.o")?;
-        let settings = Settings { grown: 0, version: 4, flows: 1 << 32, sequence: 11 };
+        let settings = Settings { grown: 0, version: 4, flows: 1 << 32, services: 0, sequence: 11 };
         programs::set(&mut bench, settings)?;
         // The program writes the Ethernet header, and address and port of the client.
         let nowhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);

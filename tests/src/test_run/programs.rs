@@ -16,6 +16,19 @@ pub enum Target {
     Balancer,
     /// The least it could do.
     Floor,
+    /// The least that redirects.
+    RedirectFloor,
+}
+
+impl Target {
+    /// The name of its program.
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Balancer => "balancer",
+            Self::Floor => "floor",
+            Self::RedirectFloor => "redirect_floor",
+        }
+    }
 }
 
 /// What the wrapper is told of a case.
@@ -27,6 +40,9 @@ pub struct Settings {
     pub version: u64,
     /// Flows.
     pub flows: u64,
+    /// Services that packets go to, drawn at random for each, from [`super::fill::own_vip`] on; 0: the packet's own
+    /// destination stays.
+    pub services: u32,
     /// Which of all sequences of them, not 0.
     pub sequence: u64,
 }
@@ -56,6 +72,18 @@ impl Programs {
         set(&mut self.bench, settings)
     }
 
+    /// The program of a target.
+    ///
+    /// # Errors
+    /// An object without it.
+    pub fn program(&mut self, target: Target) -> Result<&mut Xdp> {
+        let object = match target {
+            Target::Balancer => &mut self.balancer,
+            Target::Floor | Target::RedirectFloor => &mut self.bench,
+        };
+        program(object, target.program())
+    }
+
     /// Runs the wrapper around a target `repeat` times; answers the mean time of one run.
     ///
     /// # Errors
@@ -67,10 +95,7 @@ impl Programs {
         repeat: u32,
         action: u32,
     ) -> Result<Duration> {
-        let jump = match target {
-            Target::Balancer => program(&mut self.balancer, "balancer")?.fd()?.try_clone()?,
-            Target::Floor => program(&mut self.bench, "floor")?.fd()?.try_clone()?,
-        };
+        let jump = self.program(target)?.fd()?.try_clone()?;
         let (answered, duration) = run(&mut self.bench, &jump, frame, repeat)?;
         anyhow::ensure!(
             answered == action,
@@ -102,9 +127,8 @@ pub fn set(bench: &mut Ebpf, settings: Settings) -> Result<()> {
     let map = bench.map_mut("SETTINGS").context("bench.o has no settings")?;
     let mut map: Array<_, u64> = Array::try_from(map)?;
     let seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(settings.sequence);
-    for (index, value) in
-        [settings.grown, settings.version, settings.flows, seed].into_iter().enumerate()
-    {
+    let packets = settings.version | u64::from(settings.services) << 8;
+    for (index, value) in [settings.grown, packets, settings.flows, seed].into_iter().enumerate() {
         map.set(index as u32, value, 0)?;
     }
     Ok(())

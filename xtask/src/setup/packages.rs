@@ -1,5 +1,7 @@
 //! The Debian packages that demo, tests and bench run, and why.
 
+use std::path::Path;
+
 use crate::programs;
 
 /// Who needs a package.
@@ -14,7 +16,7 @@ pub(crate) enum Purpose {
 use Purpose::{Bench, Demo, Fuzz, Test};
 
 /// A package, told by the programs it brings: where they are, whoever put them there, it is not
-/// missing.
+/// missing. A module of a program is told by its path.
 pub(crate) struct Wanted {
     pub(crate) package: &'static str,
     pub(crate) programs: &'static [&'static str],
@@ -32,7 +34,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 19] = [
+const ALL: [Wanted; 22] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
@@ -42,7 +44,10 @@ const ALL: [Wanted; 19] = [
     wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
     wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Test]),
     wanted("httperf", &["httperf"], "a client: connections at a fixed rate, answered or not", &[Demo, Test]),
-    wanted("wrk", &["wrk"], "a client: load on long connections", &[Demo, Test]),
+    wanted("wrk", &["wrk"], "a client: load on long connections, and many fresh ones", &[Demo, Test, Bench]),
+    wanted("haproxy", &["haproxy"], "is measured beside Spillway", &[Bench]),
+    wanted("libnginx-mod-stream", &["/usr/lib/nginx/modules/ngx_stream_module.so"], "is measured beside Spillway", &[Bench]),
+    wanted("nftables", &["nft"], "is measured beside Spillway", &[Bench]),
     wanted("tshark", &["tshark"], "a second opinion on every frame that we emit", &[Test]),
     wanted("tcpdump", &["tcpdump"], "captures the frames", &[Test]),
     wanted("bpftool", &["bpftool"], "a second opinion on programs, links and maps", &[Test]),
@@ -56,7 +61,10 @@ const ALL: [Wanted; 19] = [
 
 /// What `purpose` needs and is not here.
 pub(crate) fn missing(purpose: Option<Purpose>) -> Vec<&'static Wanted> {
-    missing_from(purpose, |program| programs::find(program).is_some())
+    missing_from(purpose, |program| match Path::new(program) {
+        path if path.is_absolute() => path.is_file(),
+        _ => programs::find(program).is_some(),
+    })
 }
 
 fn missing_from(purpose: Option<Purpose>, is_here: impl Fn(&str) -> bool) -> Vec<&'static Wanted> {
@@ -79,6 +87,8 @@ mod tests {
         let demo = names(&missing_from(Some(Demo), |_| false));
         assert!(demo.contains(&"nginx") && demo.contains(&"siege"));
         assert!(!demo.contains(&"qemu-system-x86") && !demo.contains(&"tshark"));
+        let bench = names(&missing_from(Some(Bench), |program| !program.starts_with('/')));
+        assert_eq!(bench, ["libnginx-mod-stream"]);
         assert_eq!(missing_from(None, |_| false).len(), ALL.len());
         assert!(missing_from(None, |_| true).is_empty());
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lb_common::abi::{limiter::FIRST_LIMITER, limits};
+use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableShape};
 use lb_model::{Configuration, Name, Pool, Rate, Scaler, Service};
 use spillway_proto::v1;
 
@@ -20,6 +20,9 @@ struct Maximum {
     what: &'static str,
     most: u32,
 }
+
+const MIB: u64 = 1 << 20;
+const CHUNK_MIB: u32 = (limits::CHUNK_WORDS as u64 * 8 / MIB) as u32;
 
 /// All of them; docs/configuration.md has the same table. Index 0 of services, pools and backends is never
 /// given out.
@@ -38,7 +41,12 @@ const MAXIMA: [Maximum; 8] = [
         what: "groups (a pool's backends in one region)",
         most: limits::MAX_GROUPS / 2,
     },
-    Maximum { field: "pools", what: "different tables", most: limits::MAX_TABLES / 2 },
+    // A quarter: where tables fill more than half of a chunk, each takes a whole one.
+    Maximum {
+        field: "pools",
+        what: "MiB of slot tables",
+        most: limits::MAX_CHUNKS / 4 * CHUNK_MIB,
+    },
     Maximum {
         field: "pools",
         what: "groups and backends with a limit of their own",
@@ -52,6 +60,10 @@ pub(super) fn fits(configuration: &Configuration) -> Result<(), Invalid> {
     let backends: BTreeSet<_> = pools.clone().flat_map(|pool| pool.backends.keys()).collect();
     let groups: Vec<_> = pools.clone().flat_map(groups).collect();
     let tables: BTreeSet<_> = groups.iter().collect();
+    let words = |(slots, members): &(u32, Vec<_>)| {
+        u64::from(TableShape { slots: *slots, members: members.len() as u32 }.words())
+    };
+    let table_bytes = 8 * tables.into_iter().map(words).sum::<u64>();
     let members = pools.clone().map(|pool| pool.backends.len()).sum();
     let limited = pools.flat_map(|pool| pool.backends.values());
     let limited = limited.filter(|backend| backend.max_connection_rate.is_some()).count();
@@ -64,7 +76,7 @@ pub(super) fn fits(configuration: &Configuration) -> Result<(), Invalid> {
         backends.len(),
         members,
         groups.len(),
-        tables.len(),
+        table_bytes.div_ceil(MIB) as usize,
         limiters,
     ];
     for (Maximum { field, what, most }, number) in MAXIMA.iter().zip(numbers) {

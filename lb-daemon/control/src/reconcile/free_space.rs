@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableRef};
+use lb_common::abi::{limiter::FIRST_LIMITER, limits};
 
-use super::published::{Published, PublishedGroup};
+use super::{
+    published::{Published, PublishedGroup},
+    table_space::TableSpace,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct FreeSpace {
@@ -13,13 +16,12 @@ pub(super) struct FreeSpace {
     pub(super) groups: Indices,
     pub(super) members: Extents,
     pub(super) limiters: Indices,
-    tables: Indices,
-    sized_tables: Indices,
+    pub(super) tables: TableSpace,
 }
 
 impl FreeSpace {
-    /// Everything is free.
-    pub(super) fn new() -> Self {
+    /// Everything is free; there are these chunks of tables.
+    pub(super) fn new(chunks: &BTreeSet<u32>) -> Self {
         let mut limiters = Indices::new("limiters", limits::MAX_LIMITERS);
         // These are the packet path's own.
         for limiter in 1..FIRST_LIMITER {
@@ -30,44 +32,27 @@ impl FreeSpace {
             descriptors: Indices::new("descriptors", limits::MAX_DESCRIPTORS),
             groups: Indices::new("groups", limits::MAX_GROUPS),
             members: Extents::new("members", limits::MAX_MEMBERS),
-            tables: Indices::new("tables of the default size", limits::MAX_TABLES),
-            sized_tables: Indices::new("tables of other sizes", limits::MAX_TABLES),
+            tables: TableSpace::new(limits::MAX_CHUNKS, chunks),
         }
     }
 
     /// Everything that is not published is free.
-    pub(super) fn from_published(published: &Published) -> Self {
-        let mut free_space = Self::new();
+    pub(super) fn from_published(published: &Published, chunks: &BTreeSet<u32>) -> Self {
+        let mut free_space = Self::new(chunks);
         for descriptor in published.descriptors() {
             free_space.descriptors.reserve(descriptor);
         }
         for (index, group) in &published.groups {
             free_space.groups.reserve(*index);
             free_space.members.reserve(group.extent());
-            free_space.reserve_table(TableRef(group.group.head.table));
+        }
+        for table in published.table_extents() {
+            free_space.tables.reserve(table);
         }
         for limiter in published.limiters() {
             free_space.limiters.reserve(limiter);
         }
         free_space
-    }
-
-    fn reserve_table(&mut self, table: TableRef) {
-        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
-        indices.reserve(table.index());
-    }
-
-    pub(super) fn table(&mut self, slots: u32) -> Result<TableRef, Full> {
-        if slots == limits::DEFAULT_SLOTS {
-            self.tables.allocate().map(TableRef::default_size)
-        } else {
-            self.sized_tables.allocate().map(TableRef::sized)
-        }
-    }
-
-    pub(super) fn free_table(&mut self, table: TableRef) {
-        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
-        indices.free(table.index());
     }
 
     pub(super) fn free_group(&mut self, index: u32, group: &PublishedGroup) {
@@ -99,12 +84,16 @@ pub(super) struct Extents {
     what: &'static str,
     /// Length by start; no two ranges touch.
     free: BTreeMap<u32, u32>,
+    /// The same ranges as length and start.
+    by_length: BTreeSet<(u32, u32)>,
 }
 
 impl Extents {
     /// All entries are free.
     pub(super) fn new(what: &'static str, entries: u32) -> Self {
-        Self { what, free: [(0, entries)].into() }
+        let mut extents = Self { what, free: BTreeMap::new(), by_length: BTreeSet::new() };
+        extents.put(0, entries);
+        extents
     }
 
     /// Takes a range that is in use already. False, without any change, if part of it is taken.
@@ -117,7 +106,7 @@ impl Extents {
         let Some(end) = start.checked_add(length).filter(|end| *end <= run + size) else {
             return false;
         };
-        self.free.remove(&run);
+        self.take(run);
         self.put(run, start - run);
         self.put(end, run + size - end);
         true
@@ -128,12 +117,10 @@ impl Extents {
         if length == 0 {
             return Ok(Extent { start: 0, length });
         }
-        let fitting = self.free.iter().filter(|(_, size)| **size >= length);
-        let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
-            let free = self.free.values().copied().max().unwrap_or(0);
-            return Err(Full { what: self.what, needed: length, free });
+        let Some(&(size, start)) = self.by_length.range((length, 0)..).next() else {
+            return Err(Full { what: self.what, needed: length, free: self.largest() });
         };
-        self.free.remove(&start);
+        self.take(start);
         self.put(start + length, size - length);
         Ok(Extent { start, length })
     }
@@ -146,19 +133,35 @@ impl Extents {
         if let Some((&before, &size)) = self.free.range(..start).next_back()
             && before + size == start
         {
-            self.free.remove(&before);
+            self.take(before);
             (start, length) = (before, length + size);
         }
-        if let Some(size) = self.free.remove(&(start + length)) {
-            length += size;
-        }
+        length += self.take(start + length);
         self.put(start, length);
+    }
+
+    /// Length of the largest free range.
+    fn largest(&self) -> u32 {
+        self.by_length.last().map_or(0, |(length, _)| *length)
+    }
+
+    /// Whether a range is free and what surrounds it is not.
+    pub(super) fn is_range(&self, extent: Extent) -> bool {
+        self.free.get(&extent.start) == Some(&extent.length)
     }
 
     fn put(&mut self, start: u32, length: u32) {
         if length > 0 {
             self.free.insert(start, length);
+            self.by_length.insert((length, start));
         }
+    }
+
+    /// Takes the free range that begins somewhere, and returns its length; 0: there is none.
+    fn take(&mut self, start: u32) -> u32 {
+        let Some(length) = self.free.remove(&start) else { return 0 };
+        self.by_length.remove(&(length, start));
+        length
     }
 }
 

@@ -19,6 +19,7 @@ mod previous;
 mod published;
 mod scan;
 mod standby;
+mod table_space;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

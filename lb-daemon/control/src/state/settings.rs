@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use crate::store::Revision;
 use lb_base::conditions::Conditions;
-use lb_config::document::Document;
-use lb_model::{Configuration, Name, map_memory::Budget, plan::Sources};
+use lb_config::{Requested, document::Document};
+use lb_model::{Name, map_memory::Budget, plan::Sources};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -58,13 +58,12 @@ impl FollowedFile {
     }
 
     /// The path, and the configuration if the file is readable and valid.
-    pub fn read(&self) -> Option<(PathBuf, Option<Configuration>)> {
+    pub fn read(&self) -> Option<(PathBuf, Option<Requested>)> {
         let path = self.path()?;
         let text = fs::read_to_string(&path).ok();
         let document = text.and_then(|text| Document::parse(&text).ok());
-        let configuration =
-            document.and_then(|document| lb_config::validate(&document.into()).ok());
-        Some((path, configuration))
+        let requested = document.and_then(|document| lb_config::validate(&document.into()).ok());
+        Some((path, requested))
     }
 }
 

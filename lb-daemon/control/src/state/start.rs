@@ -40,6 +40,7 @@ impl<P: PacketPath> State<P> {
             overflows: Overflows::default(),
             remaps: Remaps::default(),
             narrow: NarrowPaths::default(),
+            outgrown: Default::default(),
             events,
             started: Instant::now(),
         };

@@ -202,6 +202,29 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
     }
 }
 
+/// Which prefixes tunnels may come from.
+#[test]
+fn a_source_prefix_is_of_ipv4_and_not_too_short() {
+    let directory = Dir::new();
+    for (prefix, cause) in [
+        ("10.0.0.0/7", "must have 8 to 32 bits, as 10.64.0.0/24 has 24"),
+        ("10.64.0.1/24", "10.64.0.1/24: has bits beyond its length: the network is 10.64.0.0/24"),
+        ("fd00::/64", "must be a prefix of IPv4: tunnels of IPv6 have a flow label"),
+        ("127.0.0.0/8", "must be of unicast addresses that can be routed to this host"),
+        ("239.0.0.0/24", "must be of unicast addresses that can be routed to this host"),
+        ("eth0", "eth0: not an IPv4 or IPv6 address"),
+    ] {
+        let text = format!("interface = \"eth0\"\ntunnel-source-prefix = \"{prefix}\"\n");
+        let (said, _) = directory.refusal("balancer", &text);
+        let expected = format!("line 2, column 1: tunnel-source-prefix: \"{prefix}\": {cause}");
+        assert_eq!(said, expected);
+    }
+    for prefix in ["10.0.0.0/8", "10.64.0.0/24", "10.64.0.7/32", "10.64.0.7"] {
+        let text = format!("interface = \"eth0\"\ntunnel-source-prefix = \"{prefix}\"\n");
+        directory.read(&text, "balancer", &[]).unwrap();
+    }
+}
+
 /// What stands in the file is called as the file has it, what the command line says as that has it.
 #[test]
 fn settings_of_a_file_have_no_dashes() {

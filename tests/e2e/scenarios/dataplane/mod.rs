@@ -206,7 +206,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options)?);
     let before = xdp("ia")?;
     let said = refusal(Receiver::open(&options, &AllowLists::default()))?;
-    let expected = "ia: already used by balancer-v2, and an interface can have only one component: stop \
+    let expected = "ia: already used by balancer-v3, and an interface can have only one component: stop \
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
@@ -221,7 +221,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     detach(&bpffs, Component::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;
-    ensure!(said == expected.replace("balancer-v2", "receiver-v2"), "{said}");
+    ensure!(said == expected.replace("balancer-v3", "receiver-v3"), "{said}");
     Ok(())
 }
 
@@ -336,7 +336,7 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     ensure!(std::fs::read_dir(&bpffs)?.count() == 0, "something is left under {bpffs:?}");
     ensure!(detach(&bpffs, Component::Balancer)? == Detached::default());
     let said = refusal(PinnedMaps::open(&bpffs))?;
-    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES_V4");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES");
     ensure!(said.starts_with(&format!("{}: no such pin: ", pin.display())), "{said}");
     Ok(())
 }

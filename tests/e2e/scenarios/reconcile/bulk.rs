@@ -1,7 +1,7 @@
 //! Thousands of objects are published with few grace periods, leak nothing, and change nothing where they do not fit.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -55,10 +55,10 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
     configuration
 }
 
-/// Each round takes a third of every map that two generations share: what is not given back fills it
-/// in the fourth. What a restart forgot to take would be written over by the last round.
+/// Each round takes a third of the members, and of the first chunk of tables: what is not given back fills the former in
+/// the fourth round, and takes another chunk. What a restart forgot to take would be written over by the last round.
 pub(crate) fn churn_leaks_nothing(sandbox: &Sandbox) -> Result<()> {
-    let pools = limits::MAX_TABLES as u16 / 3;
+    let pools = 1_365;
     let members = (limits::MAX_MEMBERS / 3 / u32::from(pools)) as u16;
     let mut daemon = FakeDaemon::new(sandbox, "churn")?;
     for round in 0..5_u16 {
@@ -69,17 +69,17 @@ pub(crate) fn churn_leaks_nothing(sandbox: &Sandbox) -> Result<()> {
         }
     }
     model::check(&daemon)?;
+    ensure!(*daemon.reconciler().maps().chunks() == BTreeSet::from([0]));
     daemon.configuration = Configuration::default();
     let applied = daemon.apply()?;
     ensure!(applied.pools_removed == usize::from(pools), "{applied:?}");
     ensure!(daemon.reconciler().named() == Named::default());
-    ensure!(daemon.reconciler().maps().present_tables()?.is_empty());
     model::check(&daemon)
 }
 
 pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = FakeDaemon::new(sandbox, "grace")?;
-    // Removed elements of an array of maps wait one by one: that is what must not happen.
+    // Elements of an array of maps that are set or removed wait one by one: that is what must not happen.
     let mut grace = Duration::MAX;
     let single = daemon.plan()?;
     ensure!(daemon.reconciler().apply(&single)? == ApplySummary::default());
@@ -91,14 +91,22 @@ pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
         daemon.apply()?;
         grace = grace.min(start.elapsed());
     }
+    // The largest tables take a chunk each.
     daemon.configuration = many(1000, 3, 7, 0);
+    for (pool, n) in daemon.configuration.pools.values_mut().zip(0..100) {
+        pool.slots = if n < 20 { 419_423 } else { 7 };
+    }
     let start = Instant::now();
     daemon.apply()?;
     let added = start.elapsed();
+    let chunks = daemon.reconciler().maps().chunks();
+    ensure!(chunks.len() == 20, "{chunks:?}");
     daemon.configuration = Configuration::default();
     let start = Instant::now();
     daemon.apply()?;
     let removed = start.elapsed();
+    let chunks = daemon.reconciler().maps().chunks();
+    ensure!(*chunks == BTreeSet::from([0]), "{chunks:?}");
     model::check(&daemon)?;
     for (what, took) in [("adding", added), ("removing", removed)] {
         ensure!(
@@ -115,15 +123,15 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
     daemon.apply()?;
     let kept = daemon.configuration.clone();
     let checksum = daemon.reconciler().checksum()?;
-    // More tables than there are.
-    daemon.configuration = many(limits::MAX_TABLES as u16 - 1, 1, 7, 100);
+    // More members than there is room for beside the 15: 2,047 groups of 128, and 113 more.
+    daemon.configuration = many(2_048, 128, 131, 100);
     let ids = daemon.ids.clone();
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
     ensure!(matches!(refused, ReconcileError::Full(_)), "{refused}");
     ensure!(
         refused.to_string()
-            == "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0"
+            == "members: 128 contiguous entries are needed, the largest free range has 113"
     );
     ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
     (daemon.configuration, daemon.ids) = (kept, ids);

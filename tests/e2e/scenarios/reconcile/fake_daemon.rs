@@ -106,7 +106,7 @@ impl FakeDaemon {
         self.now += Duration::from_secs(60);
         self.ids = self.ids.next(&self.configuration, &self.rests, self.now)?;
         self.rests.adopt(&self.ids);
-        let sources = Sources { v4: Some(SOURCE), v6: None };
+        let sources = Sources { v4: Some(SOURCE), ..Sources::default() };
         Ok(plan::build(
             &self.configuration,
             self.own.as_ref(),

@@ -9,6 +9,7 @@ mod neighbours;
 mod pins;
 mod receiver;
 mod services;
+mod source_prefix;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -32,6 +33,7 @@ const PRIVILEGED: &[Check] = &[
     interfaces::modes,
     interfaces::offloads,
     vips::routes,
+    source_prefix::check,
     neighbours::check,
     mtu::balancer,
     drops::check,

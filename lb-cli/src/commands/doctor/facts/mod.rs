@@ -155,5 +155,7 @@ fn route_targets(
     let backends = balancer.into_iter().flat_map(|b| b.backends.iter().map(|b| b.address));
     let vips = balancer.into_iter().flat_map(|b| b.vips.iter().copied());
     let served = receiver.into_iter().flat_map(|r| r.vips.iter().copied());
-    backends.chain(vips).chain(served).chain(network::CLIENTS).collect()
+    let prefix = balancer.into_iter().filter_map(|b| b.source_prefix);
+    let sources = prefix.flat_map(|prefix| [prefix.first(), prefix.last()]).map(IpAddr::V4);
+    backends.chain(vips).chain(served).chain(sources).chain(network::CLIENTS).collect()
 }

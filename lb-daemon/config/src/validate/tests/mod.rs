@@ -1,5 +1,6 @@
 mod garbage;
 mod mistakes;
+mod slots;
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use prost_types::Duration;
 use spillway_proto::v1;
 
-use super::*;
+use super::{validate_first as validate, *};
 use crate::document::Document;
 use garbage::garbage;
 use lb_fake::arbitrary;
@@ -202,7 +203,7 @@ fn defaults_are_those_of_the_comments() {
     };
     assert_eq!(configuration.health_checks[&name("http")], expected);
     let pool = &configuration.pools[&name("web")];
-    assert_eq!(pool.slots, 65_537);
+    assert_eq!(pool.slots, 1_009);
     let region = name("eu");
     let expected = Backend {
         region,
@@ -343,19 +344,19 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     message.pools.pop();
     have_numbers(&message);
 
+    // Two tables of 576 KiB are there: the two pools share one and have another. Each of these takes 3,774,832 bytes.
     let mut message = correct();
-    for n in 0..2049u32 {
+    for n in 0..1138u32 {
         let mut pool = message.pools[1].clone();
-        pool.name = format!("p{n}");
+        (pool.name, pool.slots) = (format!("p{n}"), Some(419_423));
         pool.backends[0].address = std::net::Ipv4Addr::from(0x0a01_0000 + n).to_string();
         message.pools.push(pool);
     }
     assert_eq!(
         validate(&message).unwrap_err().to_string(),
-        "pools: 2051 different tables exceed the limit of 2048"
+        "pools: 4098 MiB of slot tables exceed the limit of 4096"
     );
-    // The two pools of the correct message share one table and have another.
-    message.pools.truncate(2 + 2046);
+    message.pools.pop();
     validate(&message).unwrap();
 
     // Two groups of the first pool and one of the second.

@@ -109,7 +109,7 @@ pub(super) fn reconfigured(watch: &mut Watch<'_>) -> Result<()> {
 pub(super) fn refused(watch: &mut Watch<'_>) -> Result<()> {
     let fixture = watch.fixture;
     let pins = Pins::new(&fixture.balancer.bpffs, Component::Balancer);
-    let map = pins.map(names::SERVICES_V4).display().to_string();
+    let map = pins.map(names::ADDRESSES).display().to_string();
     fixture.fabric.balancer.run("bpftool", ["map", "freeze", "pinned", &map])?;
     let more = "[[service]]\nname = \"late\"\naddress = \"203.0.113.2\"\nport = 7005\n\
                 protocol = \"tcp\"\npool = \"even\"\n";

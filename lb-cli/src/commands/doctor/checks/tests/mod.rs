@@ -10,6 +10,7 @@ mod neighbours;
 mod pins;
 mod receiver;
 mod services;
+mod source_prefix;
 mod tunnels;
 mod vips;
 
@@ -39,6 +40,7 @@ const TABLES: &[&[Row]] = &[
     interfaces::MODE,
     interfaces::OFFLOADS,
     vips::ROUTES,
+    source_prefix::ROWS,
     neighbours::ROWS,
     mtu::BALANCER,
     drops::ROWS,

@@ -1,0 +1,222 @@
+//! Fills the balancer's maps with a fleet of a realistic size: 100 services that share a pool of 100 members in each of
+//! two regions, and as many services with a pool of their own as a case asks for.
+//!
+//! A change of the maps is a change of one of its parts: what publishes a service ([`service::publish`]), what makes a
+//! table ([`table::make`]), and what a pool says of both ([`pool::publish`]).
+
+mod pool;
+mod service;
+mod table;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::{
+    Ebpf,
+    maps::{Array, Map, xdp::DevMapHash},
+};
+use lb_common::abi::{
+    capture::{Capture, SECTION},
+    form::Form,
+    limiter::{LimitWord, Limiter},
+    names,
+    next_hop::{InterfaceWord, NextHopWord},
+    pod::bytes_of,
+    pool::LIMITED,
+    service::{SERVICE_REJECTS, Service},
+};
+use lb_maps::clock;
+
+use super::frame::{VIP4, VIP6};
+use pool::{GroupPlan, PoolPlan};
+use table::Chunks;
+
+/// Members of each region.
+pub const MEMBERS: u32 = 100;
+/// Services besides the ones that are sent to.
+const OTHER_SERVICES: u32 = 98;
+/// Members of the pool of a service that has one of its own.
+const OWN_MEMBERS: u32 = 10;
+
+/// The address of the n-th service that has a pool of its own; those of the others follow it. From 198.18.0.0/15, which
+/// is there for benchmarks (RFC 2544).
+pub const fn own_vip(n: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0xc612_0000 + n)
+}
+
+/// How the two regions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Situation {
+    /// No limits, and every connection at home.
+    Steady,
+    /// The near region has a limit that is never reached.
+    Limited,
+    /// There is one region, which is full, and the services reject.
+    Full,
+    /// The near region is full, the far one has no limit.
+    Spilling,
+    /// As limited, and some connection is not at home.
+    Open,
+}
+
+/// Limiters of the two groups, near and far.
+pub const LIMITERS: [u32; 2] = [10, 11];
+
+/// All that the balancer's maps say while something is measured. Each measurement sets all of it, whatever the one
+/// before left.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// Packets leave by it.
+    pub interface: u16,
+    /// Backends are IPv6.
+    pub v6: bool,
+    /// How the regions are.
+    pub situation: Situation,
+    /// How packets get to backends.
+    pub form: Form,
+    /// What is captured.
+    pub capture: Capture,
+    /// Services with a pool of ten backends and a table of its own each, at [`own_vip`]. They stay in the maps until
+    /// the object is loaded anew.
+    pub own_pools: u32,
+}
+
+impl State {
+    /// A state with IPv4 backends, in IP in IP, of which nothing is captured.
+    pub fn new(interface: u16, situation: Situation) -> Self {
+        let (form, capture) = (Form::IP_IN_IP, Capture::default());
+        Self { interface, v6: false, situation, form, capture, own_pools: 0 }
+    }
+}
+
+/// Fills the maps.
+///
+/// # Errors
+/// A map that is missing or does not take a value, or a capture that is not what it should be.
+pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
+    let State { interface, v6, situation, form, capture, own_pools } = *state;
+    set(balancer, SECTION, 0, bytes::<{ size_of::<Capture>() }>(&capture))?;
+    set(balancer, names::NEXT_HOPS, 1, NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0)?;
+    let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
+    set(balancer, names::INTERFACES, u32::from(interface), own)?;
+    let limited = !matches!(situation, Situation::Steady);
+    let full = matches!(situation, Situation::Full | Situation::Spilling);
+    set(balancer, names::LIMITERS, LIMITERS[0], bytes::<64>(&near_limiter(limited, full)?))?;
+    let flags = form.flags() | if limited { LIMITED } else { 0 };
+    let shared = PoolPlan {
+        pool: 0,
+        groups: groups(v6, if situation == Situation::Full { 1 } else { 2 }),
+        flags,
+        last_displaced: u64::from(situation == Situation::Open),
+    };
+    let mut chunks = Chunks::default();
+    pool::publish(balancer, &mut chunks, &shared)?;
+    let mut services = services(if situation == Situation::Full { SERVICE_REJECTS } else { 0 });
+    for n in 0..own_pools {
+        pool::publish(balancer, &mut chunks, &own_pool(n, form.flags()))?;
+        services.extend(service::both(own_vip(n).into(), 2 + OTHER_SERVICES + n, 1 + n, 0));
+    }
+    chunks.publish(balancer)?;
+    service::publish(balancer, &services)?;
+    ensure!(is_captured(balancer)? == (capture.until != 0), "what is captured was not set");
+    Ok(())
+}
+
+/// The groups of the shared pool. Both regions have the table of the first: it differs from a table of the second only
+/// in which member is where.
+fn groups(v6: bool, regions: u32) -> Vec<GroupPlan> {
+    let group = |region: u32| GroupPlan {
+        group: region,
+        table: 0,
+        limiter: LIMITERS[region as usize],
+        members: region * MEMBERS,
+        backends: region * MEMBERS + 1,
+        addresses: (1..=MEMBERS as u16).map(|host| address(v6, region as u16 + 1, host)).collect(),
+    };
+    (0..regions).map(group).collect()
+}
+
+fn address(v6: bool, region: u16, host: u16) -> IpAddr {
+    if v6 {
+        IpAddr::from([0xfd00, 0, 0, 0, 0, 0, region, host])
+    } else {
+        IpAddr::from([10, 0, region as u8, host as u8])
+    }
+}
+
+/// The pool of the n-th service that has one of its own.
+fn own_pool(n: u32, flags: u32) -> PoolPlan {
+    let members = 2 * MEMBERS + n * OWN_MEMBERS;
+    let address = |host| Ipv4Addr::from_bits(0x0a10_0000 + n * OWN_MEMBERS + host).into();
+    let group = GroupPlan {
+        group: 2 + n,
+        table: 1 + n,
+        limiter: 0,
+        members,
+        backends: members + 1,
+        addresses: (0..OWN_MEMBERS).map(address).collect(),
+    };
+    PoolPlan { pool: 1 + n, groups: vec![group], flags, last_displaced: 0 }
+}
+
+/// The services of the shared pool.
+fn services(flags: u32) -> Vec<Service> {
+    let ours = [VIP4.into(), VIP6.into()];
+    let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
+    let addresses = (0..).zip(ours.into_iter().chain(others));
+    addresses.flat_map(|(index, address)| service::both(address, index, 0, flags)).collect()
+}
+
+/// Lets the balancer redirect frames to an interface.
+///
+/// # Errors
+/// An interface that is not there.
+pub fn allow_redirect(balancer: &mut Ebpf, interface: u32) -> Result<()> {
+    let mut devices = DevMapHash::try_from(map_mut(balancer, names::DEVICES)?)?;
+    Ok(devices.insert(interface, interface, None, 0)?)
+}
+
+/// Whether something is captured.
+///
+/// # Errors
+/// An object that cannot capture.
+pub fn is_captured(balancer: &mut Ebpf) -> Result<bool> {
+    let map: Array<_, [u8; size_of::<Capture>()]> = Array::try_from(map_mut(balancer, SECTION)?)?;
+    Ok(map.get(&0, 0)?.iter().any(|&byte| byte != 0))
+}
+
+/// Changes a limiter's limit, as if nothing had come so far.
+///
+/// # Errors
+/// A map that is missing or does not take a value.
+pub fn limit(balancer: &mut Ebpf, limiter: u32, limit: LimitWord) -> Result<()> {
+    let limiter_value = Limiter { limit: limit.0, ..Limiter::default() };
+    set(balancer, names::LIMITERS, limiter, bytes::<64>(&limiter_value))
+}
+
+/// A limiter without limit, with one that is never reached, or with one that is reached until long
+/// after the bench.
+fn near_limiter(limited: bool, full: bool) -> Result<Limiter> {
+    let limit = match (limited, full) {
+        (false, _) => LimitWord::UNLIMITED,
+        (true, false) => LimitWord::new(1, LimitWord::MAX_BURST),
+        (true, true) => LimitWord::new(LimitWord::MAX_INTERVAL, 100),
+    };
+    // Half an interval short of the burst: the next one is refused for half a minute.
+    let ahead = limit.allowance().saturating_sub(limit.interval() / 2);
+    let arrival = if full { clock::now()? * LimitWord::PER_NANOSECOND + ahead } else { 0 };
+    Ok(Limiter { limit: limit.0, arrival, ..Limiter::default() })
+}
+
+fn set<V: aya::Pod>(balancer: &mut Ebpf, map: &str, index: u32, value: V) -> Result<()> {
+    Ok(Array::try_from(map_mut(balancer, map)?)?.set(index, value, 0)?)
+}
+
+fn map_mut<'b>(balancer: &'b mut Ebpf, name: &str) -> Result<&'b mut Map> {
+    balancer.map_mut(name).with_context(|| format!("the object has no map {name}"))
+}
+
+#[expect(clippy::expect_used, reason = "both sizes are constants of the ABI")]
+fn bytes<const N: usize>(value: &impl lb_common::abi::pod::Pod) -> [u8; N] {
+    bytes_of(value).try_into().expect("the size stands in the ABI")
+}

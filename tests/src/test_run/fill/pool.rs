@@ -1,0 +1,103 @@
+//! A pool with its groups, members and tables.
+
+use std::net::IpAddr;
+
+use anyhow::Result;
+use aya::Ebpf;
+use lb_common::abi::{
+    backend::{Backend, BackendStateWord},
+    member::{Accepts, FULL_RAMP, MemberWord},
+    names,
+    pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
+    service::address_words,
+};
+
+use super::{bytes, set, table::Chunks};
+
+/// A pool to publish.
+pub(super) struct PoolPlan {
+    /// Index of its line; its descriptor has the next one, because descriptor 0 is never published.
+    pub(super) pool: u32,
+    /// Its groups, nearest region first.
+    pub(super) groups: Vec<GroupPlan>,
+    /// Flags of the descriptor.
+    pub(super) flags: u32,
+    /// Not 0: some connection may be displaced.
+    pub(super) last_displaced: u64,
+}
+
+/// A group of it.
+pub(super) struct GroupPlan {
+    /// Its index.
+    pub(super) group: u32,
+    /// Number of its table. Groups of one pool may share it: that of the first is made.
+    pub(super) table: u32,
+    /// Its limiter; 0: none.
+    pub(super) limiter: u32,
+    /// Index of its first member.
+    pub(super) members: u32,
+    /// Number of its first backend.
+    pub(super) backends: u32,
+    /// Addresses of its backends.
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+/// Writes all that packets of the pool read, its line last.
+pub(super) fn publish(balancer: &mut Ebpf, chunks: &mut Chunks, plan: &PoolPlan) -> Result<()> {
+    let mut heads: Vec<(u32, GroupHead)> = Vec::new();
+    for group in &plan.groups {
+        let made = heads.iter().find(|(table, _)| *table == group.table).map(|(_, head)| *head);
+        let (table, slots) = match made {
+            Some(GroupHead { table, slots, .. }) => (table, slots),
+            None => chunks.make(&group.addresses)?,
+        };
+        let member_count = group.addresses.len() as u32;
+        let head = GroupHead { table, slots, members: group.members, member_count };
+        let region = heads.len() as u32;
+        let value = Group { head, region, limiter: group.limiter, reserved: [0; 2] };
+        set(balancer, names::GROUPS, group.group, bytes::<32>(&value))?;
+        members(balancer, group)?;
+        heads.push((group.table, head));
+    }
+    let mut groups = [0; 8];
+    for (place, group) in groups.iter_mut().zip(&plan.groups) {
+        *place = group.group;
+    }
+    let descriptor = Descriptor {
+        hash_key: [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210],
+        home: heads[0].1,
+        source_v6: address_words("fd00::1".parse()?),
+        source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
+        source_hosts_v4: 0,
+        flags: plan.flags,
+        home_limiter: plan.groups[0].limiter,
+        groups,
+        group_count: plan.groups.len() as u32,
+        spare: [0; 7],
+    };
+    set(balancer, names::DESCRIPTORS, plan.pool + 1, bytes::<128>(&descriptor))?;
+    let word = PoolWord::new(plan.pool + 1, 0).0;
+    let line = PoolLine { word, last_displaced: plan.last_displaced, ..PoolLine::default() };
+    set(balancer, names::POOLS, plan.pool, bytes::<32>(&line))
+}
+
+/// The members of a group, all of which accept everything, and their backends.
+fn members(balancer: &mut Ebpf, group: &GroupPlan) -> Result<()> {
+    for (n, address) in (0..).zip(&group.addresses) {
+        let backend = group.backends + n;
+        let value = Backend {
+            address: address_words(*address),
+            version: if address.is_ipv6() { 6 } else { 4 },
+            incarnation: 0,
+            mtu: 1500,
+            on_link: 1,
+            reserved: [0; 5],
+        };
+        set(balancer, names::BACKENDS, backend, bytes::<32>(&value))?;
+        let word = MemberWord::new(backend, 0, Accepts::All, FULL_RAMP, 1);
+        set(balancer, names::MEMBERS, group.members + n, word.0)?;
+        let state = BackendStateWord::new(0, Accepts::All, 1, 0);
+        set(balancer, names::BACKEND_STATES, backend, state.0)?;
+    }
+    Ok(())
+}
