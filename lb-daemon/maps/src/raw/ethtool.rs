@@ -36,7 +36,7 @@ pub(crate) fn driver_statistics(interface: &str) -> io::Result<DriverStatistics>
     // Any socket takes the request. One of netlink has no address of its own.
     let socket = Socket::new(NETLINK_GENERIC)?;
     let info = Request::new(DRIVER_INFO, &[GET_DRIVER])?.send(&socket, interface)?;
-    let driver = text(&info.bytes()[4 + 0..4 + STRING]);
+    let driver = text(&info.bytes()[4..4 + STRING]);
     let count = info.number(COUNT);
     if count == 0 {
         return Ok(DriverStatistics { driver, counters: Vec::new() });
