@@ -46,8 +46,8 @@ struct Counters {
     verdict: &'static str,
     sent: &'static str,
     dropped: &'static str,
-    /// The counter as it is shown, and its stage.
-    shown: (&'static str, &'static str),
+    /// The interface of `dropped`, the counter as it is shown, and its stage.
+    shown: (&'static str, &'static str, &'static str),
 }
 
 const TRANSMITTED: Counters = Counters {
@@ -55,15 +55,16 @@ const TRANSMITTED: Counters = Counters {
     verdict: "transmitted",
     sent: "rx_queue_0_xdp_tx",
     dropped: "rx_queue_0_xdp_tx_errors",
-    shown: ("rx_queue_N_xdp_tx_errors", "transmit"),
+    shown: ("eth0", "rx_queue_N_xdp_tx_errors", "transmit"),
 };
 
 const REDIRECTED: Counters = Counters {
     interface: "eth1",
     verdict: "redirected",
     sent: "tx_queue_0_xdp_xmit",
-    dropped: "tx_queue_0_xdp_xmit_errors",
-    shown: ("tx_queue_N_xdp_xmit_errors", "redirect"),
+    // The kernel refuses them where they come in.
+    dropped: "rx_queue_0_drops",
+    shown: ("eth0", "rx_queue_N_drops", "mixed"),
 };
 
 impl Fixture {
@@ -89,7 +90,7 @@ impl Fixture {
         until("all are counted", PATIENCE, || {
             let now = self.counts(of)?;
             let gone = match is_lost {
-                true => now.dropped.max(now.tx_dropped) - before.dropped.max(before.tx_dropped),
+                true => now.dropped - before.dropped,
                 false => now.sent - before.sent,
             };
             let program = now.program - before.program;
@@ -112,50 +113,53 @@ impl Fixture {
         Ok(Counts {
             program: self.balancer.packets(of.verdict)?,
             sent: ethtool(node, of.interface, of.sent)?,
-            dropped: ethtool(node, of.interface, of.dropped)?,
+            dropped: ethtool(node, of.shown.0, of.dropped)?,
             tx_dropped,
         })
     }
 
     /// From the pins and from the daemon, as text, and in the metrics.
     fn says(&self, of: Counters, counts: Counts) -> Result<()> {
+        let (at, counter, stage) = of.shown;
+        let is_after = stage != "mixed";
         let socket = self.balancer.socket.display().to_string();
         let spillway = &self.host.spillway;
         let asked = ["--output", "json", "--socket", &socket, "stats"];
         let by_daemon: Value = serde_json::from_str(&self.fabric.balancer.run(spillway, asked)?)?;
         for stats in [self.balancer.ask(&["stats"])?, by_daemon] {
             let all = stats["interfaces"].as_array().context("no interfaces")?;
-            let it = all.iter().find(|it| it["interface"] == of.interface);
-            let it = it.with_context(|| format!("no {} in {all:?}", of.interface))?;
-            ensure!(
-                it["driver"] == "veth" && it["link"]["tx_dropped"] == counts.tx_dropped,
-                "{it}"
-            );
+            let find = |name: &str| {
+                let it = all.iter().find(|it| it["interface"] == name);
+                it.with_context(|| format!("no {name} in {all:?}"))
+            };
+            let link = &find(of.interface)?["link"];
+            ensure!(link["tx_dropped"] == counts.tx_dropped, "{link}, not {counts:?}");
+            let it = find(at)?;
             let mut drops = it["driver_drops"].as_array().context("no drops")?.iter();
-            let drops = drops.find(|it| it["counter"] == of.shown.0).context("no counter")?;
-            ensure!(drops["frames"] == counts.dropped, "{drops}, not {counts:?}");
-            ensure!(drops["stage"] == of.shown.1 && drops["after_program"] == true, "{drops}");
+            let drops = drops.find(|it| it["counter"] == counter).context("no counter")?;
+            ensure!(it["driver"] == "veth" && drops["frames"] == counts.dropped, "{it}");
+            ensure!(drops["stage"] == stage && drops["after_program"] == is_after, "{drops}");
         }
         let text = self.balancer.cli(&["stats"])?;
-        let row = [of.interface, of.shown.0, of.shown.1, &counts.dropped.to_string()];
+        let row = [at, counter, stage, &counts.dropped.to_string()];
         let is_row = |line: &str| line.split_whitespace().eq(row);
         ensure!(text.lines().any(is_row) == (counts.dropped > 0), "{row:?} in\n{text}");
 
         // A scrape may be of a moment ago.
-        let interface = [("interface", of.interface)];
-        let counter = [interface[0], ("counter", of.shown.0), ("stage", of.shown.1)];
-        let lost = [interface[0], ("counter", "tx_dropped")];
+        let labels = [("interface", at), ("counter", counter), ("stage", stage)];
+        let lost = [("interface", of.interface), ("counter", "tx_dropped")];
+        let after = if is_after { counts.dropped } else { 0 };
         until("the metrics say so", PATIENCE, || {
             let now = scrape(&self.fabric.balancer)?;
             let value =
                 |name: &str, labels: &[_]| now.value(&format!("spillway_{name}_total"), labels);
             let all = [
-                value("interface_driver_drops", &counter),
-                value("interface_dropped_after_program", &interface),
+                value("interface_driver_drops", &labels),
+                value("interface_dropped_after_program", &labels[..1]),
                 value("interface_errors", &lost),
             ];
-            let wanted = [counts.dropped, counts.dropped, counts.tx_dropped];
-            Ok((all == wanted.map(|count| Some(count as f64))).then_some(()))
+            let expected = [counts.dropped, after, counts.tx_dropped];
+            Ok((all == expected.map(|count| Some(count as f64))).then_some(()))
         })
     }
 
@@ -242,7 +246,7 @@ pub(crate) fn transmitted(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-/// Datagrams leave by a second interface, whose other end drops them.
+/// Datagrams leave by a second interface, whose other end makes the kernel refuse them.
 pub(crate) fn redirected(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "turned")?;
     let Fabric { net, balancer, router, .. } = &fixture.fabric;
@@ -250,6 +254,10 @@ pub(crate) fn redirected(sandbox: &Sandbox) -> Result<()> {
     balancer.ip("address add 10.9.0.2/24 dev eth1")?;
     router.ip("address add 10.9.0.1/24 dev second")?;
     net.ready()?;
+    // The driver looks at the other end's GRO only when that changes while the end is up.
+    for state in ["off", "on"] {
+        router.run("ethtool", ["-K", "second", "gro", state])?;
+    }
     balancer.ip("route add 10.1.0.0/24 via 10.9.0.1")?;
     until("the second interface is in the device map", PATIENCE, || {
         let stats = fixture.balancer.ask(&["stats"])?;
@@ -261,17 +269,13 @@ pub(crate) fn redirected(sandbox: &Sandbox) -> Result<()> {
     ensure!(counted == all, "with a right peer none is dropped: {counted:?}");
     fixture.host.until_wrong(&[])?;
 
-    // The driver finds no ring at the other end, and counts nothing itself.
     router.run("ethtool", ["-K", "second", "gro", "off"])?;
-    let lost = Counts { program: DATAGRAMS, tx_dropped: DATAGRAMS, ..Counts::default() };
+    let lost = Counts { program: DATAGRAMS, dropped: DATAGRAMS, ..Counts::default() };
     let counted = fixture.send(REDIRECTED, true)?;
     ensure!(counted == lost, "{counted:?}, not {lost:?}");
-    let now = fixture.wrong_meanwhile(("driver_drops", "warning", "eth1"))?;
-    let command = now["mend"][0].as_str().context("no command")?;
-    let command = command.replace("PEER", "second");
-    router.run("sh", ["-c", &command])?;
+    let wrong = fixture.host.until_wrong(&[("driver_drops", "problem", "eth1")])?;
+    let command = wrong[0]["mend"][0].as_str().context("no command")?;
+    router.run("sh", ["-c", &command.replace("PEER", "second")])?;
     ensure!(fixture.send(REDIRECTED, false)? == all, "after {command}");
-
-    // Without GRO the kernel takes no redirected frame for this end.
-    fixture.host.mends("ethtool -K eth1 gro off", &[("driver_drops", "problem", "eth1")])
+    fixture.host.until_wrong(&[]).map(drop)
 }

@@ -78,8 +78,8 @@ fn unable(facts: &Facts, stats: &InterfaceStats) -> Finding {
     let generic = start_command(facts, Component::Balancer, Some(("xdp-mode", "generic")));
     if driver == "veth" {
         return finding
-            .why("the kernel drops every packet for this interface, after the program counted it as redirected; a veth needs GRO or a packet program")
-            .mend(format!("ethtool -K {name} gro on"));
+            .why("the kernel drops every packet for this interface, after the program counted it as redirected; the other end of the pair needs GRO, switched on while it is up, or a packet program")
+            .mend("ethtool -K PEER gro off && ethtool -K PEER gro on  # at the other end of the pair, in its namespace");
     }
     finding
         .why("the kernel drops every packet for this interface, after the program counted it as redirected; some drivers can send once the balancer's program is on this interface too")

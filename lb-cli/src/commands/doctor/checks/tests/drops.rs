@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "driver_drops",
         Problem,
         "eth1",
-        "ethtool -K eth1 gro on",
+        "ethtool -K PEER gro off && ethtool -K PEER gro on  # at the other end of the pair, in its namespace",
     ),
     (
         balancer,
