@@ -152,6 +152,12 @@ pub trait ServiceIndex {
     fn index_word(&self, at: u32) -> Option<u64>;
     /// A service's record, immutable while an entry names it.
     fn record(&self, index: u32) -> Option<Self::Record<'_>>;
+    /// Goes on with a look-up at a further entry: [`find_further`]. A packet program overrides it with a function that
+    /// the kernel verifies once.
+    #[inline(always)]
+    fn find_further(&self, at: u32, tag: u32, key: &ServiceKey) -> Option<Self::Record<'_>> {
+        self.record(find_further(self, at, tag, key)?)
+    }
 }
 
 /// The service with a key.
@@ -159,17 +165,37 @@ pub trait ServiceIndex {
 pub fn find<'i, I: ServiceIndex + ?Sized>(index: &'i I, key: &ServiceKey) -> Option<I::Record<'i>> {
     let head = IndexHead(index.index_word(HEAD)?);
     let tag = tag(key, head.seed());
-    let mut at = head.first(tag);
-    for _ in 0..MAX_PROBES {
+    let at = head.first(tag);
+    let entry = IndexEntry(index.index_word(at)?);
+    if entry == IndexEntry::EMPTY {
+        return None;
+    }
+    if entry.tag() == tag
+        && let Some(service) = index.record(entry.0 as u32)
+        && service.key.is(key)
+    {
+        return Some(service);
+    }
+    // Four look-ups in five end at the first entry.
+    index.find_further(at.wrapping_add(1), tag, key)
+}
+
+/// The index of a key's record, from an entry behind its first one on.
+#[inline(always)]
+pub fn find_further<I: ServiceIndex + ?Sized>(
+    index: &I,
+    mut at: u32,
+    tag: u32,
+    key: &ServiceKey,
+) -> Option<u32> {
+    for _ in 1..MAX_PROBES {
         let entry = IndexEntry(index.index_word(at)?);
         if entry == IndexEntry::EMPTY {
             return None;
         }
-        if entry.tag() == tag
-            && let Some(service) = index.record(entry.0 as u32)
-            && service.key.is(key)
-        {
-            return Some(service);
+        let record = entry.0 as u32;
+        if entry.tag() == tag && index.record(record).is_some_and(|service| service.key.is(key)) {
+            return Some(record);
         }
         at = at.wrapping_add(1);
     }

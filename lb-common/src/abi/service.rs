@@ -77,6 +77,23 @@ impl ServiceKey {
             | (self.version as u64) << 56
     }
 
+    /// `{first word of the address 32, second word 32}` from the low end.
+    #[inline(always)]
+    pub const fn high_half(&self) -> u64 {
+        self.address[0] as u64 | (self.address[1] as u64) << 32
+    }
+
+    /// The key with these halves, and with `third` as the third word of its address.
+    #[inline(always)]
+    pub const fn from_halves(high: u64, third: u32, low: u64) -> Self {
+        Self {
+            address: [high as u32, (high >> 32) as u32, third, low as u32],
+            port: (low >> 32) as u16,
+            protocol: (low >> 48) as u8,
+            version: (low >> 56) as u8,
+        }
+    }
+
     /// Whether it is the same key. Of IPv4 keys it compares only what they differ in.
     #[inline(always)]
     pub const fn is(&self, other: &Self) -> bool {

@@ -134,6 +134,15 @@ impl ServiceIndex for Maps {
     fn record(&self, index: u32) -> Option<&Service> {
         kernel::element(&SERVICES, index)
     }
+
+    #[inline(always)]
+    fn find_further(&self, at: u32, tag: u32, key: &ServiceKey) -> Option<&Service> {
+        let (high, third, low) = (key.high_half(), key.address[2], key.low_half());
+        match subprograms::find_further(at, tag, high, third, low) as u32 {
+            0 => None,
+            record => self.record(record),
+        }
+    }
 }
 
 impl Tables for Maps {

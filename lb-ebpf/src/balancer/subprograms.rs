@@ -2,7 +2,7 @@
 //! kernel verifies each once, whatever the number of callers.
 
 use lb_common::{
-    abi::{clock::Coarse, connection::HandshakeEntry, pool::GroupHead},
+    abi::{clock::Coarse, connection::HandshakeEntry, pool::GroupHead, service::ServiceKey},
     flow_hash::FlowHash,
     path::{
         Choice, Search, Unobserved, admit,
@@ -10,6 +10,7 @@ use lb_common::{
         search::{self, SearchRequest},
         select,
     },
+    service_index,
 };
 
 use super::{capture, maps::Maps};
@@ -19,6 +20,11 @@ global! {
     /// The number itself, which the verifier then does not know.
     fn hide_constant(number: u64) -> u64 {
         kernel::opaque(number)
+    }
+    /// [`service_index::find_further`]; 0: none.
+    fn find_further(at: u32, tag: u32, high: u64, third: u32, low: u64) -> u64 {
+        let key = ServiceKey::from_halves(high, third, low);
+        service_index::find_further(&Maps, at, tag, &key).map_or(0, u64::from)
     }
     /// [`Tables::search`].
     fn run_search(hash: u64, how: u64, now: u64, choice: *mut Choice) -> u64 {

@@ -13,6 +13,7 @@ mod limits;
 mod model;
 mod random;
 mod remap;
+mod services;
 mod sizes;
 
 use lb_tests::harness::Case;
@@ -40,6 +41,10 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("no_room_for_three_versions_is_reported", remap::full),
     Case::waits("the_highest_numbers_are_published", sizes::highest_numbers),
     Case::works("two_generations_of_the_most_backends_fit", sizes::two_generations),
+    Case::works(
+        "services_that_stand_are_found_by_every_packet",
+        services::standing_services_are_found,
+    ),
     Case::works("churn_leaks_nothing", bulk::churn_leaks_nothing),
     Case::waits("look_ups_in_chunks_are_inlined", chunks::inlined),
     Case::waits("chunks_left_half_way_are_removed", chunks::left_half_way),
