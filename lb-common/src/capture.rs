@@ -3,7 +3,7 @@
 
 use crate::{
     abi::{
-        capture::{Capture, Ends},
+        capture::{Capture, Ends, Prefix},
         service::{IPV4, IPV6, V4_MAPPED},
     },
     wire::{
@@ -14,15 +14,51 @@ use crate::{
     },
 };
 
+/// What a capture asks of addresses and ports. In a packet program each is read from the map when it is asked for.
+pub trait Filter {
+    /// [`Capture::version`].
+    fn version(&self) -> u8;
+    /// [`Capture::client`].
+    fn client(&self) -> Prefix;
+    /// [`Capture::vip`].
+    fn vip(&self) -> Prefix;
+    /// [`Capture::port`].
+    fn port(&self) -> u16;
+    /// [`Capture::except`].
+    fn except(&self) -> Ends;
+}
+
+impl Filter for Capture {
+    fn version(&self) -> u8 {
+        self.version
+    }
+    fn client(&self) -> Prefix {
+        self.client
+    }
+    fn vip(&self) -> Prefix {
+        self.vip
+    }
+    fn port(&self) -> u16 {
+        self.port
+    }
+    fn except(&self) -> Ends {
+        self.except
+    }
+}
+
 /// Whether a frame matches a capture's addresses and ports.
 #[inline(always)]
-pub fn matches<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
-    let ends = ends(packet);
-    (capture.version == 0 || capture.version == ends.version)
-        && capture.client.has(&ends.source)
-        && capture.vip.has(&ends.destination)
-        && (capture.port == 0 || capture.port == ends.port)
-        && (capture.except.version == 0 || capture.except != ends)
+pub fn matches<F: Filter + ?Sized, P: Packet + ?Sized>(filter: &F, packet: &P) -> bool {
+    let (ends, version) = (ends(packet), filter.version());
+    if version != 0 && version != ends.version || !filter.vip().has(&ends.destination) {
+        return false;
+    }
+    let port = filter.port();
+    if port != 0 && port != ends.port || !filter.client().has(&ends.source) {
+        return false;
+    }
+    let except = filter.except();
+    except.version == 0 || except != ends
 }
 
 /// Source and destination of a frame, even if it is cut short or tagged (802.1Q).
@@ -86,10 +122,7 @@ fn ports<P: Packet + ?Sized>(packet: &P, protocol: u8, at: usize) -> (u16, u16) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::{
-        capture::Prefix,
-        service::{AddressWords, address_words},
-    };
+    use crate::abi::service::{AddressWords, address_words};
     use std::vec::Vec;
 
     fn words(text: &str) -> AddressWords {

@@ -117,6 +117,13 @@ impl FlowHash {
         (self.0 as u32) & 0xf_ffff
     }
 
+    /// 32 bits for the host part of an outer IPv4 source, as in the packet: the lowest bits of an address, which even
+    /// a long prefix leaves, are others than those of the source port, so that both together spread flows.
+    #[inline(always)]
+    pub const fn source_bits(self) -> u32 {
+        self.0 as u32
+    }
+
     /// The source port of a UDP tunnel: 14 bits in the range 49152 to 65535 (draft-ietf-intarea-gue, 5.6.1).
     #[inline(always)]
     pub const fn source_port(self) -> u16 {

@@ -16,5 +16,6 @@ pub mod checksum;
 pub mod flow_hash;
 pub mod path;
 pub mod receive;
+pub mod service_index;
 pub mod wire;
 pub mod word;

@@ -20,7 +20,7 @@ const NO_PREALLOC: usize = 1;
 /// may read it.
 #[inline(always)]
 fn find_route(number: u32) -> Option<&'static ProbeRoute> {
-    kernel::lookup_word(&PROBE_ROUTES, number.into())
+    kernel::hash_value(&PROBE_ROUTES, number.into())
 }
 
 /// Handles a packet that this host sends.

@@ -9,7 +9,7 @@ use aya::{
     util::KernelVersion,
 };
 use lb_maps::{
-    AllowLists, AttachedMode, Component, Dataplane, Hook, Options, Pins, Receiver, TableSizes,
+    AllowLists, AttachedMode, Component, Dataplane, Hook, Options, Pins, Receiver, SizeSettings,
     XdpMode, detach,
 };
 
@@ -174,7 +174,7 @@ fn options(bpffs: &Path, hook: Hook, interfaces: &[&str]) -> Options {
         bpffs: bpffs.into(),
         interfaces,
         hook,
-        table_sizes: TableSizes::default(),
+        sizes: SizeSettings::default(),
         objects: lb_daemon::OBJECTS,
     }
 }

@@ -24,8 +24,8 @@ const PACKET_PROGRAMS: &str = "lb-ebpf";
 const READERS: [(&str, &[&str]); 14] = [
     ("docs/verdicts.md", &["lb-cli", "lb-daemon", "lb-tests"]),
     ("docs/examples/python/requirements.txt", &["lb-cli", "lb-daemon", "xtask"]),
-    ("docs/", &["lb-config", "lb-daemon", "lb-cli"]),
-    ("packaging/", &["lb-daemon", "xtask"]),
+    ("docs/", &["lb-model", "lb-config", "lb-daemon", "lb-cli"]),
+    ("packaging/", &["lb-model", "lb-daemon", "xtask"]),
     ("README.md", &["lb-daemon", "lb-cli"]),
     ("ARCHITECTURE.md", &[]),
     ("CONTRIBUTING.md", &[]),

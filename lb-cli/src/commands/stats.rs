@@ -1,8 +1,8 @@
 //! `spillway stats`: packets by verdict, traffic by service and by backend, and what is remembered of
 //! connections; of a receiver, what it did and what it lets through.
 
-use lb_inspect::stats::{ReceiverStats, Remembered, Stats, Traffic, VerdictStats};
-use lb_maps::{FlowTables, MapsError};
+use lb_inspect::stats::{InterfaceStats, ReceiverStats, Remembered, Stats, Traffic, VerdictStats};
+use lb_maps::MapsError;
 
 use crate::{
     arguments::{Component, Options},
@@ -37,8 +37,8 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
 
 fn read_balancer(options: &Options) -> Result<Stats, Failure> {
     let (maps, names) = pinned::open(options)?;
-    let read = || Stats::read(&maps, &FlowTables::open(&options.bpffs)?, &names);
-    read().map_err(|error| pinned::maps_failure(&error))
+    pinned::warn_of_namespace(&names);
+    Stats::read(&options.bpffs, &maps, &names).map_err(|error| pinned::maps_failure(&error))
 }
 
 impl Report for Stats {
@@ -68,8 +68,39 @@ impl Report for Stats {
             text += &grid.lines();
         }
         text += &remembered_table(&self.remembered);
+        text += &interface_table(&self.interfaces);
         text
     }
+}
+
+/// Leaves out counters of drivers that are zero; JSON and YAML have them.
+fn interface_table(interfaces: &[InterfaceStats]) -> String {
+    if interfaces.is_empty() {
+        return String::new();
+    }
+    let columns = ["INTERFACE", "DRIVER", "RX", "TX", "RX LOST", "TX LOST", "AFTER PROGRAM"];
+    let mut grid = Grid::new(columns).right([2, 3, 4, 5, 6]);
+    for it in interfaces {
+        let link = &it.link;
+        let rx_lost = link.rx_errors.saturating_add(link.rx_dropped);
+        let tx_lost = link.tx_errors.saturating_add(link.tx_dropped);
+        let numbers = [link.rx_packets, link.tx_packets, rx_lost, tx_lost];
+        let [rx, tx, rx_lost, tx_lost] = numbers.map(|number| number.to_string());
+        let after = it.dropped_after_program().map_or("unknown".into(), |it| it.to_string());
+        grid.row([it.interface.clone(), it.driver.clone(), rx, tx, rx_lost, tx_lost, after]);
+    }
+    let mut text = format!("\n{}", grid.lines());
+    let mut drops = Grid::new(["INTERFACE", "DROPPED BY THE DRIVER", "STAGE", "FRAMES"]).right([3]);
+    let all = interfaces.iter().flat_map(|it| it.driver_drops.iter().map(move |of| (it, of)));
+    let some: Vec<_> = all.filter(|(_, of)| of.frames > 0).collect();
+    for (it, of) in &some {
+        let (counter, stage) = (of.counter.clone(), of.stage.to_string());
+        drops.row([it.interface.clone(), counter, stage, of.frames.to_string()]);
+    }
+    if !some.is_empty() {
+        text += &format!("\n{}", drops.lines());
+    }
+    text
 }
 
 fn cells(Traffic { packets, bytes, connections }: Traffic) -> [String; 3] {
@@ -143,7 +174,10 @@ mod tests {
         counter::{Event, VerdictCounter},
         verdict::Verdict,
     };
-    use lb_inspect::stats::{BackendStats, EventStats, ServiceStats, Table};
+    use lb_inspect::stats::{
+        BackendStats, DriverDrops, DropStage, EventStats, ServiceStats, Table,
+    };
+    use lb_maps::LinkStatistics;
 
     use super::*;
 
@@ -181,6 +215,7 @@ mod tests {
             ],
             groups: Vec::new(),
             remembered: nothing_remembered(),
+            interfaces: Vec::new(),
         }
     }
 
@@ -220,6 +255,7 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
             backends: Vec::new(),
             groups: Vec::new(),
             remembered: nothing_remembered(),
+            interfaces: Vec::new(),
         };
         assert_eq!(stats.table(), "no packets yet\n");
     }
@@ -267,6 +303,66 @@ displaced connections: api, web
         let json = serde_json::to_value(&remembered).unwrap();
         assert_eq!(json["tables"][0]["held"], 12);
         assert_eq!(json["events"][0]["meaning"], "A displaced open connection was given an entry.");
+    }
+
+    fn interface(name: &str, driver_drops: Vec<DriverDrops>) -> InterfaceStats {
+        InterfaceStats {
+            interface: name.into(),
+            driver: "veth".into(),
+            attached: true,
+            redirect_target: false,
+            link: LinkStatistics {
+                rx_packets: 700,
+                tx_packets: 650,
+                rx_dropped: 3,
+                rx_errors: 4,
+                tx_dropped: 50,
+                ..LinkStatistics::default()
+            },
+            driver_drops,
+        }
+    }
+
+    #[test]
+    fn interfaces_show_what_their_drivers_dropped() {
+        let drops = |counter: &str, stage: DropStage, frames| DriverDrops {
+            counter: counter.into(),
+            stage: stage.name().into(),
+            after_program: stage.is_after_program(),
+            frames,
+        };
+        let of_veth = vec![
+            drops("rx_queue_N_drops", DropStage::Mixed, 9),
+            drops("rx_queue_N_xdp_tx_errors", DropStage::Transmit, 50),
+            drops("tx_queue_N_xdp_xmit_errors", DropStage::Redirect, 0),
+        ];
+        let interfaces = [interface("eth0", of_veth), interface("eth1", Vec::new())];
+        assert_eq!(
+            interface_table(&interfaces),
+            "\n\
+INTERFACE  DRIVER   RX   TX  RX LOST  TX LOST  AFTER PROGRAM
+eth0       veth    700  650        7       50             50
+eth1       veth    700  650        7       50        unknown
+
+INTERFACE  DROPPED BY THE DRIVER     STAGE     FRAMES
+eth0       rx_queue_N_drops          mixed          9
+eth0       rx_queue_N_xdp_tx_errors  transmit      50
+"
+        );
+        let json = serde_json::to_value(&interfaces[0]).unwrap();
+        assert_eq!(json["link"]["tx_dropped"], 50);
+        assert_eq!(json["driver_drops"][1]["stage"], "transmit");
+        assert_eq!(json["driver_drops"][2]["frames"], 0);
+    }
+
+    /// docs/observability.md holds the stages and their meanings, word for word.
+    #[test]
+    fn the_documents_explain_each_stage() {
+        let page = include_str!("../../../docs/observability.md");
+        for stage in DropStage::ALL {
+            let line = format!("| `{}` | {} |\n", stage.name(), stage.meaning());
+            assert!(page.contains(&line), "docs/observability.md lacks\n{line}");
+        }
     }
 
     /// docs/operations.md holds the names and meanings of events, word for word.

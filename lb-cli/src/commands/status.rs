@@ -165,7 +165,8 @@ impl Report for Status {
     fn table(&self) -> String {
         let mut text = self.head();
         if !self.services.is_empty() {
-            let mut grid = Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "BACKENDS UP"]);
+            let mut grid =
+                Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "SLOTS", "BACKENDS UP"]);
             self.services.iter().for_each(|service| grid.row(service.cells()));
             text += "\n";
             text += &grid.lines();
@@ -209,6 +210,8 @@ pub(super) struct ServiceRow {
     /// `null`: the daemon does not report it, or this version does not know it.
     encapsulation: Option<&'static str>,
     gue_port: Option<u16>,
+    /// `null`: the daemon does not report it.
+    slots: Option<u32>,
 }
 
 impl ServiceRow {
@@ -223,15 +226,17 @@ impl ServiceRow {
             backends: service.backends,
             encapsulation: encapsulation.map(Encapsulation::name),
             gue_port: encapsulation.and_then(Encapsulation::gue_port),
+            slots: Some(service.slots).filter(|slots| *slots > 0),
         }
     }
 
-    pub(super) fn cells(&self) -> [String; 5] {
+    pub(super) fn cells(&self) -> [String; 6] {
         [
             self.name.clone(),
             self.endpoint.clone(),
             self.protocol.clone(),
             self.pool(),
+            self.slots.map_or_else(|| "-".into(), |slots| slots.to_string()),
             format!("{} of {}", self.backends_up, self.backends),
         ]
     }
@@ -288,6 +293,7 @@ mod tests {
                 backends: 3,
                 encapsulation: v1::Encapsulation::IpInIp.into(),
                 gue_port: 0,
+                slots: 1_009,
             }],
             backends: vec![
                 backend("10.0.0.1", "up", "all checks pass", true),
@@ -323,8 +329,8 @@ generation  4, applied 1970-01-12T13:46:40Z
 checksum    0123456789abcdef
 interfaces  eth0 (native)
 
-SERVICE  ENDPOINT      PROTOCOL  POOL  BACKENDS UP
-web      192.0.2.1:80  tcp       web   1 of 3
+SERVICE  ENDPOINT      PROTOCOL  POOL  SLOTS  BACKENDS UP
+web      192.0.2.1:80  tcp       web   1009   1 of 3
 
 POOL  REMAP     FOR     ENDS IN
 web   adopting  1m 30s  30s
@@ -366,9 +372,9 @@ checksum    0123456789abcdef
 interfaces  eth0 (native)
 
 SERVICE                ENDPOINT               PROTOCOL  POOL
-    BACKENDS UP
+    SLOTS  BACKENDS UP
 storefront-production  [2001:db8:10::80]:443  tcp       storefront-production
-    1 of 3
+    1009   1 of 3
 
 POOL                   BACKEND                           REGION        STATE
     FOR     WHY
@@ -452,6 +458,7 @@ interfaces  none
         assert_eq!(json["uptime_seconds"], 200);
         assert_eq!(json["settling"][0]["ends_at"], "1970-01-12T13:48:40Z");
         assert_eq!(json["backends"][1]["marked_out"], false);
+        assert_eq!(json["services"][0]["slots"], 1_009);
     }
 
     #[test]

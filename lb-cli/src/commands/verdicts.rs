@@ -69,7 +69,9 @@ mod tests {
         format!(
             "# Verdicts\n\n\
              Every packet that enters the balancer or the receiver is counted under exactly one of\n\
-             these. `spillway stats` prints the counters. Numbers are never used again.\n\n\
+             these. `spillway stats` prints the counters. Numbers are never used again. A packet that is\n\
+             counted as transmitted or redirected may still be lost in the driver, which\n\
+             [other counters](observability.md#what-is-lost-after-the-program) show.\n\n\
              | number | verdict | action | meaning |\n|---:|---|---|---|\n{table}"
         )
     }

@@ -163,8 +163,8 @@ impl Tables for FakeTables {
     fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter)) {
         count(self.group_counters.borrow_mut().entry(limiter).or_default());
     }
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        self.services.get(key).copied()
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
     }
     fn pool(&self, index: u32) -> Option<PoolLine> {
         self.pools.get(index as usize).map(Cell::get)
@@ -176,7 +176,7 @@ impl Tables for FakeTables {
         self.groups.get(index as usize)
     }
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
-        self.tables.get(table.index() as usize)?.get(slot as usize).copied()
+        self.tables.get(table.0 as usize)?.get(slot as usize).copied()
     }
     fn standby(&self, index: u32) -> Option<StandbyWord> {
         self.standbys.get(index as usize).copied()
@@ -252,17 +252,18 @@ impl FakeTables {
                 fake.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, 0));
             }
         }
-        let none = GroupHead { table: 0, slots: 1, members: 0, member_count: 0 };
+        let none = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
         let descriptor = Descriptor {
             hash_key: [3, 4],
             home: fake.groups.first().map_or(none, |group| group.head),
             source_v6: address_words("fd00::1".parse().unwrap()),
             source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
-            group_count: regions.len() as u32,
+            source_hosts_v4: 0,
             flags: 0,
             home_limiter: fake.groups.first().map_or(0, |group| group.limiter),
             groups: order,
-            spare: [0; 8],
+            group_count: regions.len() as u32,
+            spare: [0; 7],
         };
         fake.descriptors = vec![descriptor, descriptor];
         let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };

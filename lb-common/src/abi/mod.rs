@@ -17,8 +17,9 @@ pub mod next_hop;
 pub mod pod;
 pub mod pool;
 pub mod service;
+pub mod sizes;
 pub mod slot;
 pub mod verdict;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;

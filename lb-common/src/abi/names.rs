@@ -1,9 +1,9 @@
 //! Names of maps and programs, as they stand in the objects and under the pin path.
 
-/// Hash: [`super::service::ServiceKey::short`] to [`super::service::Service`], IPv4 services.
-pub const SERVICES_V4: &str = "SERVICES_V4";
-/// Hash: [`super::service::ServiceKey`] to [`super::service::Service`], IPv6 services.
-pub const SERVICES_V6: &str = "SERVICES_V6";
+/// Array of [`super::service::Service`], in no order.
+pub const SERVICES: &str = "SERVICES";
+/// Array of words: the index of `SERVICES` by [`super::service::ServiceKey`] ([`crate::service_index`]).
+pub const SERVICE_INDEX: &str = "SERVICE_INDEX";
 /// Array of words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
 pub const ANY_PORTS: &str = "ANY_PORTS";
 /// Hash set of [`super::service::VipKey`]: the addresses of all services.
@@ -16,11 +16,8 @@ pub const DESCRIPTORS: &str = "DESCRIPTORS";
 pub const GROUPS: &str = "GROUPS";
 /// Array of [`super::slot::StandbyWord`]: a group's words stand at `group * STANDBYS_PER_GROUP`.
 pub const STANDBYS: &str = "STANDBYS";
-/// Array of tables ([`super::slot::SlotWord`]s, then [`super::slot::OwnersWord`]s), each of the
-/// default size.
+/// Array of chunks, which are arrays of words with slot tables in them ([`super::slot::TableShape`]).
 pub const TABLES: &str = "TABLES";
-/// Array of tables of any size.
-pub const SIZED_TABLES: &str = "SIZED_TABLES";
 /// Array of [`super::member::MemberWord`].
 pub const MEMBERS: &str = "MEMBERS";
 /// Array of limiter indices, by index of the member's word: the limit of its own that a member has.

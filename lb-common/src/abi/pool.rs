@@ -1,7 +1,8 @@
 //! Pools: the line whose one store publishes a pool, its versions (descriptors), and their groups, a pool's members in
 //! one region.
 
-use super::{form::Form, limits::MAX_REGIONS_PER_POOL, service::AddressWords};
+use super::{form::Form, limits::MAX_REGIONS_PER_POOL, service::AddressWords, slot::TableShape};
+use crate::flow_hash::FlowHash;
 
 /// A pool, half a cache line. Each word has one writer and is changed in place.
 #[repr(C, align(32))]
@@ -81,22 +82,26 @@ impl PoolWord {
 pub struct Descriptor {
     /// Key of the flow hash.
     pub hash_key: [u64; 2],
-    /// The first group of the order, where open connections are at home.
+    /// The first group of the order, where open connections are at home; no slots: the pool has no members at all.
     pub home: GroupHead,
     /// Outer source of IPv6 tunnels, as in the packet; zero: the daemon has none.
     pub source_v6: AddressWords,
-    /// Outer source of IPv4 tunnels, as in the packet; zero: the daemon has none.
+    /// Outer source of IPv4 tunnels, as in the packet, or the first address of the prefix that it is from; zero: the
+    /// daemon has none.
     pub source_v4: u32,
-    /// Groups in `groups`; 0: the pool has no members at all.
-    pub group_count: u32,
+    /// The bits of the outer source that differ between flows, as in the packet: the host part of the prefix, at most
+    /// 24 bits.
+    pub source_hosts_v4: u32,
     /// [`LIMITED`] and the like, and the bits of a [`Form`]; other bits are 0.
     pub flags: u32,
     /// Limiter of the first group.
     pub home_limiter: u32,
     /// Group indices, nearest region first; `groups[0]` is the home group.
     pub groups: [u32; MAX_REGIONS_PER_POOL],
+    /// Groups in `groups`.
+    pub group_count: u32,
     /// Zero.
-    pub spare: [u32; 8],
+    pub spare: [u32; 7],
 }
 
 impl Descriptor {
@@ -104,6 +109,13 @@ impl Descriptor {
     #[inline(always)]
     pub const fn form(&self) -> Form {
         Form::from_flags(self.flags)
+    }
+
+    /// Outer source of a flow's packets in IPv4 tunnels, as in the packet: always the same, and one of the prefix. Without
+    /// a prefix it is that of all flows.
+    #[inline(always)]
+    pub const fn flow_source_v4(&self, flow: FlowHash) -> u32 {
+        self.source_v4 | flow.source_bits() & self.source_hosts_v4
     }
 }
 
@@ -127,6 +139,14 @@ pub struct GroupHead {
     pub members: u32,
     /// Members in the block; ranks count from 0.
     pub member_count: u32,
+}
+
+impl GroupHead {
+    /// How its table is laid out.
+    #[inline(always)]
+    pub const fn shape(&self) -> TableShape {
+        TableShape { slots: self.slots, members: self.member_count }
+    }
 }
 
 /// A group. Immutable once published.

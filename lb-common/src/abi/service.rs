@@ -46,7 +46,7 @@ pub fn address_of(words: &AddressWords, version: u8) -> IpAddr {
     }
 }
 
-/// Key of the service map.
+/// Key of a service.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceKey {
@@ -67,11 +67,22 @@ impl ServiceKey {
         Self { address: address_words(address), port: port.to_be(), protocol, version }
     }
 
-    /// The key of an IPv4 service in eight bytes, `{address 32, port 16, protocol 8, 0}` from the low
-    /// end: the kernel hashes and compares it in a third of the time.
+    /// `{last word of the address 32, port 16, protocol 8, version 8}` from the low end, which is all that IPv4 keys
+    /// differ in.
     #[inline(always)]
-    pub const fn short(&self) -> u64 {
-        self.address[3] as u64 | (self.port as u64) << 32 | (self.protocol as u64) << 48
+    pub const fn low_half(&self) -> u64 {
+        self.address[3] as u64
+            | (self.port as u64) << 32
+            | (self.protocol as u64) << 48
+            | (self.version as u64) << 56
+    }
+
+    /// Whether it is the same key. Of IPv4 keys it compares only what they differ in.
+    #[inline(always)]
+    pub const fn is(&self, other: &Self) -> bool {
+        let ([a, b, c, _], [d, e, f, _]) = (self.address, other.address);
+        self.low_half() == other.low_half()
+            && (other.version == IPV4 || (a == d && b == e && c == f))
     }
 
     /// The key of the service that has all ports of the address which no other has.
@@ -117,11 +128,11 @@ pub const fn any_port_bit(address: &AddressWords) -> (u32, u64) {
     (mixed >> 26, 1 << (mixed >> 20 & 63))
 }
 
-/// Value of the service map.
-#[repr(C)]
+/// Record of a service. Immutable while the index names it ([`crate::service_index`]).
+#[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The key again: a preallocated hash element may be reused under a reader, so the reader checks.
+    /// The key: an entry of the index has only a hash of it.
     pub key: ServiceKey,
     /// Index of this service's counters.
     pub index: u32,

@@ -1,4 +1,6 @@
-//! Slots: preference lists of member ranks.
+//! Slots: preference lists of member ranks; and the tables that they make up, which stand in chunks.
+
+use super::limits::CHUNK_WORDS;
 
 /// No member: an empty entry of a preference list.
 pub const NO_RANK: u16 = 0xffff;
@@ -27,42 +29,76 @@ impl SlotWord {
     }
 }
 
-/// The owners of four slots, one after the other from the low end.
+/// What of a table its place does not say: a [`super::pool::GroupHead`] has it.
 ///
-/// A table is an array of words: the lists of all slots, then the owners once more. Nearly every packet needs only the
-/// owner. The owners of a table of the default size take 128 KiB, which stay in a core's cache; the 512 KiB of lists do
-/// not.
+/// A table is a run of words: [`TABLE_HEAD`] words of head, the list of each slot ([`SlotWord`]), then the owners once
+/// more, closely packed. Nearly every packet needs only the owner. Up to [`Self::BYTE_MEMBERS`] members, whose ranks fit
+/// a byte, the owners of 65,537 slots take 64 KiB, which stay in a core's cache; the 512 KiB of lists do not. Above,
+/// a rank has two bytes. Every slot has an owner, so none of the 256 values of a byte has to mean *none*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnersWord(pub u64);
-
-impl OwnersWord {
-    /// Owners in a word.
-    pub const SLOTS: u32 = 4;
-
-    /// Index of the word with a slot's owner, in a table of `slots` slots.
-    #[inline(always)]
-    pub const fn index(slots: u32, slot: u32) -> u32 {
-        slots.wrapping_add(slot / Self::SLOTS)
-    }
-
-    /// Rank of a slot's owner.
-    #[inline(always)]
-    pub const fn owner(self, slot: u32) -> u16 {
-        (self.0 >> (16 * (slot % Self::SLOTS))) as u16
-    }
-
-    /// The words of owners that follow a table's lists.
-    pub fn from_lists(lists: &[u64]) -> impl ExactSizeIterator<Item = u64> + '_ {
-        lists.chunks(Self::SLOTS as usize).map(|lists| {
-            let owners = lists.iter().rev();
-            owners.fold(0, |word, list| word << 16 | SlotWord(*list).rank(0) as u64)
-        })
-    }
+pub struct TableShape {
+    /// Slots, a prime.
+    pub slots: u32,
+    /// Members of the groups that use it.
+    pub members: u32,
 }
 
-/// Words of a table of `slots` slots: its lists and its owners.
-pub const fn table_words(slots: u32) -> u32 {
-    slots + slots.div_ceil(OwnersWord::SLOTS)
+impl TableShape {
+    /// Most members whose ranks are one byte wide among the owners.
+    pub const BYTE_MEMBERS: u32 = 256;
+
+    /// Words of a table, its head included. A shape that was read from a map may be any.
+    pub const fn words(self) -> u32 {
+        (TABLE_HEAD + self.owner_words()).saturating_add(self.slots)
+    }
+
+    /// Words of owners.
+    const fn owner_words(self) -> u32 {
+        ((self.slots as u64) << self.wide()).div_ceil(8) as u32
+    }
+
+    /// Index of the word with a slot's owner, counted from the first list.
+    #[inline(always)]
+    pub const fn owner_index(self, slot: u32) -> u32 {
+        self.slots.wrapping_add((slot << self.wide()) >> 3)
+    }
+
+    /// The rank of a slot's owner, from the word at [`Self::owner_index`].
+    #[inline(always)]
+    pub const fn owner(self, word: u64, slot: u32) -> u16 {
+        let mask = 0xff | (0xff00 * self.wide());
+        (word >> self.owner_bit(slot)) as u16 & mask as u16
+    }
+
+    /// Where in its word a slot's owner begins.
+    #[inline(always)]
+    const fn owner_bit(self, slot: u32) -> u32 {
+        ((slot << self.wide()) & 7) << 3
+    }
+
+    /// The words of owners of a table, from its lists.
+    pub fn owners<'l>(self, list: impl Fn(u32) -> SlotWord + 'l) -> impl Iterator<Item = u64> + 'l {
+        let in_word = 8 >> self.wide();
+        (0..self.owner_words()).map(move |word| {
+            let slots = word * in_word..self.slots.min((word + 1) * in_word);
+            slots.fold(0, |owners, slot| {
+                owners | (list(slot).rank(0) as u64) << self.owner_bit(slot)
+            })
+        })
+    }
+
+    /// The last word of a table's head, which tells a whole table: it is written last, and erased before anything else
+    /// of the table changes.
+    pub const fn head_word(self) -> u64 {
+        self.slots as u64 | (self.members as u64) << 32
+    }
+
+    /// 1 if ranks have two bytes, 0 if they have one. This is the sign of a difference and no comparison, because a
+    /// comparison would be a branch, and both its ways would be verified.
+    #[inline(always)]
+    const fn wide(self) -> u32 {
+        Self::BYTE_MEMBERS.wrapping_sub(self.members) >> 31
+    }
 }
 
 /// A group's standby: a rank plus one, or zero for *none*. Changed in place by the daemon.
@@ -88,34 +124,27 @@ impl StandbyWord {
     }
 }
 
-/// Index into `TABLES`, or, with the top bit set, into `SIZED_TABLES`.
+/// Words before a table's first list: two of the digest that names it, and [`TableShape::head_word`].
+pub const TABLE_HEAD: u32 = 3;
+
+/// What the first word of a chunk says while the chunk is in `TABLES`, at the index that its pin is named for. Tables
+/// stand behind it. So no table is at word 0, and no extent of free words reaches from one chunk into the next.
+pub const CHUNK_IN_USE: u64 = 1;
+
+/// Where a table is: the word of its first list, counted through all chunks. 0: nowhere.
+///
+/// A table lies within one chunk, so that the kernel finds its words with two look-ups in arrays, both of which it
+/// inlines: that takes chunks of one known size.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableRef(pub u32);
 
 impl TableRef {
-    const SIZED: u32 = 1 << 31;
-
-    /// A table of the default size.
-    pub const fn default_size(index: u32) -> Self {
-        Self(index)
-    }
-
-    /// A table of another size.
-    pub const fn sized(index: u32) -> Self {
-        Self(index | Self::SIZED)
-    }
-
-    /// Whether it stands in `SIZED_TABLES`.
+    /// Chunk, and word there, of a table's word; `index` counts from the first list. The chunk follows from the table
+    /// alone, so that a packet's hash and the look-up of the chunk do not wait for each other.
     #[inline(always)]
-    pub const fn is_sized(self) -> bool {
-        self.0 & Self::SIZED != 0
-    }
-
-    /// Index in its map.
-    #[inline(always)]
-    pub const fn index(self) -> u32 {
-        self.0 & !Self::SIZED
+    pub const fn word(self, index: u32) -> (u32, u32) {
+        (self.0 / CHUNK_WORDS, self.0.wrapping_add(index) % CHUNK_WORDS)
     }
 }
 
@@ -124,17 +153,51 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
+    /// A table whose owners are 100 and the following, and the words of its owners.
+    fn owners(slots: u32, members: u32) -> (TableShape, Vec<u64>) {
+        let shape = TableShape { slots, members };
+        let list = |slot| SlotWord::new([100 + slot as u16, 1, 2, NO_RANK]);
+        (shape, shape.owners(list).collect())
+    }
+
     #[test]
-    fn owners_stand_behind_the_lists() {
-        let lists: Vec<u64> =
-            (0..7).map(|slot| SlotWord::new([100 + slot, 1, 2, NO_RANK]).0).collect();
-        let table: Vec<u64> = lists.iter().copied().chain(OwnersWord::from_lists(&lists)).collect();
-        assert_eq!(table.len(), table_words(7) as usize);
-        assert_eq!(table[7..], [0x0067_0066_0065_0064, 0x006a_0069_0068]);
-        for slot in 0..7 {
-            let word = OwnersWord(table[OwnersWord::index(7, slot) as usize]);
-            assert_eq!(u32::from(word.owner(slot)), 100 + slot);
+    fn owners_have_a_byte_up_to_256_members_and_two_above() {
+        let (narrow, words) = owners(11, 256);
+        assert_eq!(words, [0x6b6a_6968_6766_6564, 0x006e_6d6c]);
+        assert_eq!(narrow.words(), 3 + 11 + 2);
+        let (wide, words) = owners(7, 257);
+        assert_eq!(words, [0x0067_0066_0065_0064, 0x006a_0069_0068]);
+        assert_eq!(wide.words(), 3 + 7 + 2);
+        for (slots, members) in [(11, 256), (7, 257), (11, 1), (11, 65_534)] {
+            let (shape, words) = owners(slots, members);
+            for slot in 0..slots {
+                let word = words[(shape.owner_index(slot) - slots) as usize];
+                assert_eq!(u32::from(shape.owner(word, slot)), 100 + slot, "{members}, {slot}");
+            }
         }
-        assert_eq!(table_words(65_537), 65_537 + 16_385);
+        assert_eq!(TableShape { slots: 65_537, members: 256 }.words(), 3 + 65_537 + 8_193);
+        assert_eq!(TableShape { slots: 65_537, members: 257 }.words(), 3 + 65_537 + 16_385);
+    }
+
+    #[test]
+    fn the_highest_ranks_keep_all_their_bits() {
+        for (members, rank) in [(256, 255), (257, 256), (65_534, 65_533)] {
+            let shape = TableShape { slots: 13, members };
+            let list = |slot| SlotWord::new([if slot == 5 { rank } else { 0 }, 1, 2, 3]);
+            let words: Vec<u64> = shape.owners(list).collect();
+            for slot in 0..13 {
+                let word = words[(shape.owner_index(slot) - 13) as usize];
+                assert_eq!(shape.owner(word, slot), if slot == 5 { rank } else { 0 }, "{members}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_is_in_one_chunk() {
+        assert_eq!(TableRef(4).word(0), (0, 4));
+        assert_eq!(TableRef(3 * CHUNK_WORDS + 9).word(100), (3, 109));
+        assert_eq!(TableRef(CHUNK_WORDS - 1).word(0), (0, CHUNK_WORDS - 1));
+        // A wrong word leads somewhere, and breaks nothing.
+        assert_eq!(TableRef(u32::MAX).word(1), (u32::MAX / CHUNK_WORDS, 0));
     }
 }

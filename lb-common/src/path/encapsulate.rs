@@ -71,12 +71,12 @@ pub fn head_in<T: Tables + ?Sized>(
     let (protocol, payload) = outer_payload(form, parsed.flow.version, payload as u16);
     let macs = (forward.choice.next_hop.0, own.0);
     if is_v4 {
-        let source = forward.descriptor.source_v4;
-        if source == 0 {
+        let descriptor = forward.descriptor;
+        if descriptor.source_v4 == 0 {
             return Err(Verdict::NoSourceAddress);
         }
         let outer = ipv4::Outer {
-            source,
+            source: descriptor.flow_source_v4(forward.entropy),
             destination: backend.address[3],
             traffic_class: parsed.traffic_class,
             protocol,
@@ -92,7 +92,7 @@ pub fn head_in<T: Tables + ?Sized>(
             source,
             destination: backend.address,
             traffic_class: parsed.traffic_class,
-            flow_label: forward.hash.flow_label(),
+            flow_label: forward.entropy.flow_label(),
             next_header: protocol,
             payload,
         };
@@ -132,9 +132,9 @@ const fn inner_protocol(version: u8) -> u8 {
 /// the inner checksum is correct only if that covers the rest, which it does not in fragments, in datagrams without one,
 /// and in ICMP errors. So a receiver has to accept zero anyway (RFC 6935, RFC 6936).
 #[inline(always)]
-pub fn shim(form: Form, hash: FlowHash, version: u8, packet: u16) -> Shim {
+pub fn shim(form: Form, entropy: FlowHash, version: u8, packet: u16) -> Shim {
     let udp = udp::Header {
-        source: hash.source_port(),
+        source: entropy.source_port(),
         destination: form.port(),
         payload: packet.wrapping_add(gue::LENGTH as u16),
         checksum: [0; 2],

@@ -54,8 +54,8 @@ pub struct Forward<'t> {
     pub service: u32,
     /// The version of the pool that decided.
     pub descriptor: &'t Descriptor,
-    /// Hash of its flow.
-    pub hash: FlowHash,
+    /// What the outer header shows of its flow, so that networks and cards spread flows ([`Query`]'s `entropy`).
+    pub entropy: FlowHash,
     /// The member that gets it.
     pub choice: Choice,
     /// That member's backend.
@@ -88,8 +88,8 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
 #[inline(always)]
 pub fn build_query<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Query, Verdict> {
     let service = find_service(tables, parsed)?;
-    admissible(parsed, &service)?;
-    Query::new(tables, &service, parsed)
+    admissible(parsed, service)?;
+    Query::new(tables, service, parsed)
 }
 
 /// Decides a parsed frame on the fast path: in steady state, where its home gets it and no entries are needed.
@@ -170,8 +170,8 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
     if backend.incarnation != choice.member.incarnation() {
         return Err(Verdict::Inconsistent);
     }
-    let (service, hash) = (query.service(), query.hash);
-    Ok(Forward { parsed, service, descriptor, hash, choice: *choice, backend })
+    let (service, entropy) = (query.service(), query.entropy(&descriptor.hash_key));
+    Ok(Forward { parsed, service, descriptor, entropy, choice: *choice, backend })
 }
 
 /// The service a packet is for: that of its port, else that of any port of the address.
@@ -179,19 +179,15 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
 /// # Errors
 /// [`Verdict::NotOurs`], [`Verdict::LaterFragment`].
 #[inline(always)]
-pub fn find_service<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Service, Verdict> {
+pub fn find_service<'t, T: Tables + ?Sized>(
+    tables: &'t T,
+    parsed: &Parsed,
+) -> Result<&'t Service, Verdict> {
     let key = parsed.flow.service_key();
     if parsed.is_without_ports {
-        let key = key.fragments();
-        return match tables.service(&key) {
-            Some(service) if service.key == key => Ok(service),
-            _ => Err(Verdict::LaterFragment),
-        };
+        return tables.service(&key.fragments()).ok_or(Verdict::LaterFragment);
     }
-    match tables.service_of_port(&key) {
-        Some(service) if service.key == key || service.key == key.any_port() => Ok(service),
-        _ => Err(Verdict::NotOurs),
-    }
+    tables.service_of_port(&key).ok_or(Verdict::NotOurs)
 }
 
 /// Whether a packet of a service is one that may be forwarded at all.

@@ -141,6 +141,19 @@ impl Query {
         FlowTuple { version, ..flow_of_v6(&self.flow) }
     }
 
+    /// The hash that chooses the outer header's source port, flow label and source address: one of all addresses and
+    /// ports, whatever the service hashes by, because its affinity says nothing about the network. If the service
+    /// forwards fragments, which lack the ports, it is of the addresses for all packets of the flow, so that neither the
+    /// fragments of a datagram nor datagrams of different sizes take different paths.
+    #[inline(always)]
+    pub(super) fn entropy(&self, key: &[u64; 2]) -> FlowHash {
+        let by = self.service_has(SERVICE_BY_ADDRESS | SERVICE_BY_PORT);
+        if by && !self.service_has(SERVICE_FRAGMENTS) {
+            return FlowHash::new(&self.flow(), key);
+        }
+        self.hash
+    }
+
     /// The flow as a tracking service distinguishes flows.
     #[inline(always)]
     pub(super) const fn tracked_flow(&self) -> FlowTuple {

@@ -142,7 +142,7 @@ pub(super) fn owner<T: Tables + ?Sized>(
     descriptor: &Descriptor,
     hash: FlowHash,
 ) -> Result<Home, Verdict> {
-    if descriptor.group_count == 0 {
+    if descriptor.home.slots == 0 {
         return Err(Verdict::NoBackend);
     }
     let head = &descriptor.home;

@@ -32,12 +32,11 @@ pub trait Tables {
     where
         Self: 't;
 
-    /// The service with a key: a copy whose own key was read last. The kernel may reuse a hash element for another service
-    /// while it is read; in this order, a copy with the right key is whole.
-    fn service(&self, key: &ServiceKey) -> Option<Service>;
-    /// The service with a key; where there is none, that of any port of its address. As [`Self::service`].
+    /// The service with a key.
+    fn service(&self, key: &ServiceKey) -> Option<&Service>;
+    /// The service with a key; where there is none, that of any port of its address.
     #[inline(always)]
-    fn service_of_port(&self, key: &ServiceKey) -> Option<Service> {
+    fn service_of_port(&self, key: &ServiceKey) -> Option<&Service> {
         self.service(key).or_else(|| self.service(&key.any_port()))
     }
     /// Whether some service has an address; `version` is 4 or 6.
@@ -51,7 +50,7 @@ pub trait Tables {
     /// A slot's preference list.
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord>;
     /// The rank of a slot's owner, the first of its list, of which maps have a copy
-    /// ([`crate::abi::slot::OwnersWord`]).
+    /// ([`crate::abi::slot::TableShape`]).
     fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
         self.slot(TableRef(head.table), slot).map(|list| list.rank(0))
     }

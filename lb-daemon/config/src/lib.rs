@@ -7,7 +7,10 @@ pub mod message;
 pub mod validate;
 
 pub use message::{StoredMessage, UnknownValue, encode, to_message};
-pub use validate::{Invalid, validate};
+pub use validate::{
+    Invalid, OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message, validate,
+    validate_first,
+};
 
 /// Unix socket of the API, unless the daemon is told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";

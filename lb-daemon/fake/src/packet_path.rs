@@ -8,12 +8,12 @@ use std::{
 };
 
 use lb_common::abi::{
-    clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts,
+    clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts, sizes::MapSizes,
 };
 
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{ApplySummary, Full, Home, PoolHomes, ReconcileError},
+    reconcile::{ApplySummary, Full, FullMap, Home, PoolHomes, ReconcileError},
     state::PacketPath,
 };
 use lb_model::{
@@ -50,6 +50,8 @@ pub struct Content {
     pub counted: BTreeMap<u32, GroupCounter>,
     /// The program is not attached.
     pub detached: bool,
+    /// How much the maps hold.
+    pub sizes: MapSizes,
     /// There is no room for any plan.
     pub full: bool,
     /// This many applies will fail.
@@ -125,20 +127,19 @@ fn members(pool: &PlannedPool) -> impl Iterator<Item = &PlannedMember> {
 }
 
 fn refused() -> ReconcileError {
-    Full { what: "groups", needed: 1, free: 0 }.into()
+    Full { map: FullMap { what: "groups", size: None }, needed: 1, free: 0 }.into()
 }
 
 impl PacketPath for FakePacketPath {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
         let content = self.content();
-        let slots =
-            |plan: &Plan| plan.tables.values().map(|table| table.slots()).collect::<Vec<_>>();
-        let gone = content.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
-        let gone = gone.map(|(_, table)| table.slots());
+        let gone = content.plan.tables.keys().filter(|id| !plan.tables.contains_key(id)).count();
         if content.full {
             Err(refused())
         } else {
-            Ok(TableMemory::count(slots(plan).into_iter(), gone))
+            // As if each table filled a chunk.
+            let chunks = plan.tables.len() as u32;
+            Ok(TableMemory { chunks, peak: chunks + gone as u32 })
         }
     }
 

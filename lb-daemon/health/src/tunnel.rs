@@ -345,7 +345,7 @@ impl TunnelPath {
                 "direct return: IPv6 packets need a backend's IPv6 address, not {backend}"
             ));
         }
-        let source = match self.source_towards(backend) {
+        let source = match self.outer_source(backend) {
             Some(source) => address_words(source),
             None if form.is_direct() => [0; 4],
             None => return unusable(format!("no tunnel source address for {backend}")),
@@ -369,9 +369,18 @@ impl TunnelPath {
         Ok(SocketOptions { mark: PROBE_MARK | number.number, source: self.source_towards(vip) })
     }
 
-    /// The source address of the same IP version as another address.
+    /// The source of the tunnel. Receivers may allow only the prefix that packets of clients come from, so it is an
+    /// address of that: one for all checks, because their packets need no spreading.
+    fn outer_source(&self, backend: IpAddr) -> Option<IpAddr> {
+        match backend {
+            IpAddr::V4(_) => self.tunnels.0.sources.outer_v4().map(|it| it.first().into()),
+            IpAddr::V6(_) => self.source_towards(backend),
+        }
+    }
+
+    /// This host's own address of the same IP version as another address.
     fn source_towards(&self, other: IpAddr) -> Option<IpAddr> {
-        let Sources { v4, v6 } = self.tunnels.0.sources;
+        let Sources { v4, v6, .. } = self.tunnels.0.sources;
         match other {
             IpAddr::V4(_) => v4.map(IpAddr::V4),
             IpAddr::V6(_) => v6.map(IpAddr::V6),

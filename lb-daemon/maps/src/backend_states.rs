@@ -3,7 +3,6 @@
 use aya::maps::MapError;
 use lb_common::abi::{
     backend::{BackendStateWord, shared_key, split_shared_key},
-    limits::MAX_BACKENDS,
     member::Accepts,
     names,
 };
@@ -69,7 +68,8 @@ impl<M: AsRef<Mapping>> Maps<M> {
 
     /// The states of the backends that exist, by backend index.
     pub fn backend_states(&self) -> impl Iterator<Item = (u32, BackendStateWord)> + '_ {
-        let states = (0..MAX_BACKENDS).map(|index| (index, self.backend_state(index)));
+        let states =
+            (0..self.backend_states.entries()).map(|index| (index, self.backend_state(index)));
         states.filter(|(_, state)| *state != BackendStateWord::GONE)
     }
 }

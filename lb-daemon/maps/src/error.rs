@@ -1,6 +1,9 @@
 use std::{io, path::PathBuf};
 
 use aya::maps::MapError;
+use lb_common::abi::names;
+
+use super::IndexFull;
 
 /// Why pinned maps cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -59,14 +62,13 @@ pub enum MapsError {
         map: &'static str,
         source: io::Error,
     },
-    /// A group names a slot table that is not there, or that has lost its pin.
-    #[error("map {map}: no table at index {index}")]
+    /// A group names a slot table that is not there.
+    #[error("map {}: no slot table at word {word}", names::TABLES)]
     NoTable {
-        /// Name of the map.
-        map: &'static str,
-        index: u32,
+        /// [`lb_common::abi::slot::TableRef`] of it.
+        word: u32,
     },
-    /// A table's pin cannot be made or removed.
+    /// A chunk's pin cannot be made or removed.
     #[error("{}", .path.display())]
     Pin {
         /// The pin.
@@ -79,4 +81,10 @@ pub enum MapsError {
         /// Index of the pool.
         pool: u32,
     },
+    /// A reader was overtaken by changes every time.
+    #[error("services: changed each time they were read")]
+    ServicesChanging,
+    /// There are more services than the maps were made for.
+    #[error("map {}", names::SERVICES)]
+    ServicesFull(#[source] IndexFull),
 }

@@ -9,7 +9,8 @@ use lb_common::abi::{
     limiter::Limiter,
     limits, names,
     pool::{Descriptor, Group, PoolLine},
-    service::{ANY_PORT_WORDS, Service, ServiceKey, SourcePrefix, VipKey},
+    service::{ANY_PORT_WORDS, Service, SourcePrefix, VipKey},
+    sizes::MapSizes,
     verdict::VERDICT_SLOTS,
 };
 
@@ -17,8 +18,6 @@ use super::Component;
 
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
-/// `BPF_F_INNER_MAP`, include/uapi/linux/bpf.h: inner maps of different sizes fit one outer map.
-pub(super) const INNER_MAP: u32 = 1 << 12;
 
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +30,7 @@ pub(super) struct Shape {
     key_size: usize,
     /// 0: the loader chose it by the kernel's abilities.
     value_size: usize,
-    /// `None`: any number.
+    /// `None`: what the sizes in force say, or any number.
     entries: Option<u32>,
     mmapable: bool,
 }
@@ -49,49 +48,39 @@ impl Shape {
         }
     }
 
-    const fn mapped<T>(name: &'static str, entries: u32) -> Self {
-        Self {
-            entries: Some(entries),
-            mmapable: true,
-            ..Self::new(name, MapType::Array, 4, size_of::<T>())
-        }
+    /// The same with a number of entries that no setting changes.
+    const fn of(self, entries: u32) -> Self {
+        Self { entries: Some(entries), ..self }
     }
 
-    const fn services(name: &'static str, key_size: usize) -> Self {
-        Self {
-            entries: Some(limits::MAX_SERVICE_KEYS),
-            ..Self::new(name, MapType::Hash, key_size, size_of::<Service>())
-        }
+    const fn mapped<T>(name: &'static str) -> Self {
+        Self { mmapable: true, ..Self::new(name, MapType::Array, 4, size_of::<T>()) }
     }
 
-    /// Tables of flows, whose number of entries the daemon sets.
     const fn flows<K>(name: &'static str) -> Self {
         Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
     }
 
-    const fn per_cpu<T>(name: &'static str, entries: u32) -> Self {
-        Self { entries: Some(entries), ..Self::new(name, MapType::PerCpuArray, 4, size_of::<T>()) }
+    const fn per_cpu<T>(name: &'static str) -> Self {
+        Self::new(name, MapType::PerCpuArray, 4, size_of::<T>())
     }
 
-    const fn array_of_maps(name: &'static str) -> Self {
-        Self { entries: Some(limits::MAX_TABLES), ..Self::new(name, MapType::ArrayOfMaps, 4, 4) }
-    }
-
-    /// How a map differs from this shape, or `None`.
-    pub(super) fn difference(&self, map: &MapInfo) -> Option<String> {
+    /// How a map differs from this shape, or `None`. Maps that a setting sizes have to fit each other.
+    pub(super) fn difference(&self, map: &MapInfo, sizes: &MapSizes) -> Option<String> {
         let found = map.map_type().ok();
         if found != Some(self.map_type) {
             return Some(format!("type {found:?}, expected {:?}", self.map_type));
         }
-        let sizes = (map.key_size() as usize, map.value_size() as usize);
-        let value_differs = self.value_size != 0 && self.value_size != sizes.1;
-        if self.key_size != sizes.0 || value_differs {
+        let (key_size, value_size) = (map.key_size() as usize, map.value_size() as usize);
+        let value_differs = self.value_size != 0 && self.value_size != value_size;
+        if self.key_size != key_size || value_differs {
             return Some(format!(
-                "key and value of {} and {} bytes, expected {} and {}",
-                sizes.0, sizes.1, self.key_size, self.value_size
+                "key and value of {key_size} and {value_size} bytes, expected {} and {}",
+                self.key_size, self.value_size
             ));
         }
-        if let Some(entries) = self.entries.filter(|entries| *entries != map.max_entries()) {
+        let expected = self.entries.or_else(|| sizes.entries(self.name));
+        if let Some(entries) = expected.filter(|entries| *entries != map.max_entries()) {
             return Some(format!("{} entries, expected {entries}", map.max_entries()));
         }
         (self.mmapable && map.map_flags() & MMAPABLE == 0)
@@ -99,61 +88,51 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 33] = [
-    Shape::services(names::SERVICES_V4, size_of::<u64>()),
-    Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
-    Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
-    Shape {
-        entries: Some(limits::MAX_SERVICES),
-        ..Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4)
-    },
-    Shape::mapped::<PoolLine>(names::POOLS, limits::MAX_POOLS),
-    Shape::mapped::<Descriptor>(names::DESCRIPTORS, limits::MAX_DESCRIPTORS),
-    Shape::mapped::<Group>(names::GROUPS, limits::MAX_GROUPS),
-    Shape::mapped::<u64>(names::STANDBYS, limits::MAX_GROUPS * limits::STANDBYS_PER_GROUP),
-    Shape::mapped::<u64>(names::MEMBERS, limits::MAX_MEMBERS),
-    Shape::mapped::<u64>(names::MEMBER_LIMITERS, limits::MAX_MEMBERS),
-    Shape::mapped::<Limiter>(names::LIMITERS, limits::MAX_LIMITERS),
-    Shape::mapped::<u64>(names::BACKEND_STATES, limits::MAX_BACKENDS),
-    Shape {
-        entries: Some(limits::MAX_MEMBERS),
-        ..Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>())
-    },
-    Shape::mapped::<HandshakeLine>(names::HANDSHAKES, limits::HANDSHAKE_LINES),
+const BALANCER: [Shape; 32] = [
+    Shape::mapped::<Service>(names::SERVICES),
+    Shape::mapped::<u64>(names::SERVICE_INDEX),
+    Shape::mapped::<u64>(names::ANY_PORTS).of(ANY_PORT_WORDS),
+    Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4),
+    Shape::mapped::<PoolLine>(names::POOLS),
+    Shape::mapped::<Descriptor>(names::DESCRIPTORS),
+    Shape::mapped::<Group>(names::GROUPS),
+    Shape::mapped::<u64>(names::STANDBYS),
+    Shape::mapped::<u64>(names::MEMBERS),
+    Shape::mapped::<u64>(names::MEMBER_LIMITERS),
+    Shape::mapped::<Limiter>(names::LIMITERS),
+    Shape::mapped::<u64>(names::BACKEND_STATES),
+    Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>()),
+    Shape::mapped::<HandshakeLine>(names::HANDSHAKES).of(limits::HANDSHAKE_LINES),
     Shape::flows::<FlowKeyV4>(names::DISPLACED_V4),
     Shape::flows::<FlowKeyV6>(names::DISPLACED_V6),
     Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
     Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
-    Shape::mapped::<Backend>(names::BACKENDS, limits::MAX_BACKENDS),
-    Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
-    Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),
-    Shape::mapped::<u64>(names::BONDS, limits::MAX_INTERFACES),
-    Shape::array_of_maps(names::TABLES),
-    Shape::array_of_maps(names::SIZED_TABLES),
+    Shape::mapped::<Backend>(names::BACKENDS),
+    Shape::mapped::<u64>(names::NEXT_HOPS).of(limits::MAX_NEXT_HOPS),
+    Shape::mapped::<u64>(names::INTERFACES).of(limits::MAX_INTERFACES),
+    Shape::mapped::<u64>(names::BONDS).of(limits::MAX_INTERFACES),
+    Shape::new(names::TABLES, MapType::ArrayOfMaps, 4, 4).of(limits::MAX_CHUNKS),
     Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
-    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
-    Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS, limits::MAX_SERVICES),
-    Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS, limits::MAX_BACKENDS),
-    Shape::per_cpu::<GroupCounter>(names::GROUP_COUNTERS, limits::MAX_LIMITERS),
-    Shape::per_cpu::<u64>(names::EVENT_COUNTERS, EVENT_SLOTS),
+    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS).of(VERDICT_SLOTS),
+    Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS),
+    Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS),
+    Shape::per_cpu::<GroupCounter>(names::GROUP_COUNTERS),
+    Shape::per_cpu::<u64>(names::EVENT_COUNTERS).of(EVENT_SLOTS),
     Shape {
         entries: Some(1),
         in_object: SECTION,
         ..Shape::new(names::CAPTURE, MapType::Array, 4, size_of::<Capture>())
     },
-    Shape::per_cpu::<CaptureBuffer>(names::CAPTURE_BUFFER, 1),
-    Shape { entries: Some(RING_BYTES), ..Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0) },
+    Shape::per_cpu::<CaptureBuffer>(names::CAPTURE_BUFFER).of(1),
+    Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0).of(RING_BYTES),
 ];
 
 const RECEIVER: [Shape; 5] = [
     Shape::new(names::SOURCES, MapType::LpmTrie, size_of::<SourcePrefix>(), 4),
     Shape::new(names::VIPS, MapType::Hash, size_of::<VipKey>(), 4),
-    Shape {
-        entries: Some(limits::MAX_ENDPOINTS),
-        ..Shape::new(names::ENDPOINTS, MapType::Hash, size_of::<VipKey>(), 4)
-    },
-    Shape { entries: Some(1), ..Shape::new(names::GUE_PORT, MapType::Array, 4, size_of::<u64>()) },
-    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
+    Shape::new(names::ENDPOINTS, MapType::Hash, size_of::<VipKey>(), 4).of(limits::MAX_ENDPOINTS),
+    Shape::new(names::GUE_PORT, MapType::Array, 4, size_of::<u64>()).of(1),
+    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS).of(VERDICT_SLOTS),
 ];
 
 /// The maps of a component.

@@ -10,7 +10,8 @@ use lb_common::abi::{
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    Component, Hook, MapsError, Pins, TableSizes, attach::Program, clock, layout, pins::RECEIVER_TC,
+    Component, Hook, MapsError, Pins, SizeSettings, attach::Program, clock, layout,
+    pins::RECEIVER_TC, sizes,
 };
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
@@ -58,20 +59,20 @@ pub(super) fn load(
     component: Component,
     hook: Hook,
     pins: &Pins,
-    table_sizes: &TableSizes,
+    settings: &SizeSettings,
 ) -> Result<Ebpf, LoadError> {
     let object = objects.component(component)?;
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
     loader.btf(None);
+    let sizes = sizes::of_pinned(pins, settings.sizes());
     for shape in layout::shapes(component) {
         let pin = pins.map(shape.name);
         let pinned = MapInfo::from_pin(&pin).ok();
-        if let Some(difference) = pinned.as_ref().and_then(|map| shape.difference(map)) {
+        if let Some(difference) = pinned.as_ref().and_then(|map| shape.difference(map, &sizes)) {
             return Err(MapsError::Layout { path: pin, difference }.into());
         }
-        let there = pinned.map(|map| map.max_entries());
-        if let Some(entries) = table_sizes.entries_for_new(shape.name, there) {
+        if let Some(entries) = sizes.entries(shape.name) {
             loader.map_max_entries(shape.name, entries);
         }
         loader.map_pin_path(shape.in_object, pin);

@@ -1,6 +1,6 @@
 //! The balancer's maps, opened by their pins.
 
-use std::{collections::BTreeSet, fmt, path::Path};
+use std::{collections::BTreeSet, fmt, ops::Deref, path::Path, sync::Arc};
 
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
@@ -15,29 +15,35 @@ use lb_common::abi::{
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopWord},
-    pod::{bytes_of, from_bytes},
+    pod::from_bytes,
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey, VipKey},
-    slot::{StandbyWord, TableRef},
+    sizes::MapSizes,
+    slot::{StandbyWord, TableRef, TableShape},
     verdict::Verdict,
 };
 
-use lb_common::flow_hash::FlowTuple;
+use lb_common::{
+    flow_hash::FlowTuple,
+    service_index::{self, ServiceIndex},
+};
 
 use super::{
     ArrayView, Component, MapsError,
-    inner::InnerMaps,
+    chunks::Chunks,
     opener::{Access, Opener},
     raw::Mapping,
-    slot_tables::SlotTable,
+    service_index::ServiceWriter,
+    slot_tables::{SlotTable, first_list},
 };
 
-const KEY: usize = size_of::<ServiceKey>();
-const SERVICE: usize = size_of::<Service>();
 const VIP: usize = size_of::<VipKey>();
 const TRAFFIC: usize = size_of::<TrafficCounter>() / 8;
 const VERDICT: usize = size_of::<VerdictCounter>() / 8;
 const GROUP: usize = size_of::<GroupCounter>() / 8;
+
+/// How often something is read again if it changes while it is read.
+const ATTEMPTS: u32 = 16;
 
 /// The balancer's maps, read-only. Works whether or not the daemon runs.
 pub type PinnedMaps = Maps<Mapping>;
@@ -47,8 +53,9 @@ pub type PinnedMaps = Maps<Mapping>;
 /// What a word names is immutable while the word names it. A reader that raced with a change finds another word
 /// when it reads the word again.
 pub struct Maps<M> {
-    pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
-    pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
+    sizes: MapSizes,
+    pub(super) services: ArrayView<Service, M>,
+    pub(super) service_index: ArrayView<u64, M>,
     pub(super) any_ports: ArrayView<u64, M>,
     pub(super) vips: HashMap<MapData, [u8; VIP], u32>,
     pub(super) pools: ArrayView<PoolLine, M>,
@@ -69,8 +76,7 @@ pub struct Maps<M> {
     pub(super) next_hops: ArrayView<u64, M>,
     pub(super) interfaces: ArrayView<u64, M>,
     pub(super) bonds: ArrayView<u64, M>,
-    pub(super) tables: InnerMaps,
-    pub(super) sized_tables: InnerMaps,
+    pub(super) chunks: Chunks<M>,
     pub(super) devices: DevMapHash<MapData>,
     pub(super) verdict_counters: PerCpuArray<MapData, [u64; VERDICT]>,
     pub(super) service_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
@@ -98,8 +104,9 @@ impl PinnedMaps {
 impl<M: Access> Maps<M> {
     pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
         Ok(Self {
-            services_v4: pins.typed(names::SERVICES_V4)?,
-            services_v6: pins.typed(names::SERVICES_V6)?,
+            sizes: pins.sizes(),
+            services: pins.array(names::SERVICES)?,
+            service_index: pins.array(names::SERVICE_INDEX)?,
             any_ports: pins.array(names::ANY_PORTS)?,
             vips: pins.typed(names::ADDRESSES)?,
             pools: pins.array(names::POOLS)?,
@@ -120,8 +127,7 @@ impl<M: Access> Maps<M> {
             next_hops: pins.array(names::NEXT_HOPS)?,
             interfaces: pins.array(names::INTERFACES)?,
             bonds: pins.array(names::BONDS)?,
-            tables: pins.inner(names::TABLES)?,
-            sized_tables: pins.inner(names::SIZED_TABLES)?,
+            chunks: Chunks::new(pins),
             devices: pins.typed(names::DEVICES)?,
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
             service_counters: pins.typed(names::SERVICE_COUNTERS)?,
@@ -132,23 +138,83 @@ impl<M: Access> Maps<M> {
     }
 }
 
+/// A copy of a record.
+pub struct CopiedService(Service);
+
+impl Deref for CopiedService {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.0
+    }
+}
+
+impl<M: AsRef<Mapping>> ServiceIndex for Maps<M> {
+    type Record<'i>
+        = CopiedService
+    where
+        M: 'i;
+
+    fn index_word(&self, at: u32) -> Option<u64> {
+        self.service_index.get(at)
+    }
+
+    fn record(&self, index: u32) -> Option<CopiedService> {
+        self.services.get(index).map(CopiedService)
+    }
+}
+
+impl<M: Access> Maps<M> {
+    /// The slot table that a group names.
+    ///
+    /// # Errors
+    /// [`MapsError::NoTable`], or what the kernel answers.
+    pub fn table(&self, at: TableRef, shape: TableShape) -> Result<SlotTable, MapsError> {
+        let (chunk, first) = self.place(at, shape)?;
+        Ok(SlotTable::new(chunk, first, at, shape))
+    }
+
+    /// The chunk with a table, and the word of its first list there.
+    pub(super) fn place(
+        &self,
+        at: TableRef,
+        shape: TableShape,
+    ) -> Result<(Arc<M>, usize), MapsError> {
+        let chunk = self.chunks.get(at.word(0).0)?.ok_or(MapsError::NoTable { word: at.0 })?;
+        let first = first_list(at, shape, (*chunk).as_ref().len());
+        Ok((chunk, first.ok_or(MapsError::NoTable { word: at.0 })?))
+    }
+}
+
 impl<M: AsRef<Mapping>> Maps<M> {
+    /// How much the maps hold.
+    pub fn sizes(&self) -> MapSizes {
+        self.sizes
+    }
+
     /// The published services, by key.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// [`MapsError::ServicesChanging`] if they changed each time they were read.
     pub fn services(&self) -> Result<Vec<Service>, MapsError> {
-        let mut services = Vec::new();
-        for entry in self.services_v4.iter() {
-            let (_, value) = entry.map_err(map_error(names::SERVICES_V4))?;
-            services.extend(from_bytes::<Service>(&value));
+        self.read_twice(|| ServiceWriter::open(self, self.service_capacity()).services(self))
+    }
+
+    /// Reads the index until nothing changes meanwhile. The kernel waits for packets, but for no other reader, before a
+    /// record is used again.
+    fn read_twice<T: PartialEq>(&self, read: impl Fn() -> T) -> Result<T, MapsError> {
+        for _ in 0..ATTEMPTS {
+            let first = read();
+            if first == read() {
+                return Ok(first);
+            }
         }
-        for entry in self.services_v6.iter() {
-            let (_, value) = entry.map_err(map_error(names::SERVICES_V6))?;
-            services.extend(from_bytes::<Service>(&value));
-        }
-        services.sort_by_key(|service| service.key);
-        Ok(services)
+        Err(MapsError::ServicesChanging)
+    }
+
+    /// Keys that the index of services was made for.
+    pub(super) fn service_capacity(&self) -> u32 {
+        (self.services.entries() - 1) / 2
     }
 
     /// Bitmap of the addresses that may have an any-port service, in words.
@@ -187,18 +253,9 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// The service of a key.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// [`MapsError::ServicesChanging`] if it changed each time it was read.
     pub fn service(&self, key: &ServiceKey) -> Result<Option<Service>, MapsError> {
-        let (map, found) = if key.version == IPV4 {
-            (names::SERVICES_V4, self.services_v4.get(&key.short(), 0))
-        } else {
-            (names::SERVICES_V6, self.services_v6.get(&array(bytes_of(key)), 0))
-        };
-        match found {
-            Ok(value) => Ok(from_bytes(&value)),
-            Err(MapError::KeyNotFound) => Ok(None),
-            Err(source) => Err(map_error(map)(source)),
-        }
+        self.read_twice(|| service_index::find(self, key).map(|found| *found))
     }
 
     /// Number of entries for pools; indices count from 0.
@@ -304,15 +361,21 @@ impl<M: AsRef<Mapping>> Maps<M> {
         }
     }
 
-    /// The slot table that a group names.
+    /// Indices of the interfaces that frames leave by: the cards beneath VLANs, not the VLANs.
     ///
     /// # Errors
-    /// [`MapsError::NoTable`], or what the kernel answers.
-    pub fn table(&self, table: TableRef, slots: u32) -> Result<SlotTable, MapsError> {
-        let outer = if table.is_sized() { &self.sized_tables } else { &self.tables };
-        let (map, index) = (outer.name(), table.index());
-        let inner = outer.get(index)?.ok_or(MapsError::NoTable { map, index })?;
-        SlotTable::open(&inner, slots).map_err(|source| MapsError::Call { map, source })
+    /// What the kernel answers.
+    pub fn sending_devices(&self) -> Result<BTreeSet<u32>, MapsError> {
+        let devices = self.devices.iter().map(|device| Ok(device?.1.if_index));
+        devices.collect::<Result<_, _>>().map_err(map_error(names::DEVICES))
+    }
+
+    /// The ports of bonds, each with its bond, by their indices.
+    pub fn bond_ports(&self) -> impl Iterator<Item = (u32, u32)> {
+        let ports = (0..self.bonds.entries()).map(|port| (port, self.bonds.get(port).unwrap_or(0)));
+        ports.filter_map(|(port, bond)| {
+            Some((port, u32::try_from(bond).ok().filter(|it| *it != 0)?))
+        })
     }
 
     /// Packets under each verdict, summed over the CPUs, by number.

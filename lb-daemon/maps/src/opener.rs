@@ -9,17 +9,22 @@ use aya::{
     maps::{Map, MapData, MapError},
     sys::SyscallError,
 };
-use lb_common::abi::pod::Pod;
+use lb_common::abi::{pod::Pod, sizes::MapSizes};
 
 use super::{
-    ArrayView, Component, MapsError, Pins,
-    inner::InnerMaps,
-    layout,
+    ArrayView, Component, MapsError, Pins, layout,
     raw::{Mapping, MappingMut},
+    sizes,
 };
 
 /// How the memory of array maps is mapped: to read, or to read and write.
-pub trait Access: AsRef<Mapping> + Sized {
+pub trait Access: AsRef<Mapping> + Send + Sync + Sized + 'static {
+    /// Maps the first words of an array.
+    ///
+    /// # Errors
+    /// As [`Mapping::new`].
+    fn words(map: &MapData, words: usize) -> io::Result<Self>;
+
     /// Maps an array.
     ///
     /// # Errors
@@ -28,12 +33,20 @@ pub trait Access: AsRef<Mapping> + Sized {
 }
 
 impl Access for Mapping {
+    fn words(map: &MapData, words: usize) -> io::Result<Self> {
+        Self::new(map.fd(), words)
+    }
+
     fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
         ArrayView::<T, Self>::new(map.fd(), entries)
     }
 }
 
 impl Access for MappingMut {
+    fn words(map: &MapData, words: usize) -> io::Result<Self> {
+        Self::new(map.fd(), words)
+    }
+
     fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
         ArrayView::<T, Self>::new(map.fd(), entries)
     }
@@ -43,11 +56,19 @@ impl Access for MappingMut {
 pub(super) struct Opener {
     pins: Pins,
     component: Component,
+    /// The sizes that the pinned maps tell, which all of them must have.
+    sizes: MapSizes,
 }
 
 impl Opener {
     pub(super) fn new(bpffs: &Path, component: Component) -> Self {
-        Self { pins: Pins::new(bpffs, component), component }
+        let pins = Pins::new(bpffs, component);
+        let sizes = sizes::of_pinned(&pins, MapSizes::DEFAULT);
+        Self { pins, component, sizes }
+    }
+
+    pub(super) fn sizes(&self) -> MapSizes {
+        self.sizes
     }
 
     /// A map of any type.
@@ -70,9 +91,9 @@ impl Opener {
         self.open(name).map(|(map, _, _)| map)
     }
 
-    /// An array of maps with its inner maps.
-    pub(super) fn inner(&self, name: &'static str) -> Result<InnerMaps, MapsError> {
-        Ok(InnerMaps::new(name, self.data(name)?, self.pins.inner(name)))
+    /// The directory with the pins of what stands in an array of maps.
+    pub(super) fn inner(&self, name: &str) -> PathBuf {
+        self.pins.inner(name)
     }
 
     /// An array map in memory. The map may be closed then: the mapping keeps it.
@@ -93,7 +114,7 @@ impl Opener {
             Err(error) => return Err(why(path, error)),
         };
         let shape = layout::shapes(self.component).iter().find(|shape| shape.name == name);
-        match shape.and_then(|shape| shape.difference(&info)) {
+        match shape.and_then(|shape| shape.difference(&info, &self.sizes)) {
             Some(difference) => Err(MapsError::Layout { path, difference }),
             None => Ok((map, path, info.max_entries())),
         }

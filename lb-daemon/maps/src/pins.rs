@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn pins_stand_under_role_and_layout() {
         let pins = Pins::new(Path::new("/sys/fs/bpf"), Component::Balancer);
-        assert_eq!(pins.map("POOLS"), Path::new("/sys/fs/bpf/spillway/balancer-v2/maps/POOLS"));
-        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v2/links/eth0"));
-        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v2/program"));
+        assert_eq!(pins.map("POOLS"), Path::new("/sys/fs/bpf/spillway/balancer-v3/maps/POOLS"));
+        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v3/links/eth0"));
+        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v3/program"));
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
     fn the_name_of_a_vlan_interface_survives_a_file_system_without_dots() {
         let pins = Pins::new(Path::new("/b"), Component::Receiver);
         let link = pins.link("bond0.100");
-        assert_eq!(link, Path::new("/b/spillway/receiver-v2/links/bond0:100"));
+        assert_eq!(link, Path::new("/b/spillway/receiver-v3/links/bond0:100"));
         assert_eq!(interface_of("bond0:100"), "bond0.100");
     }
 }

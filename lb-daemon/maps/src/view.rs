@@ -25,7 +25,7 @@ use lb_common::{
     word::Snapshot,
 };
 
-use super::{MapsError, SlotTable, clock, maps::Maps, raw::Mapping};
+use super::{Access, MapsError, SlotTable, clock, maps::Maps, raw::Mapping};
 
 /// How often a pool is read again if it changes during the read.
 const ATTEMPTS: u32 = 16;
@@ -66,7 +66,7 @@ pub struct PoolView {
     pub backends: HashMap<u32, Backend>,
 }
 
-impl<M: AsRef<Mapping>> Maps<M> {
+impl<M: Access> Maps<M> {
     /// A service with its pool; `None` where that names nothing.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         for (_, group) in groups.iter().chain(&formers) {
             let table = TableRef(group.head.table);
             if let Entry::Vacant(entry) = tables.entry(table) {
-                entry.insert(self.table(table, group.head.slots)?);
+                entry.insert(self.table(table, group.head.shape())?);
             }
             self.add_backends(group, &mut backends);
         }
@@ -235,8 +235,8 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
 
     fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
 
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        (self.service.key == *key).then_some(self.service)
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        (self.service.key == *key).then_some(&self.service)
     }
 
     /// Not needed to explain a flow.

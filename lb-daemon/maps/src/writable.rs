@@ -1,6 +1,10 @@
 //! Writes the balancer's maps. Each call is one step of publishing; `reconcile` decides the order.
 
-use std::{collections::BTreeMap, io::ErrorKind, ops::Deref};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+    ops::Deref,
+};
 
 use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
 use lb_common::abi::{
@@ -13,16 +17,17 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{Descriptor, Group, PoolLine, PoolWord},
-    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey, VipKey},
-    slot::{StandbyWord, TableRef},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey},
+    slot::{SlotWord, StandbyWord},
 };
 
 use super::{
-    MapsError, NewTable, TableName,
+    MapsError, NewTable,
+    chunks::ChunkArray,
     maps::{Maps, array, map_error},
     opener::Opener,
     raw::MappingMut,
-    slot_tables::TableMap,
+    service_index::{IndexMemory, ServiceWriter},
 };
 
 /// The words of [`names::ANY_PORTS`].
@@ -38,8 +43,8 @@ const BACKEND_MTU_WORD: usize = 2;
 #[derive(Debug)]
 pub struct WritableMaps {
     pub(super) maps: Maps<MappingMut>,
-    tables: TableMap,
-    sized_tables: TableMap,
+    services: ServiceWriter,
+    chunks: ChunkArray,
     /// Entries of the tables of displaced IPv4 and IPv6 connections.
     pub(super) safe_displaced_entries: [u32; 2],
 }
@@ -54,10 +59,11 @@ impl Deref for WritableMaps {
 
 impl WritableMaps {
     pub(super) fn open(pins: &Opener) -> Result<Self, MapsError> {
+        let maps = Maps::open_with(pins)?;
         Ok(Self {
-            maps: Maps::open_with(pins)?,
-            tables: TableMap::default_size(pins)?,
-            sized_tables: TableMap::sized(pins)?,
+            services: ServiceWriter::open(&maps, maps.service_capacity()),
+            chunks: ChunkArray::open(pins, &maps.chunks)?,
+            maps,
             safe_displaced_entries: [
                 pins.entries(names::DISPLACED_V4)?,
                 pins.entries(names::DISPLACED_V6)?,
@@ -164,32 +170,21 @@ impl WritableMaps {
         }
     }
 
-    /// Publishes a service. Replaces one with the same key.
+    /// Publishes services, and replaces those with the same keys. Then unpublishes those of `removed`. Waits for a
+    /// grace period if there is no room before.
     ///
     /// # Errors
-    /// What the kernel answers.
-    pub fn set_service(&mut self, service: &Service) -> Result<(), MapsError> {
-        let (key, value) = (&service.key, array(bytes_of(service)));
-        if key.version == IPV4 {
-            let done = self.maps.services_v4.insert(key.short(), value, 0);
-            done.map_err(map_error(names::SERVICES_V4))
-        } else {
-            let done = self.maps.services_v6.insert(array(bytes_of(key)), value, 0);
-            done.map_err(map_error(names::SERVICES_V6))
+    /// What the kernel answers, or [`MapsError::ServicesFull`].
+    pub fn change_services(
+        &mut self,
+        services: &[Service],
+        removed: &[ServiceKey],
+    ) -> Result<(), MapsError> {
+        if self.services.change(&self.maps, services, removed).is_ok() {
+            return Ok(());
         }
-    }
-
-    /// Unpublishes a service.
-    ///
-    /// # Errors
-    /// What the kernel answers; a service that is not there is no error.
-    pub fn remove_service(&mut self, key: &ServiceKey) -> Result<(), MapsError> {
-        let (map, result) = if key.version == IPV4 {
-            (names::SERVICES_V4, self.maps.services_v4.remove(&key.short()))
-        } else {
-            (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
-        };
-        ignore_missing(result).map_err(map_error(map))
+        self.wait_for_readers()?;
+        self.services.change(&self.maps, services, removed).map_err(MapsError::ServicesFull)
     }
 
     /// Adds an address of services.
@@ -209,42 +204,41 @@ impl WritableMaps {
             .map_err(map_error(names::ADDRESSES))
     }
 
-    /// The existing tables, whether or not a group names them.
+    /// Indices of the chunks of slot tables, whether or not a group names a table in them.
+    pub fn chunks(&self) -> &BTreeSet<u32> {
+        self.chunks.present()
+    }
+
+    /// Adds empty chunks, in batches.
+    ///
+    /// # Errors
+    /// What the kernel answers; some chunks may be there then.
+    pub fn add_chunks(&mut self, indices: &[u32]) -> Result<(), MapsError> {
+        self.chunks.add(&self.maps.chunks, indices)
+    }
+
+    /// Frees the memory of chunks but the first, which stays. Unpublish all groups that name tables in them first, then
+    /// call [`Self::wait_for_readers`], then this.
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn present_tables(&self) -> Result<Vec<(TableRef, Option<TableName>)>, MapsError> {
-        let mut present = Vec::new();
-        for (index, name) in self.tables.present()? {
-            present.push((TableRef::default_size(index), name));
-        }
-        for (index, name) in self.sized_tables.present()? {
-            present.push((TableRef::sized(index), name));
-        }
-        Ok(present)
+    pub fn remove_chunks(&mut self, indices: &[u32]) -> Result<(), MapsError> {
+        self.chunks.remove(&self.maps.chunks, indices)
     }
 
-    /// Publishes tables in batches.
+    /// Writes a table that no group names yet. `fill` sets the list of each slot, in any order. Several tables may be
+    /// written at a time.
     ///
     /// # Errors
-    /// What the kernel answers; some tables may be there then.
-    pub fn publish_tables(&mut self, tables: &[NewTable]) -> Result<(), MapsError> {
-        let (sized, default_size): (Vec<_>, Vec<_>) =
-            tables.iter().partition(|table| table.at.is_sized());
-        self.tables.publish(&default_size)?;
-        self.sized_tables.publish(&sized)
-    }
-
-    /// Frees the memory of tables. Unpublish all groups that name them first, then call
-    /// [`Self::wait_for_readers`], then this.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn retire_tables(&mut self, tables: &[TableRef]) -> Result<(), MapsError> {
-        let (sized, default_size): (Vec<_>, Vec<_>) =
-            tables.iter().partition(|table| table.is_sized());
-        self.tables.retire(&indices(&default_size))?;
-        self.sized_tables.retire(&indices(&sized))
+    /// Its chunk is not there, or what the kernel answers.
+    pub fn write_table(
+        &self,
+        table: &NewTable,
+        fill: impl FnOnce(&mut dyn FnMut(u32, SlotWord)),
+    ) -> Result<(), MapsError> {
+        let (chunk, first) = self.maps.place(table.at, table.shape)?;
+        table.write(&chunk, first, fill);
+        Ok(())
     }
 
     /// Waits for one grace period, after which no packet from before is still in a program.
@@ -252,7 +246,9 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn wait_for_readers(&mut self) -> Result<(), MapsError> {
-        self.tables.wait_for_readers()
+        self.chunks.wait_for_readers()?;
+        self.services.released();
+        Ok(())
     }
 
     /// Resets a service's counters, because another service used its index before.
@@ -280,6 +276,16 @@ impl WritableMaps {
     }
 }
 
+impl IndexMemory for Maps<MappingMut> {
+    fn set_word(&self, at: u32, word: u64) {
+        self.service_index.set(at, &word);
+    }
+
+    fn set_record(&self, index: u32, service: &Service) {
+        self.services.set(index, service);
+    }
+}
+
 /// Accepts that what is removed did not exist.
 pub(super) fn ignore_missing(removed: Result<(), MapError>) -> Result<(), MapError> {
     match removed {
@@ -288,10 +294,6 @@ pub(super) fn ignore_missing(removed: Result<(), MapError>) -> Result<(), MapErr
         }
         removed => removed,
     }
-}
-
-fn indices(tables: &[TableRef]) -> Vec<u32> {
-    tables.iter().map(|table| table.index()).collect()
 }
 
 fn reset<const N: usize>(

@@ -15,7 +15,10 @@ mod member_state;
 pub mod next_hop;
 pub mod plan;
 pub mod remap;
+pub mod room;
 pub mod shares;
+pub mod slots;
+mod source_prefix;
 
 #[cfg(test)]
 #[path = "../../fake/src/arbitrary.rs"]
@@ -23,6 +26,7 @@ pub mod shares;
 mod arbitrary;
 
 pub use member_state::MemberState;
+pub use source_prefix::{Ipv4Prefix, SourceClash};
 
 pub use configuration::{
     AdminState, Affinity, AgentCheck, Backend, CheckKind, CheckTls, Configuration, Encapsulation,

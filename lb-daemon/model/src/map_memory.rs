@@ -1,49 +1,30 @@
 //! Kernel memory of the packet path's maps.
 //!
-//! All maps except slot tables get their size when the daemon starts, whatever is configured. Each different table is
-//! a map of its own. During a remap the tables from before and after exist together.
+//! All maps except slot tables get their size when the daemon starts, whatever is configured. Slot tables stand in
+//! chunks, of which the first is always there. During a remap the tables from before and after exist together.
 
-use lb_common::abi::{limits::DEFAULT_SLOTS, names, slot::table_words};
+use lb_common::abi::{limits::CHUNK_WORDS, names};
 
-/// The memory of a table is a whole number of pages.
+/// The memory of a chunk is a whole number of pages.
 const PAGE: u64 = 4096;
 
-/// Bytes of a table: the kernel's head of the map and its words, which are on separate pages because the daemon maps
-/// the words.
-pub fn table_bytes(slots: u32) -> u64 {
-    PAGE + (8 * u64::from(table_words(slots))).next_multiple_of(PAGE)
-}
+/// Bytes of a chunk: the kernel's head of the map and its words, which are on separate pages because the daemon maps the
+/// words.
+pub const CHUNK_BYTES: u64 = PAGE + 8 * CHUNK_WORDS as u64;
 
-/// Bytes of slot tables.
+/// Chunks that slot tables take. 0 and 1 are the same, because the first chunk is always there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableMemory {
-    /// Of tables with the default number of slots.
-    pub default_size: u64,
-    /// Of tables with other numbers.
-    pub sized: u64,
-    /// Of all tables that exist during the change.
-    pub peak: u64,
-}
-
-impl TableMemory {
-    /// Sums up tables by their slots. `before` are existing tables that are not in `after`.
-    pub fn count(after: impl Iterator<Item = u32>, before: impl Iterator<Item = u32>) -> Self {
-        let mut memory = Self::default();
-        for slots in after {
-            match slots {
-                DEFAULT_SLOTS => memory.default_size += table_bytes(slots),
-                _ => memory.sized += table_bytes(slots),
-            }
-        }
-        memory.peak = memory.default_size + memory.sized + before.map(table_bytes).sum::<u64>();
-        memory
-    }
+    /// Once the change has settled.
+    pub chunks: u32,
+    /// While the tables from before and after the change exist.
+    pub peak: u32,
 }
 
 /// Memory of the maps as created, and the limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes of each map by name; arrays of maps without their inner maps.
+    /// Bytes of each map by name; that of slot tables with the first chunk.
     pub made: Vec<(String, u64)>,
     /// Maximum for all maps; `None`: no limit.
     pub limit: Option<u64>,
@@ -52,7 +33,7 @@ pub struct Budget {
 /// Memory that a configuration needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of each map by name; tables count for the array that holds them.
+    /// Bytes of each map by name; chunks count for the array that holds them.
     pub maps: Vec<(String, u64)>,
     /// Of all maps after the remap.
     pub needed: u64,
@@ -65,16 +46,16 @@ pub struct Memory {
 impl Budget {
     /// The memory of all maps with a configuration's tables.
     pub fn with(&self, tables: &TableMemory) -> Memory {
-        let of = |name: &str| match name {
-            names::TABLES => tables.default_size,
-            names::SIZED_TABLES => tables.sized,
-            _ => 0,
-        };
-        let maps: Vec<_> =
-            self.made.iter().map(|(name, bytes)| (name.clone(), bytes + of(name))).collect();
+        let further = |chunks: u32| u64::from(chunks.saturating_sub(1)) * CHUNK_BYTES;
+        let of = |name: &str| if name == names::TABLES { further(tables.chunks) } else { 0 };
+        let maps = self.made.iter().map(|(name, bytes)| (name.clone(), bytes + of(name)));
         let made: u64 = self.made.iter().map(|(_, bytes)| bytes).sum();
-        let needed = made + tables.default_size + tables.sized;
-        Memory { maps, needed, peak: made + tables.peak, limit: self.limit }
+        Memory {
+            maps: maps.collect(),
+            needed: made + further(tables.chunks),
+            peak: made + further(tables.peak),
+            limit: self.limit,
+        }
     }
 }
 
@@ -90,24 +71,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_pages() {
-        // 65537 words of slots, 16385 of owners: 655,376 bytes are 161 pages; and the head.
-        assert_eq!(table_bytes(65_537), 162 * 4096);
-        assert_eq!(table_bytes(7), 2 * 4096);
-    }
-
-    #[test]
     fn what_goes_counts_until_it_has_gone() {
-        let made = vec![("POOLS".into(), 100), ("TABLES".into(), 10), ("SIZED_TABLES".into(), 1)];
-        let budget = Budget { made, limit: Some(1_000_000) };
-        let tables = TableMemory::count([65_537, 7].into_iter(), [7, 7].into_iter());
-        let memory = budget.with(&tables);
-        let maps = [("POOLS", 100), ("TABLES", 663_562), ("SIZED_TABLES", 8_193)];
+        const CHUNK: u64 = 4_198_400;
+        let made = vec![("POOLS".into(), 100), ("TABLES".into(), CHUNK + 10)];
+        let budget = Budget { made, limit: Some(5 * CHUNK) };
+        let memory = budget.with(&TableMemory { chunks: 2, peak: 4 });
+        let maps = [("POOLS", 100), ("TABLES", 2 * CHUNK + 10)];
         assert_eq!(memory.maps, maps.map(|(name, bytes)| (name.to_owned(), bytes)));
-        assert_eq!((memory.needed, memory.peak), (671_855, 671_855 + 16_384));
+        assert_eq!((memory.needed, memory.peak), (2 * CHUNK + 110, 4 * CHUNK + 110));
         assert!(!memory.exceeds());
-        let tight = Memory { limit: Some(671_855 + 16_383), ..memory.clone() };
+        let tight = Memory { limit: Some(4 * CHUNK + 109), ..memory.clone() };
         assert!(tight.exceeds());
         assert!(!Memory { limit: None, ..memory }.exceeds());
+        // The first chunk is there in any case.
+        for chunks in [0, 1] {
+            let memory = budget.with(&TableMemory { chunks, peak: chunks });
+            assert_eq!((memory.needed, memory.peak), (CHUNK + 110, CHUNK + 110));
+        }
     }
 }

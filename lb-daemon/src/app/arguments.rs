@@ -14,20 +14,21 @@ use nix::unistd::{Group, User};
 use super::{
     Failure,
     interfaces::{NamedInterfaces, Vlan},
+    sizes::SizeArguments,
 };
 use crate::{
     access::{Client, Clients},
     api::Rights,
     tls::TlsFiles,
 };
-use lb_base::bytes::ByteSize;
+use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
 use lb_maps::{
-    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, TableSizes,
+    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, SizeSettings,
     directory::DEFAULT_STATE_DIRECTORY,
 };
-use lb_model::{Name, plan::Sources};
+use lb_model::{Ipv4Prefix, Name, plan::Sources};
 
 /// The daemon of the Spillway load balancer.
 #[derive(Debug, Parser)]
@@ -69,6 +70,10 @@ pub(super) struct BalancerArguments {
     /// Source address of tunnels, one of each family at most [default: the interface's own]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     source: Vec<IpAddr>,
+    /// Prefix of 8 to 32 bits, routed to this host, that each flow has an outer source of IPv4 tunnels from
+    /// [default: all flows have one address, that of --source]
+    #[arg(long, value_name = "PREFIX", value_parser = source_prefix)]
+    tunnel_source_prefix: Option<Ipv4Prefix>,
     /// Directory of the store
     #[arg(long, value_name = "DIR", default_value = DEFAULT_STATE_DIRECTORY)]
     pub(super) state_dir: PathBuf,
@@ -78,14 +83,8 @@ pub(super) struct BalancerArguments {
     /// Unix socket of the API
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(super) socket: PathBuf,
-    /// Displaced IPv4 connections to remember, 88 bytes each; a quarter as many of IPv6,
-    /// 112 bytes each [default: 524288, or as many as the pinned table has]
-    #[arg(long, value_name = "NUMBER", value_parser = room())]
-    displaced: Option<u32>,
-    /// Flows of tracked UDP services over IPv4 to remember, sizes as above [default: 262144, or as
-    /// many as the pinned table has]
-    #[arg(long, value_name = "NUMBER", value_parser = room())]
-    udp_flows: Option<u32>,
+    #[command(flatten)]
+    pub(super) sizes: SizeArguments,
     /// Interface and VLAN id (1 to 4094) of the tag of packets to backends; may be given several times [default: the
     /// tags that the packet came with if it leaves by the same interface, else none]
     #[arg(long, value_name = "NAME=ID")]
@@ -225,7 +224,7 @@ impl PathArguments {
             bpffs: self.bpffs.clone(),
             interfaces: self.interface.clone(),
             hook: mode.into(),
-            table_sizes: TableSizes::default(),
+            sizes: SizeSettings::default(),
         }
     }
 }
@@ -279,8 +278,7 @@ impl BalancerArguments {
     }
 
     pub(super) fn options(&self) -> Options {
-        let table_sizes = TableSizes { displaced: self.displaced, udp_flows: self.udp_flows };
-        Options { table_sizes, ..self.path.options() }
+        Options { sizes: self.sizes.settings(), ..self.path.options() }
     }
 
     pub(super) fn rights(&self) -> Rights {
@@ -324,7 +322,7 @@ impl BalancerArguments {
     /// # Errors
     /// Two are of one family.
     pub(super) fn sources(&self) -> Result<Sources, Failure> {
-        let mut sources = Sources::default();
+        let mut sources = Sources { prefix_v4: self.tunnel_source_prefix, ..Sources::default() };
         for source in &self.source {
             let former = match source {
                 IpAddr::V4(v4) => sources.v4.replace(*v4).map(IpAddr::V4),
@@ -357,6 +355,21 @@ fn endpoint(text: &str, example: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("must be an address and a port, such as {example}"))
 }
 
+fn source_prefix(text: &str) -> Result<Ipv4Prefix, String> {
+    let prefix: Prefix = text.parse().map_err(|error| error_chain::message(&error))?;
+    let IpAddr::V4(address) = prefix.address() else {
+        return Err("must be a prefix of IPv4: tunnels of IPv6 have a flow label".into());
+    };
+    let found = Ipv4Prefix::new(address, prefix.bits());
+    let found = found.ok_or("must have 8 to 32 bits, as 10.64.0.0/24 has 24")?;
+    match address.octets()[0] {
+        0 | 127 | 224.. => {
+            Err("must be of unicast addresses that can be routed to this host".into())
+        }
+        _ => Ok(found),
+    }
+}
+
 fn user(text: &str) -> Result<u32, String> {
     let found = || User::from_name(text).ok().flatten().map(|user| user.uid.as_raw());
     text.parse().ok().or_else(found).ok_or_else(|| "no such user".into())
@@ -370,10 +383,6 @@ fn group(text: &str) -> Result<u32, String> {
 fn mode(text: &str) -> Result<u32, String> {
     let bits = u32::from_str_radix(text, 8).ok().filter(|bits| *bits <= 0o777);
     bits.ok_or_else(|| "must be permission bits in octal, such as 660".into())
-}
-
-fn room() -> clap::builder::RangedI64ValueParser<u32> {
-    value_parser!(u32).range(i64::from(TableSizes::LEAST)..=i64::from(TableSizes::MOST))
 }
 
 fn answers() -> clap::builder::RangedI64ValueParser<u32> {

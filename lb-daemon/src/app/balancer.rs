@@ -18,6 +18,7 @@ use super::{
     reload::Reload,
     settings::SettingValues,
     signals::{self, StopSignals},
+    sizes::report_waiting,
     status_line,
 };
 use crate::{
@@ -30,6 +31,7 @@ use crate::{
     watchdog::Watchdog,
 };
 use lb_base::{bytes::ByteSize, conditions::Conditions, write_hint};
+use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
@@ -98,6 +100,7 @@ struct Resources {
     attached_indices: BTreeSet<u32>,
     /// Source addresses of tunnels.
     sources: Sources,
+    sizes: MapSizes,
     map_memory: Budget,
 }
 
@@ -123,6 +126,8 @@ impl Resources {
         let Dataplane { attached, maps } =
             Dataplane::open(&options).map_err(failure::packet_path)?;
         super::log_interfaces(&attached);
+        let sizes = maps.sizes();
+        report_waiting(&shared.conditions, &options.sizes, &sizes);
         let sources = interfaces::sources(given_sources, &options.interfaces).await?;
         let attached_indices: BTreeSet<u32> =
             attached.interfaces().iter().map(|interface| interface.index).collect();
@@ -147,6 +152,7 @@ impl Resources {
             attached,
             attached_indices,
             sources,
+            sizes,
             map_memory,
         })
     }
@@ -200,6 +206,7 @@ impl Tasks {
         let state_beat = watchdog.register("reconcile");
         let first_round = state_beat.clone();
         let settings = state::Settings {
+            sizes: resources.sizes,
             map_memory: resources.map_memory,
             region: arguments.region,
             sources,
@@ -366,7 +373,7 @@ fn map_memory(bpffs: &Path, limit: Option<ByteSize>) -> Result<Budget, Failure> 
             Err(Failure::new(format!(
                 "maps: take {total} without any configuration, more than --map-memory-limit {limit}"
             ))
-            .hint("raise the limit; or detach, and give fewer --displaced and --udp-flows"))
+            .hint("raise the limit; or detach, and set lower sizes, such as --displaced and --udp-flows"))
         }
         limit => Ok(Budget { made, limit: limit.map(|limit| limit.0) }),
     }

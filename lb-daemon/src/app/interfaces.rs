@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt, fs,
-    net::IpAddr,
     path::Path,
     str::FromStr,
     time::{Duration, Instant},
@@ -168,8 +167,8 @@ pub(super) async fn sources(
     }
     sources.v4 = sources.v4.or_else(|| only(&v4));
     sources.v6 = sources.v6.or_else(|| only(&v6));
-    let spell = |address: Option<IpAddr>| address.map_or("none".into(), |a| a.to_string());
-    let (v4, v6) = (spell(sources.v4.map(IpAddr::V4)), spell(sources.v6.map(IpAddr::V6)));
+    let v4 = sources.outer_v4().map_or("none".into(), |prefix| prefix.to_string());
+    let v6 = sources.v6.map_or("none".into(), |address| address.to_string());
     tracing::info!(v4, v6, "source addresses of tunnels: IPv4 {v4}, IPv6 {v6}");
     Ok(sources)
 }

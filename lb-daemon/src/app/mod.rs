@@ -10,6 +10,7 @@ mod receiver;
 mod reload;
 mod settings;
 mod signals;
+mod sizes;
 mod status_line;
 
 use std::{env, ffi::OsString, fs, net::SocketAddr, path::Path, process::ExitCode};

@@ -55,6 +55,7 @@ impl Collector for Balancer {
         let attached =
             modes.map(|it| ([component.as_str(), it.name.as_str()], it.mode.is_some().into()));
         sheet.family(&INTERFACE_ATTACHED, attached)?;
+        super::interfaces::interfaces(&mut sheet, &facts.stats.interfaces)?;
         daemon(&mut sheet, &facts.live)?;
         let region = facts.status.region.as_ref().map(ToString::to_string).unwrap_or_default();
         build(&mut sheet, Component::Balancer, &region, facts.at - facts.status.uptime)

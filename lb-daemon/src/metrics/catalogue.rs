@@ -120,6 +120,15 @@ metrics! {
     INTERFACE_ATTACHED: Gauge "interface_attached" None ["component", "interface"]
         "1: the packet program is attached to an interface; 0: it is not there any more";
 
+    INTERFACE_PACKETS: Counter "interface_packets" None ["interface", "direction"]
+        "Packets of an interface that the packet program is attached to or sends out of, by the kernel's statistics of the link";
+    INTERFACE_ERRORS: Counter "interface_errors" None ["interface", "counter"]
+        "Packets that such an interface lost, by the kernel's statistics of the link; some drivers count a packet in several";
+    INTERFACE_DRIVER_DROPS: Counter "interface_driver_drops" None ["interface", "counter", "stage"]
+        "Frames that such an interface's driver dropped at XDP, by its own counters over all queues; /usr/share/doc/spillway/docs/observability.md has the stages";
+    INTERFACE_DROPPED_AFTER_PROGRAM: Counter "interface_dropped_after_program" None ["interface"]
+        "Frames that the packet program had counted as transmitted or redirected, and that the driver dropped. Absent: the driver does not count them";
+
     PUBLISH: Histogram "publish_duration" Seconds []
         "Time that it took to bring the packet path to a plan";
     PUBLISH_FAILURES: Counter "publish_failures" None []

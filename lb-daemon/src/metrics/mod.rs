@@ -8,6 +8,7 @@ mod balancer;
 mod catalogue;
 mod definition;
 mod groups;
+mod interfaces;
 mod live;
 mod receiver;
 mod sheet;

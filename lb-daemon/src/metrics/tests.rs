@@ -16,7 +16,10 @@ fn samples(labels: &[&str]) -> &'static str {
         ["table", "ip"] => "5",
         ["listener", "limit"] => "6",
         ["budget", "ip"] => "4",
-        ["component", "interface"] => "an interface",
+        ["component", "interface"] | ["interface"] => "an interface",
+        ["interface", "direction"] => "an interface: 2",
+        ["interface", "counter"] => "an interface: 6",
+        ["interface", "counter", "stage"] => "a counter of an interface's driver",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
         ["backend"] => "a backend address",
         ["pool", "backend", "region"] | ["pool", "backend", "region", "state"] => {
@@ -145,6 +148,8 @@ fn dashboard_and_alerts_ask_for_labels_that_there_are() {
         ("result", ["passed", "failed", "not_made"].into()),
         ("table", ["displaced", "udp_flows", "handshakes"].into()),
         ("component", ["balancer", "receiver"].into()),
+        ("stage", lb_inspect::stats::DropStage::ALL.iter().map(|stage| stage.name()).collect()),
+        ("counter", lb_maps::LinkStatistics::default().errors().map(|(name, _)| name).into()),
     ]
     .into();
     let mut seen = BTreeSet::new();

@@ -5,11 +5,10 @@ use std::{fmt, io, path::Path};
 use crate::audit::Audit;
 use lb_base::error_chain;
 use lb_config::{
-    Invalid,
+    Invalid, Requested,
     document::{self, Document, DocumentError},
 };
 use lb_control::command::{Actor, Applied, Apply, Commands, Refusal, Stopping};
-use lb_model::Configuration;
 
 /// How the audit log names the request.
 const REQUEST: &str = "the configuration of the file";
@@ -21,19 +20,20 @@ const REQUEST: &str = "the configuration of the file";
 pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Applied, FileError> {
     let actor = Actor::File(path.into());
     let read = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable);
-    let configuration = read.and_then(|text| configuration(&text)).inspect_err(|error| {
+    let read = read.and_then(|text| Ok((configuration(&text)?, text)));
+    let (configuration, text) = read.inspect_err(|error| {
         audit.refused(&actor, REQUEST, &error.to_string());
     })?;
     let apply = Apply { configuration, actor, request: REQUEST.to_owned(), ..Apply::default() };
-    Ok(audit.apply(commands, apply).await??)
+    audit.apply(commands, apply).await?.map_err(|refusal| match refusal {
+        Refusal::Invalid(invalid) => FileError::invalid(&text, *invalid),
+        refusal => refusal.into(),
+    })
 }
 
-fn configuration(text: &str) -> Result<Configuration, FileError> {
+fn configuration(text: &str) -> Result<Requested, FileError> {
     let document = Document::parse(text).map_err(FileError::Document)?;
-    lb_config::validate(&document.into()).map_err(|invalid| FileError::Invalid {
-        place: document::find_field(text, &invalid.path()),
-        invalid,
-    })
+    lb_config::validate(&document.into()).map_err(|invalid| FileError::invalid(text, invalid))
 }
 
 /// Why the configuration of a file is not in force.
@@ -54,6 +54,12 @@ pub enum FileError {
     Refused(Refusal),
     /// The daemon is stopping.
     Stopping(Stopping),
+}
+
+impl FileError {
+    fn invalid(text: &str, invalid: Invalid) -> Self {
+        Self::Invalid { place: document::find_field(text, &invalid.path()), invalid }
+    }
 }
 
 impl From<Refusal> for FileError {
@@ -77,6 +83,7 @@ impl fmt::Display for FileError {
                 write!(f, "line {line}, column {column}: {invalid}")
             }
             Self::Invalid { place: None, invalid } => write!(f, "{invalid}"),
+            Self::Refused(Refusal::OpenSlots(open)) => write!(f, "{open}; {}", open.hint),
             Self::Refused(refusal) => f.write_str(&error_chain::message(refusal)),
             Self::Stopping(stopping) => write!(f, "{stopping}"),
         }
@@ -159,6 +166,28 @@ region = \"eu\"
         assert_eq!(warnings(GOOD).await, [""; 0], "the file says it already");
         assert_eq!(commands.export().await.unwrap().generation, 4);
 
+        // The file leaves the slots open: the pool keeps its number, which another call may change.
+        let open = GOOD.replace("slots = 31\n", "");
+        fs::write(&path, &open).unwrap();
+        let kept = apply(&path, &commands, &audit).await.unwrap();
+        assert_eq!((kept.generation, kept.changes.len()), (4, 0));
+        assert_eq!(warnings(&GOOD.replace("31", "37")).await, [""; 0], "the file keeps that too");
+        assert_eq!(warnings(GOOD).await, [""; 0]);
+        fs::write(&path, format!("balancers = 2\nhash_key = \"{:032}\"\n{open}", 7)).unwrap();
+        let refused = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+        let expected = "pools[0] \"web\": slots: must be a number, the same on all 2 balancers; set slots = 31 in pool web, ";
+        assert!(refused.starts_with(expected), "{refused}");
+        // More backends than slots: the line of the pool, as with each other mistake in a file.
+        let backends: String = (2..33)
+            .map(|n| format!("[[pool.backend]]\naddress = \"10.0.0.{n}\"\nregion = \"eu\"\n"))
+            .collect();
+        fs::write(&path, open + &backends).unwrap();
+        let refused = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+        let expected =
+            "line 3, column 1: pools[0] \"web\": slots: 31 must be more than the 32 backends";
+        assert!(refused.starts_with(expected), "{refused}");
+        assert_eq!(commands.export().await.unwrap().generation, 6);
+
         for (text, cause) in [
             ("[[region]\n", "line 1, column 10: "),
             ("\nregions = 1\n", "line 2, column 1: unknown field `regions`"),
@@ -170,7 +199,7 @@ region = \"eu\"
             fs::write(&path, text).unwrap();
             let error = apply(&path, &commands, &audit).await.unwrap_err().to_string();
             assert!(error.starts_with(cause), "{error}");
-            assert_eq!(commands.export().await.unwrap().generation, 4);
+            assert_eq!(commands.export().await.unwrap().generation, 6);
         }
         stop.cancel();
         state.await.unwrap();

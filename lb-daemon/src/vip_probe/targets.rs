@@ -116,7 +116,7 @@ fn tcp_port(configuration: &Configuration, vip: IpAddr, pools: &BTreeSet<&Name>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_config::{document::Document, validate};
+    use lb_config::{document::Document, validate_first};
 
     const TEXT: &str = r#"
         [[region]]
@@ -168,7 +168,7 @@ mod tests {
     "#;
 
     fn listed(selection: &ProbeSelection, most: usize) -> Result<(Vec<String>, usize), String> {
-        let configuration = validate(&Document::parse(TEXT).unwrap().into()).unwrap();
+        let configuration = validate_first(&Document::parse(TEXT).unwrap().into()).unwrap();
         let (targets, left_out) =
             list(&configuration, selection, most).map_err(|it| it.to_string())?;
         let said = |target: &ProbeTarget| {

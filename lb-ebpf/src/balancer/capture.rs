@@ -9,7 +9,7 @@ use aya_ebpf::{
 };
 use lb_common::{
     abi::{
-        capture::{Capture, CaptureBuffer, MAX_SNAP, NO_CAPTURE, RING_BYTES, SampleHead},
+        capture::{CaptureBuffer, NO_CAPTURE, RING_BYTES, SAMPLE_BYTES, SampleHead},
         limiter,
     },
     capture,
@@ -18,7 +18,7 @@ use lb_common::{
 };
 
 use super::{emit::Disposition, maps::Maps, subprograms};
-use crate::kernel::{self, Frame};
+use crate::kernel::{self, Frame, LiveCapture};
 
 #[btf_map]
 static CAPTURE_BUFFER: PerCpuArray<CaptureBuffer, 1> = PerCpuArray::new();
@@ -26,32 +26,57 @@ static CAPTURE_BUFFER: PerCpuArray<CaptureBuffer, 1> = PerCpuArray::new();
 /// Without a value type: with one, libbpf requires a value size, and ring buffers have none.
 static SAMPLES: RingBuf<(), { RING_BYTES as usize }> = RingBuf::new();
 
-/// Captures a frame as it came, if it matches the capture's addresses and ports.
+/// Notes whether a frame matches the capture's addresses and ports, and copies it as it came if the ring has room.
 #[inline(never)]
 pub(super) fn before(context: &XdpContext) {
     let frame = Frame::in_subprogram(context);
-    let (now, capture) = (kernel::exact_time(), kernel::capture());
-    if now >= capture.until {
+    if Maps.now() >= LiveCapture.until() {
         // The daemon renews the deadline every second, so it is gone.
         kernel::end_capture();
     }
-    let is_wanted = now < capture.until && capture::matches(&capture, &frame);
+    let is_wanted = kernel::is_captured() && capture::matches(&LiveCapture, &frame);
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
-        let number = if is_wanted { capture.number } else { NO_CAPTURE };
-        buffer.head = SampleHead { number, ..SampleHead::default() };
         if is_wanted {
-            buffer.head.time = now;
+            let number = LiveCapture.number();
+            buffer.head = SampleHead { number, ..SampleHead::default() };
             buffer.head.interface = frame.interface();
             buffer.head.length = frame.length() as u32;
-            buffer.head.captured = kernel::copy_frame(buffer, &frame, 0, snap(&capture));
+            if has_room() {
+                buffer.head.time = kernel::exact_time();
+                buffer.head.captured = kernel::copy_frame(buffer, &frame, 0, LiveCapture.snap());
+            }
+        } else {
+            buffer.head.number = NO_CAPTURE;
         }
     });
 }
+
+/// Whether [`before`] found that the frame matches. (Remembered in memory: if it were in a register, the verifier would
+/// explore all that comes between once for each value.)
+#[inline(always)]
+pub(super) fn is_noted() -> bool {
+    let mut is_noted = false;
+    kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| is_noted = buffer.head.number != NO_CAPTURE);
+    is_noted
+}
+
+/// Whether the ring has room for the largest sample. A packet for which it has none is only counted.
+#[inline(always)]
+fn has_room() -> bool {
+    const MOST: u64 = (size_of::<SampleHead>() + SAMPLE_BYTES + RING_HEADER) as u64;
+    kernel::waiting_bytes(&SAMPLES) + MOST <= u64::from(RING_BYTES)
+}
+
+/// What the kernel puts before each sample in the ring, bytes (`BPF_RINGBUF_HDR_SZ`, include/uapi/linux/bpf.h).
+const RING_HEADER: usize = 8;
 
 /// Records the frame's backend, and the interface that it would leave by.
 #[inline(always)]
 pub(super) fn note_choice(backend: u32, interface: u32) {
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
+        if buffer.head.number == NO_CAPTURE {
+            return;
+        }
         buffer.head.left_by = interface;
         if let Some(backend) = Maps.backend(backend) {
             buffer.head.backend = backend.address;
@@ -64,11 +89,10 @@ pub(super) fn note_choice(backend: u32, interface: u32) {
 #[inline(never)]
 pub(super) fn after(context: &XdpContext, ended: u64) {
     let (ended, frame) = (Disposition(ended as u32), Frame::in_subprogram(context));
-    let capture = kernel::capture();
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
         // Reset, because nothing may be recorded of the next packet.
         let number = core::mem::replace(&mut buffer.head.number, NO_CAPTURE);
-        if number == NO_CAPTURE || number != capture.number || !buffer.is_wanted(&capture, ended) {
+        if number != LiveCapture.number() || !buffer.is_wanted(ended) {
             return;
         }
         if ended.is_sent_back() {
@@ -80,10 +104,14 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
             buffer.counted.left_out += 1;
             return;
         }
-        buffer.head.number = number;
-        buffer.leaves(&frame, &capture, ended);
+        // Without a time the ring had no room when the packet came.
+        let is_copied = buffer.head.time != 0;
+        if is_copied {
+            buffer.head.number = number;
+            buffer.leaves(&frame, ended);
+        }
         let bytes = buffer.head.captured + buffer.head.left_captured;
-        if !kernel::send_sample(&SAMPLES, buffer, bytes) {
+        if !is_copied || !kernel::send_sample(&SAMPLES, buffer, bytes) {
             buffer.counted.lost += 1;
         }
         buffer.head.number = NO_CAPTURE;
@@ -91,30 +119,26 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
 }
 
 trait CaptureActions {
-    fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool;
-    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition);
+    fn is_wanted(&mut self, ended: Disposition) -> bool;
+    fn leaves(&mut self, frame: &Frame<'_>, ended: Disposition);
 }
 
 impl CaptureActions for CaptureBuffer {
     /// Whether its verdict and backend match the capture.
     #[inline(always)]
-    fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool {
+    fn is_wanted(&mut self, ended: Disposition) -> bool {
         self.head.verdict = ended.verdict();
-        capture.verdicts >> self.head.verdict & 1 != 0 && capture.backend.has(&self.head.backend)
+        LiveCapture.verdicts() >> self.head.verdict & 1 != 0
+            && LiveCapture.backend().has(&self.head.backend)
     }
 
     /// Records the frame as it leaves, if it does.
     #[inline(always)]
-    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition) {
+    fn leaves(&mut self, frame: &Frame<'_>, ended: Disposition) {
         if ended.leaves() {
             self.head.left_length = frame.length() as u32;
             self.head.left_captured =
-                kernel::copy_frame(self, frame, self.head.captured, snap(capture));
+                kernel::copy_frame(self, frame, self.head.captured, LiveCapture.snap());
         }
     }
-}
-
-#[inline(always)]
-fn snap(capture: &Capture) -> u32 {
-    capture.snap.min(MAX_SNAP)
 }

@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use aya_ebpf::{
-    bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
     btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
     macros::btf_map,
 };
@@ -17,17 +17,13 @@ use lb_common::{
         },
         counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
         limiter::{LimitWord, Limiter},
-        limits::{
-            DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
-            DEFAULT_SLOTS, HANDSHAKE_LINES, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS,
-            MAX_INTERFACES, MAX_LIMITERS, MAX_MEMBERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS,
-            MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
-        },
+        limits::{CHUNK_WORDS, HANDSHAKE_LINES, MAX_CHUNKS, MAX_INTERFACES, MAX_NEXT_HOPS},
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
         service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
-        slot::{OwnersWord, SlotWord, StandbyWord, TableRef, table_words},
+        sizes::{MapSizes, Size},
+        slot::{SlotWord, StandbyWord, TableRef},
     },
     flow_hash::FlowTuple,
     path::{
@@ -35,6 +31,7 @@ use lb_common::{
         handshakes::{HandshakeMatch, Line, Segment},
         search::{SearchEnd, SearchRequest},
     },
+    service_index::{self, ServiceIndex},
 };
 
 use super::subprograms;
@@ -44,7 +41,8 @@ use crate::kernel;
 const MMAP: usize = BPF_F_MMAPABLE as usize;
 /// Not preallocated, because few balancers have many of these elements.
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
-const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
+/// Sizes of the maps if the loader sets no others.
+const SIZES: MapSizes = MapSizes::DEFAULT;
 
 /// Words of a pool's line and of a limiter.
 const WORD_OF_VERSIONS: usize = offset_of!(PoolLine, word) / 8;
@@ -54,47 +52,48 @@ const WORD_OF_LIMIT: usize = offset_of!(Limiter, limit) / 8;
 const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
 #[btf_map]
-static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
+static SERVICES: Array<Service, { SIZES.service_records() as usize }, MMAP> = Array::new();
 #[btf_map]
-static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
+static SERVICE_INDEX: Array<u64, { SIZES.service_index() as usize }, MMAP> = Array::new();
 #[btf_map]
 static ANY_PORTS: Array<u64, { ANY_PORT_WORDS as usize }, MMAP> = Array::new();
 /// Addresses of services, which can be pinged.
 #[btf_map]
-static ADDRESSES: HashMap<VipKey, u32, { MAX_SERVICES as usize }> = HashMap::new();
+static ADDRESSES: HashMap<VipKey, u32, { SIZES.get(Size::Services) as usize }> = HashMap::new();
 #[btf_map]
-static POOLS: Array<PoolLine, { MAX_POOLS as usize }, MMAP> = Array::new();
+static POOLS: Array<PoolLine, { SIZES.pools() as usize }, MMAP> = Array::new();
 #[btf_map]
-static DESCRIPTORS: Array<Descriptor, { MAX_DESCRIPTORS as usize }, MMAP> = Array::new();
+static DESCRIPTORS: Array<Descriptor, { SIZES.descriptors() as usize }, MMAP> = Array::new();
 #[btf_map]
-static GROUPS: Array<Group, { MAX_GROUPS as usize }, MMAP> = Array::new();
+static GROUPS: Array<Group, { SIZES.groups() as usize }, MMAP> = Array::new();
 #[btf_map]
-static STANDBYS: Array<u64, { (MAX_GROUPS * STANDBYS_PER_GROUP) as usize }, MMAP> = Array::new();
+static STANDBYS: Array<u64, { SIZES.standbys() as usize }, MMAP> = Array::new();
 #[btf_map]
-static MEMBERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+static MEMBERS: Array<u64, { SIZES.members() as usize }, MMAP> = Array::new();
 #[btf_map]
-static MEMBER_LIMITERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+static MEMBER_LIMITERS: Array<u64, { SIZES.members() as usize }, MMAP> = Array::new();
 #[btf_map]
-static LIMITERS: Array<Limiter, { MAX_LIMITERS as usize }, MMAP> = Array::new();
+static LIMITERS: Array<Limiter, { SIZES.limiters() as usize }, MMAP> = Array::new();
 #[btf_map]
-static BACKEND_STATES: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+static BACKEND_STATES: Array<u64, { SIZES.backends() as usize }, MMAP> = Array::new();
 #[btf_map]
-static SHARED_BACKENDS: HashMap<u64, u64, { MAX_MEMBERS as usize }, ON_DEMAND> = HashMap::new();
+static SHARED_BACKENDS: HashMap<u64, u64, { SIZES.members() as usize }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static HANDSHAKES: Array<HandshakeLine, { HANDSHAKE_LINES as usize }, MMAP> = Array::new();
 /// IPv4 has its own maps because its keys have a third of the bytes to hash.
 #[btf_map]
-static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_DISPLACED_V4 as usize }> =
+static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::Displaced) as usize }> =
     LruHashMap::new();
 #[btf_map]
-static DISPLACED_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_DISPLACED_V6 as usize }> =
+static DISPLACED_V6: LruHashMap<FlowKeyV6, u64, { SIZES.displaced_v6() as usize }> =
     LruHashMap::new();
 #[btf_map]
-static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_FLOWS_V4 as usize }> = LruHashMap::new();
+static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::UdpFlows) as usize }> =
+    LruHashMap::new();
 #[btf_map]
-static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_FLOWS_V6 as usize }> = LruHashMap::new();
+static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { SIZES.flows_v6() as usize }> = LruHashMap::new();
 #[btf_map]
-static BACKENDS: Array<Backend, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+static BACKENDS: Array<Backend, { SIZES.backends() as usize }, MMAP> = Array::new();
 #[btf_map]
 static NEXT_HOPS: Array<u64, { MAX_NEXT_HOPS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -102,46 +101,55 @@ static INTERFACES: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
 /// The program on a bond also runs for the bond's ports, which no next hop names.
 #[btf_map]
 static BONDS: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
-/// The kernel inlines the inner look-up only for arrays of one known size, hence two maps of tables.
+/// The kernel inlines the look-up in a chunk because all chunks have this size.
 #[btf_map]
-static TABLES: ArrayOfMaps<
-    Array<u64, { table_words(DEFAULT_SLOTS) as usize }, MMAP>,
-    { MAX_TABLES as usize },
-> = ArrayOfMaps::new();
-#[btf_map]
-static SIZED_TABLES: ArrayOfMaps<Array<u64, 1, SIZED>, { MAX_TABLES as usize }> =
+static TABLES: ArrayOfMaps<Array<u64, { CHUNK_WORDS as usize }, MMAP>, { MAX_CHUNKS as usize }> =
     ArrayOfMaps::new();
 #[btf_map]
 pub(super) static DEVICES: DevMapHash<256> = DevMapHash::new();
 #[btf_map]
-pub(super) static SERVICE_COUNTERS: PerCpuArray<TrafficCounter, { MAX_SERVICES as usize }> =
+pub(super) static SERVICE_COUNTERS: PerCpuArray<TrafficCounter, { SIZES.services() as usize }> =
     PerCpuArray::new();
 #[btf_map]
-pub(super) static BACKEND_COUNTERS: PerCpuArray<TrafficCounter, { MAX_BACKENDS as usize }> =
+pub(super) static BACKEND_COUNTERS: PerCpuArray<TrafficCounter, { SIZES.backends() as usize }> =
     PerCpuArray::new();
 #[btf_map]
-static GROUP_COUNTERS: PerCpuArray<GroupCounter, { MAX_LIMITERS as usize }> = PerCpuArray::new();
+static GROUP_COUNTERS: PerCpuArray<GroupCounter, { SIZES.group_limiters() as usize }> =
+    PerCpuArray::new();
 #[btf_map]
 static EVENT_COUNTERS: PerCpuArray<u64, { EVENT_SLOTS as usize }> = PerCpuArray::new();
 
 /// The maps as the decision sees them.
 pub(super) struct Maps;
 
+impl ServiceIndex for Maps {
+    type Record<'i> = &'i Service;
+
+    #[inline(always)]
+    fn index_word(&self, at: u32) -> Option<u64> {
+        kernel::word(&SERVICE_INDEX, at)
+    }
+
+    #[inline(always)]
+    fn record(&self, index: u32) -> Option<&Service> {
+        kernel::element(&SERVICES, index)
+    }
+}
+
 impl Tables for Maps {
     type Word<'t> = kernel::SharedWord;
 
     #[inline(always)]
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        service(key).map(kernel::copy_backwards)
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        service_index::find(self, key)
     }
 
     #[inline(always)]
-    fn service_of_port(&self, key: &ServiceKey) -> Option<Service> {
-        let found = match service(key) {
-            None if may_have_any_port(&key.address) => service(&key.any_port()),
+    fn service_of_port(&self, key: &ServiceKey) -> Option<&Service> {
+        match self.service(key) {
+            None if may_have_any_port(&key.address) => self.service(&key.any_port()),
             found => found,
-        };
-        found.map(kernel::copy_backwards)
+        }
     }
 
     #[inline(always)]
@@ -176,8 +184,9 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
-        let word = table_word(TableRef(head.table), OwnersWord::index(head.slots, slot));
-        word.map(|word| OwnersWord(word).owner(slot))
+        let shape = head.shape();
+        let word = table_word(TableRef(head.table), shape.owner_index(slot));
+        word.map(|word| shape.owner(word, slot))
     }
 
     #[inline(always)]
@@ -353,17 +362,8 @@ pub(super) fn is_port(interface: u32, bond: u32) -> bool {
     kernel::word(&BONDS, interface) == Some(bond.into())
 }
 
-#[inline(always)]
-fn service(key: &ServiceKey) -> Option<&'static Service> {
-    if key.version == IPV4 {
-        kernel::lookup_word(&SERVICES_V4, key.short())
-    } else {
-        kernel::lookup_copy(&SERVICES_V6, key)
-    }
-}
-
 /// Whether an address may have an any-port service. False for nearly all addresses without one, so that a packet of no
-/// service usually costs one look-up in a hash map, not two.
+/// service usually costs one look-up in the index, not two.
 #[inline(always)]
 fn may_have_any_port(address: &AddressWords) -> bool {
     let (word, bit) = any_port_bit(address);
@@ -372,9 +372,6 @@ fn may_have_any_port(address: &AddressWords) -> bool {
 
 #[inline(always)]
 fn table_word(table: TableRef, index: u32) -> Option<u64> {
-    if table.is_sized() {
-        kernel::table_word(&SIZED_TABLES, table.index(), index)
-    } else {
-        kernel::table_word(&TABLES, table.index(), index)
-    }
+    let (chunk, word) = table.word(index);
+    kernel::table_word(&TABLES, chunk, word)
 }

@@ -3,12 +3,18 @@
 use core::{cell::UnsafeCell, mem::offset_of};
 
 use aya_ebpf::{
+    bindings::BPF_RB_AVAIL_DATA,
     btf_maps::RingBuf,
-    helpers::generated::{bpf_ktime_get_ns, bpf_ringbuf_output, bpf_xdp_load_bytes},
+    helpers::generated::{
+        bpf_ktime_get_ns, bpf_ringbuf_output, bpf_ringbuf_query, bpf_xdp_load_bytes,
+    },
 };
-use lb_common::abi::{
-    capture::{Capture, CaptureBuffer, SAMPLE_BYTES, SampleHead},
-    clock::Nanoseconds,
+use lb_common::{
+    abi::{
+        capture::{Capture, CaptureBuffer, Ends, MAX_SNAP, Prefix, SAMPLE_BYTES, SampleHead},
+        clock::Nanoseconds,
+    },
+    capture::Filter,
 };
 
 use super::{Frame, opaque};
@@ -37,17 +43,67 @@ pub fn is_captured() -> bool {
     unsafe { CAPTURE.0.get().cast::<u64>().read_volatile() != 0 }
 }
 
-/// The capture's filter.
-#[inline(always)]
-pub fn capture() -> Capture {
-    let mut words = WORDS_OF_NONE;
-    let from = CAPTURE.0.get().cast::<u64>();
-    for (at, word) in words.iter_mut().enumerate() {
-        // SAFETY: all of it is live and aligned; a volatile 8-byte load each.
-        *word = unsafe { from.add(at).read_volatile() };
+/// The capture. Each field is read when it is asked for, because most packets are told by the first one or two.
+pub struct LiveCapture;
+
+/// Reads a field; all of it is words that the daemon may write meanwhile.
+macro_rules! field {
+    ($name:ident) => {{
+        let capture = CAPTURE.0.get().cast::<Capture>();
+        // SAFETY: the field is live and aligned, every bit pattern of it is valid, and it is read volatile.
+        unsafe { (&raw const (*capture).$name).read_volatile() }
+    }};
+}
+
+impl LiveCapture {
+    #[inline(always)]
+    pub fn until(&self) -> Nanoseconds {
+        field!(until)
     }
-    // SAFETY: the sizes are equal, and every bit pattern is a valid `Pod`.
-    unsafe { core::mem::transmute::<[u64; WORDS], Capture>(words) }
+
+    #[inline(always)]
+    pub fn number(&self) -> u64 {
+        field!(number)
+    }
+
+    #[inline(always)]
+    pub fn verdicts(&self) -> u64 {
+        field!(verdicts)
+    }
+
+    #[inline(always)]
+    pub fn backend(&self) -> Prefix {
+        field!(backend)
+    }
+
+    /// Bytes of a frame to capture.
+    #[inline(always)]
+    pub fn snap(&self) -> u32 {
+        field!(snap).min(MAX_SNAP)
+    }
+}
+
+impl Filter for LiveCapture {
+    #[inline(always)]
+    fn version(&self) -> u8 {
+        field!(version)
+    }
+    #[inline(always)]
+    fn client(&self) -> Prefix {
+        field!(client)
+    }
+    #[inline(always)]
+    fn vip(&self) -> Prefix {
+        field!(vip)
+    }
+    #[inline(always)]
+    fn port(&self) -> u16 {
+        field!(port)
+    }
+    #[inline(always)]
+    fn except(&self) -> Ends {
+        field!(except)
+    }
 }
 
 /// Ends the capture, whose deadline has expired.
@@ -86,6 +142,15 @@ pub fn copy_frame(buffer: &mut CaptureBuffer, frame: &Frame<'_>, at: u32, snap: 
         bpf_xdp_load_bytes(frame.context(), 0, to.cast(), length as u32)
     };
     if copied == 0 { length as u32 } else { 0 }
+}
+
+/// Bytes in the ring that wait for the daemon (`bpf_ringbuf_query`, kernel 5.8).
+#[inline(always)]
+pub fn waiting_bytes<const N: usize>(ring: &RingBuf<(), N>) -> u64 {
+    // SAFETY: the helper reads the ring's positions.
+    unsafe {
+        bpf_ringbuf_query(core::ptr::from_ref(ring).cast_mut().cast(), BPF_RB_AVAIL_DATA.into())
+    }
 }
 
 /// Puts the buffer's head and `bytes` bytes of its frames into the ring; false where it is full.

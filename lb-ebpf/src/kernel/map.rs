@@ -1,6 +1,4 @@
-//! Map memory. Words may change at any time, so they are read once, volatile. Structs are immutable once published. The
-//! kernel may reuse a hash map's value while it is read, so values are copied from their end to the key that they
-//! repeat, and then that key is compared.
+//! Map memory. Words may change at any time, so they are read once, volatile. Structs are immutable once published.
 
 use core::mem::MaybeUninit;
 
@@ -8,10 +6,7 @@ use aya_ebpf::btf_maps::{
     Array, ArrayOfMaps, HashMap, LpmTrie, LruHashMap, PerCpuArray, lpm_trie::Key,
 };
 use lb_common::{
-    abi::{
-        pod::Pod,
-        service::{AddressWords, Service},
-    },
+    abi::{pod::Pod, service::AddressWords},
     word::Word,
 };
 
@@ -173,33 +168,21 @@ pub fn element<T: Pod, const N: usize, const F: usize>(
 #[inline(always)]
 pub fn table_word<const S: usize, const G: usize, const N: usize, const F: usize>(
     map: &ArrayOfMaps<Array<u64, S, G>, N, F>,
-    table: u32,
+    chunk: u32,
     index: u32,
 ) -> Option<u64> {
-    let word = map.get_value_ptr_mut(table, &index)?;
+    let word = map.get_value_ptr_mut(chunk, &index)?;
     // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte load.
     Some(unsafe { word.read_volatile() })
 }
 
 /// A value of a hash map, by reference: it stays readable, but may be reused for another key.
 #[inline(always)]
-pub fn lookup_copy<'m, K: Pod, V: Pod, const N: usize, const F: usize>(
-    map: &'m HashMap<K, V, N, F>,
-    key: &K,
-) -> Option<&'m V> {
-    let key = Stacked::new(key);
-    // SAFETY: elements are preallocated and never unmapped while the program runs; every bit
-    // pattern is a valid `Pod`, and the caller compares the key that the value repeats.
-    unsafe { map.get(key.get()) }
-}
-
-/// A value of a hash map whose key is one word; as [`lookup_copy`].
-#[inline(always)]
-pub fn lookup_word<V: Pod, const N: usize, const F: usize>(
+pub fn hash_value<V: Pod, const N: usize, const F: usize>(
     map: &HashMap<u64, V, N, F>,
     key: u64,
 ) -> Option<&V> {
-    // SAFETY: as for `lookup_copy`.
+    // SAFETY: elements are preallocated and never unmapped while the program runs; every bit pattern is a valid `Pod`.
     unsafe { map.get(key) }
 }
 
@@ -212,24 +195,6 @@ pub fn hash_word<const N: usize, const F: usize>(
     // SAFETY: the pointer is to an aligned element, which is readable for as long as the program runs; one volatile
     // 8-byte load.
     map.get_ptr(key).map(|word| unsafe { word.read_volatile() })
-}
-
-/// A copy of a hash map's value, read from its end to its beginning. The kernel writes a reused element from beginning to
-/// end, so if the first words of the copy are the old ones, all of it is old.
-#[inline(always)]
-pub fn copy_backwards(service: &Service) -> Service {
-    const WORDS: usize = size_of::<Service>() / size_of::<u64>();
-    let from = core::ptr::from_ref(service).cast::<u64>();
-    let mut copy = MaybeUninit::<Service>::uninit();
-    let to = copy.as_mut_ptr().cast::<u64>();
-    const { assert!(WORDS * size_of::<u64>() == size_of::<Service>()) };
-    for word in (0..WORDS).rev() {
-        // SAFETY: hash values are aligned to eight bytes and all of it lies in the value; every
-        // word of the copy is written once, unaligned as the stack may have it.
-        unsafe { to.add(word).write_unaligned(from.add(word).read_volatile()) };
-    }
-    // SAFETY: all words were written, and every bit pattern is a valid `Pod`.
-    unsafe { copy.assume_init() }
 }
 
 /// Whether a hash map has a key.

@@ -9,13 +9,15 @@ mod outgoing;
 mod revalidate;
 mod skb;
 
-pub use capture::{capture, copy_frame, end_capture, exact_time, is_captured, send_sample};
+pub use capture::{
+    LiveCapture, copy_frame, end_capture, exact_time, is_captured, send_sample, waiting_bytes,
+};
 pub use frame::Frame;
 pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
 pub use map::{
-    SharedWord, contains, copy_backwards, element, has_prefix, hash_word, lookup_copy, lookup_word,
-    lru_word, per_cpu, shared_word, store, store_words, table_word, word, words,
+    SharedWord, contains, element, has_prefix, hash_value, hash_word, lru_word, per_cpu,
+    shared_word, store, store_words, table_word, word, words,
 };
 pub use outgoing::Outgoing;
 pub use revalidate::Revalidated;

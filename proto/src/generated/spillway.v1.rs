@@ -378,10 +378,14 @@ pub struct Pool {
     /// Names of the health checks; all must pass. Unset: none, every active backend counts as healthy.
     #[prost(string, repeated, tag = "3")]
     pub health_checks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Slots of the tables, a prime from 7 to 16777213 and larger than the number of members of any
-    /// one region. Unset: 65537.
-    #[prost(uint32, tag = "4")]
-    pub slots: u32,
+    /// Slots of the tables, a prime from 7 to 419423 and larger than the number of members of any
+    /// one region; or 0: the number is chosen from the backends of this request, active or not. That is the
+    /// least of 1009, 4093, 16381 and 65537 with which the backend with the least positive weight of each
+    /// region has 100 slots, or 65537. The generation keeps the chosen number, and Export and Get return it.
+    /// Unset: a pool that the generation in force has keeps its number; that of a new pool is chosen. If
+    /// balancers is above 1, each pool needs a number here, so that all balancers have the same tables.
+    #[prost(uint32, optional, tag = "4")]
+    pub slots: ::core::option::Option<u32>,
     /// What is set of its groups (its backends in one region); at most one for each region in which it
     /// has backends. Unset: none.
     #[prost(message, repeated, tag = "5")]
@@ -496,7 +500,7 @@ pub struct Service {
     #[prost(message, optional, tag = "9")]
     pub idle_timeout: ::core::option::Option<::prost_types::Duration>,
     /// Ports, single ones and ranges in any order. Each takes a place in the packet path's map, where there
-    /// are 65536 for all services. Unset: `port` or `any_port` say which.
+    /// are as many as the daemon's setting `ports` says for all services. Unset: `port` or `any_port` say which.
     #[prost(message, repeated, tag = "10")]
     pub ports: ::prost::alloc::vec::Vec<PortRange>,
     /// All ports that no other service of the address and protocol has; one service of them may have it.
@@ -557,7 +561,7 @@ pub enum Via {
     Address = 1,
     /// To the VIP of each service that the pool serves, as clients' packets go: in the pool's tunnel. So what is
     /// checked is that the tunnel ends there, that the backend has the VIP, and that something serves it. The
-    /// answer comes to the balancer's own address, which is the source of its tunnels. While no service uses
+    /// answer comes to the balancer's own address. While no service uses
     /// the pool, the check is passed.
     Tunnel = 2,
 }
@@ -592,7 +596,7 @@ pub enum Encapsulation {
     /// In an IP header of the backend's version alone (RFC 2003, RFC 2473, RFC 4213): 20 or 40 bytes more.
     IpInIp = 1,
     /// In Generic UDP Encapsulation, variant 0 (draft-ietf-intarea-gue), without a UDP checksum: 32 or 52
-    /// bytes more. The source port is of the flow's hash, so that networks and cards spread a backend's
+    /// bytes more. The source port is of the flow's own hash, so that networks and cards spread a backend's
     /// packets.
     Gue = 2,
     /// None (direct return): the packet as it is, in a frame to the backend's own MAC. Only for backends on a
@@ -1755,7 +1759,7 @@ pub struct StatusResponse {
     #[prost(message, repeated, tag = "11")]
     pub settling: ::prost::alloc::vec::Vec<SettlingPool>,
     /// What is wrong, though the daemon goes on: a packet path that is behind, a file that could not be read or was
-    /// refused, or ways to backends that are too narrow.
+    /// refused, ways to backends that are too narrow, or tables that have too few slots for their backends.
     #[prost(message, repeated, tag = "12")]
     pub conditions: ::prost::alloc::vec::Vec<Condition>,
     /// Settings that were changed and wait for the next start of the daemon, by name as in the settings file, as
@@ -1766,7 +1770,8 @@ pub struct StatusResponse {
 /// Something that is wrong, though the daemon goes on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Condition {
-    /// What it is about: the path of a file, "settings", "packet path", or what it names: "pool web".
+    /// What it is about: the path of a file, "settings", "packet path", or what it names: "pool web", "slots of
+    /// pool web".
     #[prost(string, tag = "1")]
     pub subject: ::prost::alloc::string::String,
     /// What is wrong with it.
@@ -1834,6 +1839,9 @@ pub struct ServiceStatus {
     /// UDP port that they go to. 0: none.
     #[prost(uint32, tag = "8")]
     pub gue_port: u32,
+    /// Slots of the pool's tables. Always set.
+    #[prost(uint32, tag = "9")]
+    pub slots: u32,
 }
 /// A backend of a pool as the packet path sees it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2089,6 +2097,77 @@ pub struct StatsResponse {
     /// Pools that may have displaced connections, by name.
     #[prost(string, repeated, tag = "8")]
     pub pools_with_displaced: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Interfaces that the packet program is attached to or sends out of, and the ports of those that are bonds, by
+    /// name. Interfaces that cannot be read are missing.
+    #[prost(message, repeated, tag = "9")]
+    pub interfaces: ::prost::alloc::vec::Vec<InterfaceStats>,
+}
+/// What kernel and driver counted of an interface since it exists: all of its packets, not only those of services.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct InterfaceStats {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub interface: ::prost::alloc::string::String,
+    /// Name of the driver, or the kind of a virtual device. Empty: not known.
+    #[prost(string, tag = "2")]
+    pub driver: ::prost::alloc::string::String,
+    /// Whether the packet program is attached to it, or to the bond that it is a port of.
+    #[prost(bool, tag = "3")]
+    pub attached: bool,
+    /// Whether redirected frames may leave by it.
+    #[prost(bool, tag = "4")]
+    pub redirect_target: bool,
+    /// The kernel's statistics of the link. Always set.
+    #[prost(message, optional, tag = "5")]
+    pub link: ::core::option::Option<LinkStats>,
+    /// The driver's own counters of drops at XDP, by name. Empty: it has none.
+    #[prost(message, repeated, tag = "6")]
+    pub driver_drops: ::prost::alloc::vec::Vec<DriverDrops>,
+}
+/// The kernel's statistics of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LinkStats {
+    /// Packets received.
+    #[prost(uint64, tag = "1")]
+    pub rx_packets: u64,
+    /// Packets sent.
+    #[prost(uint64, tag = "2")]
+    pub tx_packets: u64,
+    /// Bad packets received.
+    #[prost(uint64, tag = "3")]
+    pub rx_errors: u64,
+    /// Packets that could not be sent.
+    #[prost(uint64, tag = "4")]
+    pub tx_errors: u64,
+    /// Packets received and dropped.
+    #[prost(uint64, tag = "5")]
+    pub rx_dropped: u64,
+    /// Packets dropped instead of sent.
+    #[prost(uint64, tag = "6")]
+    pub tx_dropped: u64,
+    /// Packets dropped by the card, which had no room.
+    #[prost(uint64, tag = "7")]
+    pub rx_missed: u64,
+    /// Packets dropped because nothing took them.
+    #[prost(uint64, tag = "8")]
+    pub rx_no_handler: u64,
+}
+/// A counter of a driver.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DriverDrops {
+    /// Its name as "ethtool -S" prints it, with N for the number of a queue.
+    #[prost(string, tag = "1")]
+    pub counter: ::prost::alloc::string::String,
+    /// Which frames it counts: "transmit", "redirect", "send", "refused", "program" or "mixed".
+    /// docs/observability.md has their meanings.
+    #[prost(string, tag = "2")]
+    pub stage: ::prost::alloc::string::String,
+    /// Whether the packet program had counted all of them as transmitted or redirected.
+    #[prost(bool, tag = "3")]
+    pub after_program: bool,
+    /// Frames, over all queues.
+    #[prost(uint64, tag = "4")]
+    pub frames: u64,
 }
 /// Packets under one verdict.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

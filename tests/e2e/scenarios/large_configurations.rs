@@ -1,10 +1,12 @@
 //! Configurations of thousands of objects are applied whole, through the interfaces that an operator has.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_maps::PinnedMaps;
 use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Service};
 use lb_tests::harness::{self, Case};
 use lb_tests::sandbox::Sandbox;
@@ -24,6 +26,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 pub(crate) const CASES: &[Case] = &[
     Case::alone("a_thousand_services_with_a_hundred_backends_each", thousand_services),
     Case::waits("four_hundred_ports_of_a_service_come_and_go_at_once", four_hundred_ports),
+    Case::works("ten_thousand_services_with_a_hundred_thousand_ports", most_services),
 ];
 
 fn host(number: u16) -> IpAddr {
@@ -112,6 +115,55 @@ fn four_hundred_ports(sandbox: &Sandbox) -> Result<()> {
     );
     harness::note(words.clone());
     ensure!(come < AT_ONCE && go < AT_ONCE, "{words}");
+    Ok(())
+}
+
+/// As many services, ports and pools as settings allow. The pools have the same backends, so they share a table.
+fn most_services(sandbox: &Sandbox) -> Result<()> {
+    const SERVICES: u32 = 10_000;
+    const BACKENDS: usize = 4;
+    let (_fabric, mut balancer) = balancer(sandbox, "most")?;
+    let mut text = format!("[[region]]\nname = \"{}\"\n", REGIONS[0]);
+    for n in 0..SERVICES {
+        writeln!(text, "[[pool]]\nname = \"p{n}\"")?;
+        for host in (0..BACKENDS).map(|n| host(n as u16)) {
+            let region = REGIONS[0];
+            writeln!(text, "[[pool.backend]]\naddress = \"{host}\"\nregion = \"{region}\"")?;
+        }
+        let address = Ipv4Addr::from(0xc612_0000 + n);
+        writeln!(text, "[[service]]\nname = \"s{n}\"\naddress = \"{address}\"\npool = \"p{n}\"")?;
+        writeln!(text, "ports = [\"1000-1009\"]\nprotocol = \"tcp\"")?;
+    }
+    let refused = balancer.apply(&text).err().context("it fits by default")?.to_string();
+    let expected = "10000 services exceed the 4096 that the setting `services` allows";
+    ensure!(refused.contains(expected), "{refused}");
+
+    balancer.stop()?;
+    balancer.cli(&["detach"])?;
+    for (setting, number) in [
+        ("services", 10_000),
+        ("ports", 100_000),
+        ("pools", 10_000),
+        ("groups", 10_000),
+        ("pool-backends", 40_000),
+    ] {
+        balancer.more.extend([format!("--{setting}"), number.to_string()]);
+    }
+    balancer.start()?;
+    let (_, took) = timed(|| balancer.apply(&text))?;
+    harness::note(format!("{SERVICES} services with 10 ports each: applied in {took:.1?}"));
+    let maps = PinnedMaps::open(&balancer.bpffs)?;
+    let services = maps.services()?;
+    ensure!(services.len() == 100_000, "{} ports", services.len());
+    // The highest numbers are in use.
+    let [service, pool] =
+        [services.iter().map(|it| it.index).max(), services.iter().map(|it| it.pool).max()];
+    ensure!((service, pool) == (Some(SERVICES), Some(SERVICES)), "{service:?}, {pool:?}");
+    let last = maps.pool_members(SERVICES)?.context("the last pool is not published")?;
+    ensure!(last.backends.len() == BACKENDS, "{:?}", last.backends);
+    let (to, from) = ("198.18.39.15:1009", "192.0.2.9:40000");
+    let explained = balancer.ask(&["explain", from, to])?;
+    ensure!(explained["service"]["name"] == "s9999", "{explained}");
     Ok(())
 }
 

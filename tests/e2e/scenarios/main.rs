@@ -18,6 +18,7 @@ mod host;
 mod large_configurations;
 mod limiter;
 mod many_backends;
+mod map_sizes;
 mod metrics;
 mod next_hops;
 mod objects_cli;
@@ -35,7 +36,9 @@ mod restart;
 mod route_changes;
 mod self_test;
 mod shared_backends;
+mod slots;
 mod slow_start;
+mod source_prefix;
 mod startup_reload;
 mod top;
 mod traffic;
@@ -62,6 +65,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
+    ("slots", slots::CASES),
     ("unusable_store", unusable_store::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),
@@ -84,12 +88,14 @@ const MODULES: &[(&str, &[Case])] = &[
     ("failover", failover::CASES),
     ("large_configurations", large_configurations::CASES),
     ("limiter", limiter::CASES),
+    ("map_sizes", map_sizes::CASES),
     ("metrics", metrics::CASES),
     ("overload", overload::CASES),
     ("regions", regions::CASES),
     ("restart", restart::CASES),
     ("many_backends", many_backends::CASES),
     ("slow_start", slow_start::CASES),
+    ("source_prefix", source_prefix::CASES),
     ("traffic", traffic::CASES),
     ("utilisation", utilisation::CASES),
 ];

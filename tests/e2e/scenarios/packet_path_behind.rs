@@ -43,9 +43,9 @@ pool = \"web\"
 const WATCHDOG: &str = "4000000";
 
 const REFUSAL: &str = "generation 2 is in force, but not yet in the packet path, which is retried every \
-                       second: map SERVICES_V4";
+                       second: map ADDRESSES";
 
-const CONDITION: &str = "not at generation 2 yet, retried every second: map SERVICES_V4";
+const CONDITION: &str = "not at generation 2 yet, retried every second: map ADDRESSES";
 
 pub(crate) const CASES: &[Case] =
     &[Case::waits("a_daemon_whose_packet_path_is_behind_says_so_and_works_on", works_on)];
@@ -61,7 +61,7 @@ fn works_on(sandbox: &Sandbox) -> Result<()> {
     host.status_line("STATUS=generation 1, 1 of 1 backends up")?;
 
     let map =
-        Pins::new(&host.bpffs, Component::Balancer).map(names::SERVICES_V4).display().to_string();
+        Pins::new(&host.bpffs, Component::Balancer).map(names::ADDRESSES).display().to_string();
     host.fabric.balancer.run("bpftool", ["map", "freeze", "pinned", &map])?;
     for attempt in 0..2 {
         // The second one differs in nothing from what is in force.
@@ -114,7 +114,7 @@ fn is_behind(host: &Host, line: &str) -> Result<()> {
     }
     let status = host.ask("status")?;
     ensure!(status["generation"] == 2, "{status}");
-    ensure!(status["behind"].as_str().is_some_and(|why| why.contains("SERVICES_V4")), "{status}");
+    ensure!(status["behind"].as_str().is_some_and(|why| why.contains("ADDRESSES")), "{status}");
     let [condition] = &**status["conditions"].as_array().context("conditions")? else {
         bail!("{status}");
     };

@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     for (number, text) in configurations().into_iter().enumerate() {
         write("document", &number.to_string(), text.as_bytes())?;
         let message = Document::parse(text)?.into();
-        let configuration = lb_config::validate(&message)?;
+        let configuration = lb_config::validate_first(&message)?;
         write("configuration", &number.to_string(), &lb_config::encode(&configuration))?;
     }
     for (name, calls) in calls()? {
@@ -99,7 +99,7 @@ type Call = (&'static str, Vec<u8>);
 fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
     let mut configuration = v1::Configuration::from(Document::parse(SHORT)?);
     // A small table, so that much can be asked in a second.
-    configuration.pools[0].slots = 31;
+    configuration.pools[0].slots = Some(31);
     let configuration = Some(configuration);
     let apply = v1::ApplyRequest { configuration, ..v1::ApplyRequest::default() };
     let apply = ("/spillway.v1.Spillway/Apply", apply.encode_to_vec());

@@ -8,10 +8,10 @@ use spillway_proto::v1;
 /// The bytes of a message.
 pub fn check(data: &[u8]) {
     let Ok(message) = v1::Configuration::decode(data) else { return };
-    match lb_config::validate(&message) {
+    match lb_config::validate_first(&message) {
         Ok(configuration) => is_kept(&configuration),
         Err(invalid) => {
-            assert_eq!(lb_config::validate(&message), Err(invalid), "the same mistake again");
+            assert_eq!(lb_config::validate_first(&message), Err(invalid), "the same mistake again");
         }
     }
 }
@@ -26,5 +26,9 @@ pub fn is_kept(configuration: &Configuration) {
     let document = Document::try_from(message).expect("our own words");
     let text = document.to_toml().expect("a file");
     let read = Document::parse(&text).expect("our own file").into();
-    assert_eq!(lb_config::validate(&read).expect("valid as a file"), *configuration, "{text}");
+    assert_eq!(
+        lb_config::validate_first(&read).expect("valid as a file"),
+        *configuration,
+        "{text}"
+    );
 }

@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
     let message = v1::Configuration::from(read);
     let back = Document::try_from(message.clone()).expect("our own words");
     assert_eq!(v1::Configuration::from(back), message);
-    match lb_config::validate(&message) {
+    match lb_config::validate_first(&message) {
         Ok(configuration) => crate::configuration::is_kept(&configuration),
         Err(invalid) => {
             // A mistake is told, and where it is.

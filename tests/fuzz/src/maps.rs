@@ -64,7 +64,8 @@ fn fixture(bytes: &[u8; LENGTH]) -> MapFixture {
         rooms,
         vlan,
         form,
-        ..,
+        prefix,
+        _,
     ] = *bytes;
     let version = |at: u8| if versions >> at & 1 == 0 { 4 } else { 6 };
     let mut fixture = MapFixture::new(version(0));
@@ -100,6 +101,8 @@ fn fixture(bytes: &[u8; LENGTH]) -> MapFixture {
     if odd & 2 == 0 {
         fixture.devices.insert(OTHER.into());
     }
+    // All of it is what receivers allow.
+    fixture = fixture.sending_from([10, 0, 0, 1].into(), 32 - prefix % 4);
     if odd & 4 != 0 {
         fixture.sources = ([0; 4].into(), [0; 16].into());
     }

@@ -25,6 +25,7 @@ const WORDS: usize = 16;
 #[derive(Debug)]
 pub struct Wild {
     words: [u64; WORDS],
+    services: [Service; WORDS],
     descriptors: [Descriptor; 2],
     groups: [Group; 4],
     backends: [Backend; 4],
@@ -40,6 +41,7 @@ impl Wild {
         }
         let wild = Self {
             words,
+            services: words.map(service),
             descriptors: [0, 8].map(|from| value(bytes, from)),
             groups: [0, 16, 40, 64].map(|from| value(bytes, from)),
             backends: [8, 32, 56, 96].map(|from| value(bytes, from)),
@@ -52,6 +54,13 @@ impl Wild {
         let mixed = (maps ^ u64::from(map) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         (mixed & 0xf0 != 0xf0).then(|| self.words[mixed as usize % WORDS])
     }
+}
+
+/// A service whose key nothing compares.
+fn service(word: u64) -> Service {
+    let key = ServiceKey { address: [0; 4], port: 0, protocol: 0, version: 0 };
+    let (index, pool, flags) = (word as u32 & 0xff, (word >> 8) as u32, (word >> 40) as u32);
+    Service { key, index, pool, flags }
 }
 
 /// A map value of the bytes from one on, round and round.
@@ -67,10 +76,8 @@ fn of<T>(all: &[T], index: u32) -> Option<&T> {
 impl Tables for Wild {
     type Word<'t> = Snapshot;
 
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        let word = self.word(0, key.port.into())?;
-        let (index, pool, flags) = (word as u32 & 0xff, (word >> 8) as u32, (word >> 40) as u32);
-        Some(Service { key: *key, index, pool, flags })
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        of(&self.services, key.port.into())
     }
     fn is_vip(&self, address: &AddressWords, _: u8) -> bool {
         address[3] & 1 == 0

@@ -228,6 +228,8 @@ fn random_scene(random: &mut Rng) -> MapFixture {
         1 | 2 => Form::Gue(random.u16(..)),
         _ => Form::IpInIp,
     };
+    let prefix = one_of(random, [32, 32, 32, 31, 26, 24, 20, 12, 8]);
+    fixture = fixture.sending_from([10, 64, 77, 42].into(), prefix);
     if random.u8(..) < 8 {
         fixture.sources = ([0; 4].into(), [0; 16].into());
     }

@@ -12,7 +12,7 @@ use crate::packets::{
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-const TO: (usize, u16) = (0, 5);
+pub(super) const TO: (usize, u16) = (0, 5);
 
 pub(crate) fn rows() -> Vec<Row<MapFixture>> {
     [served(), passed(), dropped(), errors()].concat()
@@ -31,13 +31,13 @@ fn udp_v6() -> Flow {
 }
 
 /// Who has the slot of the addresses alone.
-fn fixture(flow: &Flow, protocol: u8) -> MapFixture {
+pub(super) fn fixture(flow: &Flow, protocol: u8) -> MapFixture {
     let hash = flow_hash::hash(flow, protocol, true, HASH_KEY);
     MapFixture::new(4).list(0, hash, [TO.1, NONE, NONE, NONE])
 }
 
 /// The frame as a fragment that says `word` for flags and offset, its checksum right.
-fn fragment_v4(frame: &[u8], word: u16) -> Vec<u8> {
+pub(super) fn fragment_v4(frame: &[u8], word: u16) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[20..22].copy_from_slice(&word.to_be_bytes());
     let (header, _) = Ipv4Header::from_slice(&frame[ETHERNET..]).unwrap();
@@ -46,7 +46,7 @@ fn fragment_v4(frame: &[u8], word: u16) -> Vec<u8> {
 }
 
 /// A fragment without ports, of bytes that would be those of somebody else's.
-fn later_v4(flow: &Flow, protocol: u8, payload: &[u8], word: u16) -> Vec<u8> {
+pub(super) fn later_v4(flow: &Flow, protocol: u8, payload: &[u8], word: u16) -> Vec<u8> {
     fragment_v4(&Packet::new(*flow).payload(payload).other(protocol), word)
 }
 

@@ -8,6 +8,7 @@
 mod by_hand;
 mod differential;
 mod direct_return;
+mod entropy;
 mod extension_headers;
 mod flows;
 mod forwarding;
@@ -56,6 +57,7 @@ fn balancer_rows() -> Vec<Row<MapFixture>> {
         malformed::rows(),
         vlan_tags::rows(),
         gue::rows(),
+        entropy::rows(),
         direct_return::rows(),
     ]
     .concat()

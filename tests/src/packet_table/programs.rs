@@ -12,7 +12,7 @@ use crate::packets::{
 use anyhow::{Result, anyhow};
 
 /// Rows use indices below this; the whole maps are looked at once, in [`super::invariants`].
-const WATCHED: u32 = 96;
+const WATCHED: u32 = 320;
 
 type Loaded<T> = LazyLock<Result<Mutex<Subject<T>>, String>>;
 

@@ -108,11 +108,11 @@ impl Row<MapFixture> {
             fixture.service(flow, protocol).unwrap_or_else(|| panic!("{what}: no service"));
         let member = fixture.regions[region].members[usize::from(rank)];
         let (gateway, interface) = fixture.next_hops[&member.next_hop];
-        let hash = flow_hash::of_service(flow, protocol, service.flags, HASH_KEY);
+        let hash = flow_hash::entropy(flow, protocol, service.flags, HASH_KEY);
         let tunnel = Tunnel {
             macs: (gateway, fixture.interfaces[&interface]),
             source: match member.address.is_ipv4() {
-                true => fixture.sources.0.into(),
+                true => hash.source_v4(fixture.sources.0, fixture.prefix_v4).into(),
                 false => fixture.sources.1.into(),
             },
             destination: member.address,

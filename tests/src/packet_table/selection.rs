@@ -2,7 +2,10 @@
 
 use crate::packet_table::row::Row;
 use crate::packets::{
-    fixture::{HASH_KEY, MapFixture, NONE, NOTHING, OPEN_ONLY, OUT, PREVIOUS, Room, TABLES, UP},
+    fixture::{
+        CHUNK, HASH_KEY, MEMBERS, MapFixture, NONE, NOTHING, OPEN_ONLY, OUT, PREVIOUS, Room,
+        TABLES, UP, WIDE,
+    },
     flow_hash,
     frames::{Flow, Packet},
 };
@@ -389,12 +392,23 @@ fn tables() -> Vec<Row<MapFixture>> {
         for flow in [v4(), v6()] {
             let version = if flow.vip.is_ipv4() { 4 } else { 6 };
             let fixture = MapFixture::new(4).with(|fixture| fixture.regions[0].table = table);
+            let fixture = fixture.members(if table == WIDE { 257 } else { MEMBERS }, 4);
             let fixture = listed(fixture, 0);
             let frame = Packet::new(flow).tcp("A");
             let what =
                 format!("IPv{version}, table {:#x} of {} slots", table.reference, table.slots);
             rows.push(Row::sent(what, fixture, (&flow, frame), (0, 0)));
         }
+    }
+    // The last rank that a byte holds, and the first that it does not.
+    for (members, table) in [(256, TABLES[2]), (257, WIDE)] {
+        let fixture = MapFixture::new(4).with(|fixture| fixture.regions[0].table = table);
+        let fixture = fixture.members(members, 4);
+        let flow = v4();
+        let fixture = fixture.list(0, tcp_hash(&flow), [members - 1, 1, 2, 3]);
+        let what = format!("the last of {members} members is the owner");
+        let frame = Packet::new(flow).tcp("A");
+        rows.push(Row::sent(what, fixture, (&flow, frame), (0, members - 1)));
     }
     rows
 }
@@ -420,7 +434,17 @@ fn contradictions() -> Vec<Row<MapFixture>> {
             ack(),
             "inconsistent",
         ),
-        Row::dropped("no table of the default size", no_table(4_000), ack(), "inconsistent"),
-        Row::dropped("no table of its size", no_table(1 << 31 | 99), ack(), "inconsistent"),
+        Row::dropped(
+            "no chunk at the table's place",
+            no_table(7 * CHUNK + 4),
+            ack(),
+            "inconsistent",
+        ),
+        Row::dropped(
+            "a table beyond all chunks",
+            no_table(4_096 * CHUNK + 4),
+            ack(),
+            "inconsistent",
+        ),
     ]
 }

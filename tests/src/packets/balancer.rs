@@ -1,6 +1,9 @@
 //! The loaded balancer: maps filled from a fixture, one frame at a time.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+};
 
 use anyhow::{Context as _, Result};
 use aya::{
@@ -11,13 +14,12 @@ use aya::{
 
 use super::{
     counters::Counters,
-    fixture::{INGRESS, MapFixture, STRANGER, TABLES, Table},
+    fixture::{CHUNK, INGRESS, MapFixture, STRANGER, TABLES, Table},
     layout, objects,
 };
 
-/// Flags of tables, as the balancer's own: `BPF_F_MMAPABLE`, and `BPF_F_INNER_MAP` for those of a
-/// size of their own (include/uapi/linux/bpf.h).
-const FLAGS: [u32; 2] = [1 << 10, 1 << 10 | 1 << 12];
+/// Flags of chunks, as the balancer's own: `BPF_F_MMAPABLE` (include/uapi/linux/bpf.h).
+const FLAGS: u32 = 1 << 10;
 
 /// What a program made of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +85,7 @@ fn run_in(bpf: &Ebpf, program: &str, frame: &[u8], room: usize) -> Result<Ran> {
 /// The loaded balancer.
 pub struct Balancer {
     bpf: Ebpf,
-    tables: BTreeMap<Table, Array<MapData, [u8; 8]>>,
+    chunks: BTreeMap<u32, Array<MapData, [u8; 8]>>,
     fixture: Option<MapFixture>,
     /// Pools of the fixture, as they are before each frame.
     pools: Vec<(u32, Vec<u8>)>,
@@ -102,11 +104,18 @@ impl Balancer {
     /// When the kernel refuses it.
     pub fn load() -> Result<Self> {
         let mut bpf = objects::load("balancer", &["balancer"])?;
-        let mut tables = BTreeMap::new();
+        let mut chunks = BTreeMap::new();
         for table in TABLES {
-            tables.insert(table, make_table(&mut bpf, table).context("make a slot table")?);
+            let chunk = match chunks.entry(table.reference / CHUNK) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let chunk = make_chunk(&mut bpf, *entry.key()).context("make a chunk")?;
+                    entry.insert(chunk)
+                }
+            };
+            fill_table(chunk, table).context("fill a slot table")?;
         }
-        Ok(Self { bpf, tables, fixture: None, pools: Vec::new() })
+        Ok(Self { bpf, chunks, fixture: None, pools: Vec::new() })
     }
 
     /// Takes the previous fixture out of the maps and puts another one there.
@@ -158,24 +167,20 @@ impl Balancer {
         Counters::read(&self.bpf, limit)
     }
 
-    /// Sets or erases a service: IPv4 ones stand under eight bytes of their key, address, port,
-    /// protocol and a zero.
-    fn service(&mut self, key: &[u8; 20], value: [u8; 32], erase: bool) -> Result<()> {
-        if key[19] == 4 {
-            let short = std::array::from_fn(|at| if at < 7 { key[12 + at] } else { 0 });
-            let mut map: HashMap<_, [u8; 8], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES_V4")?;
-            if erase { map.remove(&short) } else { map.insert(short, value, 0) }?;
-        } else {
-            let mut map: HashMap<_, [u8; 20], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES_V6")?;
-            if erase { map.remove(key) } else { map.insert(key, value, 0) }?;
+    /// Sets or erases all services and their index.
+    fn services(&mut self, services: &[([u8; 20], [u8; 32])], erase: bool) -> Result<()> {
+        let keys: Vec<_> = (1..).zip(services).map(|(record, (key, _))| (*key, record)).collect();
+        for (record, (_, value)) in (1..).zip(services) {
+            self.element("SERVICES", record, if erase { &[0; 32] } else { value })?;
+        }
+        for (at, word) in layout::service_index(&keys) {
+            self.element("SERVICE_INDEX", at, &if erase { 0 } else { word }.to_le_bytes())?;
         }
         Ok(())
     }
 
     fn write(&mut self, fixture: &MapFixture, erase: bool) -> Result<()> {
-        for (key, value) in fixture.service_entries() {
-            self.service(&key, value, erase)?;
-        }
+        self.services(&fixture.service_entries(), erase)?;
         let mut addresses: HashMap<_, [u8; 20], u32> = map_mut(&mut self.bpf, "ADDRESSES")?;
         for key in fixture.address_entries() {
             if erase { addresses.remove(&key) } else { addresses.insert(key, 1, 0) }?;
@@ -187,8 +192,9 @@ impl Balancer {
             self.element(map, index, &value).with_context(|| format!("{map} {index}"))?;
         }
         for (table, slot, list) in fixture.slots() {
-            let map = self.tables.get_mut(&table).context("a table that was not made")?;
-            set_list(map, table, slot, if erase { layout::slot([STRANGER; 4]) } else { list })?;
+            let chunk = self.chunks.get_mut(&(table.reference / CHUNK));
+            let chunk = chunk.context("a table that was not made")?;
+            set_list(chunk, table, slot, if erase { layout::slot([STRANGER; 4]) } else { list })?;
         }
         for (key, value) in fixture.remembered_entries() {
             self.remember(&key, value, erase).context("a flow that is remembered")?;
@@ -255,34 +261,45 @@ impl Balancer {
     }
 }
 
-/// A table full of strangers, at its place.
-fn make_table(bpf: &mut Ebpf, table: Table) -> Result<Array<MapData, [u8; 8]>> {
-    let sized = table.reference >> 31;
-    let flags = FLAGS[sized as usize];
-    // Lists, then owners by fours: full of strangers the two look the same.
-    let words = table.slots + table.slots.div_ceil(4);
-    let mut array = Array::<MapData, [u8; 8]>::create(words, flags)?;
-    for word in 0..words {
-        array.set(word, layout::slot([STRANGER; 4]), 0)?;
+/// An empty chunk, at its place.
+fn make_chunk(bpf: &mut Ebpf, index: u32) -> Result<Array<MapData, [u8; 8]>> {
+    let chunk = Array::<MapData, [u8; 8]>::create(CHUNK, FLAGS)?;
+    let mut chunks: ArrayOfMaps<_, Array<MapData, [u8; 8]>> = map_mut(bpf, "TABLES")?;
+    chunks.set(index, &chunk, 0)?;
+    Ok(chunk)
+}
+
+/// Makes all slots of a table lead to strangers.
+fn fill_table(chunk: &mut Array<MapData, [u8; 8]>, table: Table) -> Result<()> {
+    let Table { reference, slots, rank_bytes } = table;
+    let owners = slots * rank_bytes;
+    let first = reference % CHUNK;
+    let stranger = STRANGER.to_le_bytes();
+    let rank = &stranger[..rank_bytes as usize];
+    for word in 0..slots {
+        chunk.set(first + word, layout::slot([STRANGER; 4]), 0)?;
     }
-    let name = if sized == 1 { "SIZED_TABLES" } else { "TABLES" };
-    let mut tables: ArrayOfMaps<_, Array<MapData, [u8; 8]>> = map_mut(bpf, name)?;
-    tables.set(table.reference & !(1 << 31), &array, 0)?;
-    Ok(array)
+    for word in 0..owners.div_ceil(8) {
+        let ranks = rank.repeat(8 / rank.len());
+        chunk.set(first + slots + word, <[u8; 8]>::try_from(ranks).unwrap(), 0)?;
+    }
+    Ok(())
 }
 
 /// Writes a slot's list, and its owner behind the lists.
 fn set_list(
-    map: &mut Array<MapData, [u8; 8]>,
+    chunk: &mut Array<MapData, [u8; 8]>,
     table: Table,
     slot: u32,
     list: [u8; 8],
 ) -> Result<()> {
-    map.set(slot, list, 0)?;
-    let (word, place) = (table.slots + slot / 4, 2 * (slot % 4) as usize);
-    let mut owners = map.get(&word, 0)?;
-    owners[place..place + 2].copy_from_slice(&list[..2]);
-    Ok(map.set(word, owners, 0)?)
+    let first = table.reference % CHUNK;
+    chunk.set(first + slot, list, 0)?;
+    let (byte, width) = (slot * table.rank_bytes, table.rank_bytes as usize);
+    let (word, place) = (first + table.slots + byte / 8, (byte % 8) as usize);
+    let mut owners = chunk.get(&word, 0)?;
+    owners[place..place + width].copy_from_slice(&list[..width]);
+    Ok(chunk.set(word, owners, 0)?)
 }
 
 /// A map of an object, as a type.

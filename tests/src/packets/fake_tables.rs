@@ -123,7 +123,9 @@ impl FakeTables {
         let length = forward.parsed.ip_length as u16;
         let version = forward.parsed.flow.version;
         let (head, shim, own) = match encapsulate::head(self, &forward) {
-            Ok((head, own)) => (head, encapsulate::shim(form, forward.hash, version, length), own),
+            Ok((head, own)) => {
+                (head, encapsulate::shim(form, forward.entropy, version, length), own)
+            }
             Err(Verdict::TooLarge) => {
                 let room = encapsulate::room(forward.backend, form);
                 return (self.too_large(frame, room), came_with);
@@ -265,8 +267,8 @@ impl Tables for FakeTables {
     }
     fn count(&self, _: Event) {}
     fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        self.services.get(key).copied()
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
     }
     fn pool(&self, index: u32) -> Option<PoolLine> {
         Some(self.pools.get(&index).copied().unwrap_or_default())

@@ -1,7 +1,7 @@
 //! The flow hash, written again from its formula on 128-bit integers, with a mask wherever 64 bits
 //! end. Addresses and ports are the bytes of the packet read as little-endian integers.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::{frames::Flow, layout};
 
@@ -17,6 +17,12 @@ pub fn of_service(flow: &Flow, protocol: u8, flags: u32, key: [u64; 2]) -> Hash 
         8 => of_port(flow.vip.port(), key),
         by_address => hash(flow, protocol, by_address == 1, key),
     }
+}
+
+/// The hash that the outer header shows of a flow: of addresses and ports, unless the service forwards
+/// fragments (16), which have no ports.
+pub fn entropy(flow: &Flow, protocol: u8, flags: u32, key: [u64; 2]) -> Hash {
+    hash(flow, protocol, flags & 16 != 0, key)
 }
 
 /// The hash of a service's port alone.
@@ -68,6 +74,14 @@ impl Hash {
     /// Flow label of an outer IPv6 header.
     pub fn flow_label(self) -> u32 {
         self.0 as u32 & 0xf_ffff
+    }
+
+    /// Outer IPv4 source: the first address of a prefix, with a host part of the hash's last four bytes, the last
+    /// but three first.
+    pub fn source_v4(self, first: Ipv4Addr, prefix: u8) -> Ipv4Addr {
+        let hosts = 1_u64 << (32 - prefix);
+        let bytes = u64::from((self.0 as u32).swap_bytes());
+        Ipv4Addr::from(u32::from(first) + (bytes % hosts) as u32)
     }
 
     /// Source port of a UDP tunnel: the last 14 bits behind two that are set.

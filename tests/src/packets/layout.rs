@@ -1,7 +1,10 @@
 //! Map values, byte for byte, written out by hand from the documents of the map ABI. Integers stand
 //! little-endian, addresses and ports as in a packet.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 /// 16 bytes of an address, IPv4 v4-mapped.
 pub fn address(address: IpAddr) -> [u8; 16] {
@@ -16,15 +19,49 @@ pub const fn version(address: IpAddr) -> u8 {
     if address.is_ipv4() { 4 } else { 6 }
 }
 
-/// Key of `SERVICES_V6`: `{address 16, port 2, protocol 1, version 1}`.
+/// Key of a service: `{address 16, port 2, protocol 1, version 1}`.
 pub fn service_key(vip: IpAddr, port: u16, protocol: u8) -> [u8; 20] {
     let [p0, p1] = port.to_be_bytes();
     concat(&[&address(vip), &[p0, p1, protocol, version(vip)]])
 }
 
-/// Value of both: `{key 20, index 4, pool 4, flags 4}`.
+/// Value of `SERVICES`: `{key 20, index 4, pool 4, flags 4}`.
 pub fn service(key: &[u8; 20], index: u32, pool: u32, flags: u32) -> [u8; 32] {
     concat(&[key, &index.to_le_bytes(), &pool.to_le_bytes(), &flags.to_le_bytes()])
+}
+
+/// Words of `SERVICE_INDEX`, by position, that lead from each of these keys to its record. The head is at 0: the area
+/// begins at word 8, has 2^10 entries, and the seed is any.
+pub fn service_index(keys: &[([u8; 20], u32)]) -> BTreeMap<u32, u64> {
+    const SEED: u64 = 0x5_eed1;
+    let mut words = BTreeMap::from([(0, 8 | SEED << 32 | 22 << 56)]);
+    for (key, record) in keys {
+        let tag = service_tag(key, SEED);
+        let mut at = 8 + (tag >> 22);
+        while words.contains_key(&at) {
+            at += 1;
+        }
+        words.insert(at, u64::from(tag) << 32 | u64::from(*record));
+    }
+    words
+}
+
+/// Tag of a key: of IPv6 the first eight bytes of the address, then the next four; of both the last eight bytes of the
+/// key. Each is joined to what came before by exclusive or, multiplied by one constant and folded. The last one is
+/// multiplied by another, and the tag is the high half.
+fn service_tag(key: &[u8; 20], seed: u64) -> u32 {
+    let number =
+        |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
+    let product = |a: u128, b: u128| (a * b) % (1_u128 << 64);
+    let parts: &[&[u8]] = match key[19] {
+        4 => &[&key[12..]],
+        _ => &[&key[..8], &key[8..12], &key[12..]],
+    };
+    let mixed = parts.iter().fold(u128::from(seed), |before, part| {
+        let mixed = product(before ^ number(part), 0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 32
+    });
+    (product(mixed, 0x94d0_49bb_1331_11eb) >> 32) as u32
 }
 
 /// Key of the fragments of an address and protocol: that of port 0, 128 added to the protocol.
@@ -72,13 +109,13 @@ pub fn limiter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
     concat(&[&limit.to_le_bytes(), &arrival.to_le_bytes(), &[0; 48]])
 }
 
-/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, group count 4, flags 4,
-/// home limiter 4, groups 8 × 4, zero 32}`.
+/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, its host mask 4, flags 4,
+/// home limiter 4, groups 8 × 4, group count 4, zero 28}`.
 pub fn descriptor(
     hash_key: [u64; 2],
     home: &[u8; 16],
     source_v6: [u8; 16],
-    source_v4: [u8; 4],
+    (source_v4, hosts_v4): ([u8; 4], [u8; 4]),
     (flags, home_limiter): (u32, u32),
     groups: &[u32],
 ) -> [u8; 128] {
@@ -92,11 +129,12 @@ pub fn descriptor(
         home,
         &source_v6,
         &source_v4,
-        &(groups.len() as u32).to_le_bytes(),
+        &hosts_v4,
         &flags.to_le_bytes(),
         &home_limiter.to_le_bytes(),
         &order,
-        &[0; 32],
+        &(groups.len() as u32).to_le_bytes(),
+        &[0; 28],
     ])
 }
 

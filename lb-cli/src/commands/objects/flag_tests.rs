@@ -248,7 +248,6 @@ fn a_number_of_0_is_refused_and_not_the_default() {
         (health("--fall 0"), "--fall <FALL>", "1 to 100"),
         (health("--http-status-min 0"), "--http-status-min <STATUS>", "100 to 599"),
         (health("--http-status-max 0"), "--http-status-max <STATUS>", "100 to 599"),
-        (pool("--slots 0"), "--slots <SLOTS>", "7 to 16777213"),
         (pool("--panic-threshold-percent 0"), "--panic-threshold-percent <PERCENT>", "1 to 100"),
         (backend("--mtu 0"), "--mtu <BYTES>", "1280 to 65535"),
     ] {
@@ -267,8 +266,8 @@ fn an_invalid_number_is_answered_with_the_valid_range() {
     for (message, value, flag, allowed) in [
         (refusal::<v1::Service>("--port 90-80"), "90-80", "--port <PORT>", "1 to 65535"),
         (refusal::<v1::Service>("--port 65536"), "65536", "--port <PORT>", "1 to 65535"),
-        (refusal::<v1::Pool>("--slots abc"), "abc", "--slots <SLOTS>", "7 to 16777213"),
-        (refusal::<v1::Pool>("--slots -3"), "-3", "--slots <SLOTS>", "7 to 16777213"),
+        (refusal::<v1::Pool>("--slots abc"), "abc", "--slots <SLOTS>", "7 to 419423, or 0"),
+        (refusal::<v1::Pool>("--slots -3"), "-3", "--slots <SLOTS>", "7 to 419423, or 0"),
         (refusal::<v1::Backend>("--weight -1"), "-1", "--weight <WEIGHT>", "0 to 1000000"),
         (refusal::<v1::Backend>("--mtu -1"), "-1", "--mtu <BYTES>", "1280 to 65535"),
         (refusal::<v1::HealthCheck>("--rise -1"), "-1", "--rise <RISE>", "1 to 100"),

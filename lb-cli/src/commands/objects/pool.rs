@@ -11,7 +11,7 @@ use super::kind::{
     Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, NoFilter, Patch, cell,
 };
 use crate::{
-    arguments::{one_of, parse_duration, parse_rate, within_or_unset},
+    arguments::{one_of, parse_duration, parse_rate, within, within_or_unset},
     failure::Failure,
 };
 
@@ -22,8 +22,9 @@ pub(crate) struct PoolFields {
     /// Health checks that must all pass; "" for none
     #[arg(long, value_name = "CHECK,…", value_delimiter = ',')]
     health_checks: Vec<String>,
-    /// Slots of its tables, a prime number [default: 65537]
-    #[arg(long, value_parser = within_or_unset(bounds::SLOTS), allow_negative_numbers = true)]
+    /// Slots of its tables, a prime number; 0 has it chosen from the backends [default: of an existing pool, the number
+    /// it has; of a new one as 0]
+    #[arg(long, value_parser = parse_slots, allow_negative_numbers = true)]
     slots: Option<u32>,
     /// Whether new connections may leave the first region of the order [default: none]
     #[arg(long, value_parser = one_of::<Isolation>())]
@@ -61,6 +62,15 @@ pub(crate) struct PoolFields {
 struct RegionValue {
     region: String,
     value: Option<f64>,
+}
+
+/// A number of slots, or 0, which asks for one.
+fn parse_slots(text: &str) -> Result<u32, String> {
+    let number = within(bounds::SLOTS);
+    match text {
+        "0" => Ok(0),
+        text => number(text).map_err(|allowed| format!("{allowed}, or 0")),
+    }
 }
 
 fn parse_capacity(text: &str) -> Result<RegionValue, String> {
@@ -124,7 +134,7 @@ impl Fields<v1::Pool> for PoolFields {
     ) -> Result<(), Failure> {
         patch
             .list("health_checks", &self.health_checks, |pool, checks| pool.health_checks = checks);
-        patch.set("slots", self.slots.as_ref(), |pool, slots| pool.slots = slots);
+        patch.set("slots", self.slots.as_ref(), |pool, slots| pool.slots = Some(slots));
         patch.set("isolation", self.isolation.as_ref(), |pool, isolation| {
             pool.set_isolation(isolation.to_api());
         });

@@ -41,6 +41,7 @@ fn status() -> v1::StatusResponse {
         backends: 3,
         encapsulation: v1::Encapsulation::IpInIp.into(),
         gue_port: 0,
+        slots: 1_009,
     };
     v1::StatusResponse {
         version: "0.1.0".into(),

@@ -14,9 +14,9 @@ pub struct Pool {
     /// Names of the checks that must all pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health_checks: Vec<String>,
-    /// Slots of its tables, a prime.
+    /// Slots of its tables, a prime; 0: chosen from the backends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<NonZeroU32>,
+    pub slots: Option<u32>,
     /// When its new connections may leave the first region of its order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,

@@ -68,7 +68,7 @@ impl From<Pool> for v1::Pool {
             name: pool.name,
             backends: pool.backends.into_iter().map(Into::into).collect(),
             health_checks: pool.health_checks,
-            slots: number(pool.slots),
+            slots: pool.slots,
             groups: pool.groups.into_iter().map(Into::into).collect(),
             isolation: to_number(pool.isolation),
             preferred_regions: pool.preferred_regions,
@@ -90,7 +90,7 @@ impl TryFrom<v1::Pool> for Pool {
         let slow_start = duration(message.slow_start).ok_or_else(|| unknown("slow_start"))?;
         Ok(Self {
             health_checks: message.health_checks,
-            slots: NonZeroU32::new(message.slots),
+            slots: message.slots,
             settle_time,
             slow_start,
             encapsulation: EncapsulationKind::from_api(message.encapsulation)

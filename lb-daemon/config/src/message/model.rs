@@ -11,7 +11,7 @@ use prost::Message;
 use spillway_proto::v1;
 
 use super::enums::{ApiEnum, to_number};
-use crate::{Invalid, validate};
+use crate::{Invalid, validate_first};
 
 /// The message of a configuration.
 pub fn to_message(configuration: &Configuration) -> v1::Configuration {
@@ -39,7 +39,7 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         name: name.to_string(),
         backends: pool.backends.iter().map(backend).collect(),
         health_checks: names(&pool.health_checks),
-        slots: pool.slots,
+        slots: Some(pool.slots),
         groups: pool.groups.iter().map(group).collect(),
         isolation: pool.isolation.to_api().into(),
         preferred_regions: names(&pool.preferred_regions),
@@ -182,7 +182,8 @@ impl StoredMessage {
     /// # Errors
     /// It breaks a rule.
     pub fn configuration(&self) -> Result<Configuration, Invalid> {
-        validate(&self.0)
+        // A stored configuration has the slots of each pool.
+        validate_first(&self.0)
     }
 }
 

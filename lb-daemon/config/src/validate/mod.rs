@@ -3,11 +3,12 @@
 
 mod health_check;
 mod invalid;
-mod limits;
 mod names;
 mod pool;
 mod region;
 mod service;
+mod shares;
+mod slots;
 mod values;
 
 use spillway_proto::v1;
@@ -15,12 +16,14 @@ use spillway_proto::v1;
 pub use invalid::Invalid;
 use lb_model::Configuration;
 use names::Names;
+pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message};
 
-/// The configuration that a message describes, defaults filled in.
+/// The configuration that a message describes, defaults filled in, except for slots that the generation in force
+/// determines. Whether the maps have room for it is another question ([`lb_model::room`]).
 ///
 /// # Errors
 /// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
-pub fn validate(message: &v1::Configuration) -> Result<Configuration, Invalid> {
+pub fn validate(message: &v1::Configuration) -> Result<Requested, Invalid> {
     let regions = Names::read("regions", message.regions.iter().map(|region| &*region.name))?;
     let checks = Names::read("health_checks", message.health_checks.iter().map(|c| &*c.name))?;
     let pools = Names::read("pools", message.pools.iter().map(|pool| &*pool.name))?;
@@ -38,9 +41,16 @@ pub fn validate(message: &v1::Configuration) -> Result<Configuration, Invalid> {
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
     pool::wide_enough(message, &configuration)?;
-    limits::shares_suffice(message, &configuration)?;
-    limits::fits(&configuration)?;
-    Ok(configuration)
+    shares::shares_suffice(message, &configuration)?;
+    Ok(Requested::new(message, configuration))
+}
+
+/// The configuration that a message describes if no generation is in force.
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_first(message: &v1::Configuration) -> Result<Configuration, Invalid> {
+    validate(message)?.resolve(&SlotsByPool::new())
 }
 
 #[cfg(test)]

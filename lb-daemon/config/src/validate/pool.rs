@@ -1,12 +1,12 @@
 //! Pools and their backends.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
     time::Duration,
 };
 
-use lb_common::abi::limits::{DEFAULT_SLOTS, MAX_REGIONS_PER_POOL};
+use lb_common::abi::limits::MAX_REGIONS_PER_POOL;
 use lb_model::{
     Backend, Configuration, Encapsulation, EncapsulationKind, GroupSettings, Name, Pool, Scaler,
     bounds,
@@ -16,7 +16,7 @@ use spillway_proto::v1;
 use super::{
     Names,
     invalid::{Invalid, ObjectPath},
-    values,
+    slots, values,
 };
 
 /// Shortest and longest settle time.
@@ -44,8 +44,8 @@ pub(super) fn pool(
         backends.insert(address, backend(&at, message, regions)?);
     }
     let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
-    let pool = Pool {
-        slots: slots(at, message.slots)?,
+    let number = slots::read(at, message.slots)?;
+    let mut pool = Pool {
         groups: groups(at, &message.groups, regions, &backends)?,
         isolation: values::value(at, "isolation", message.isolation)?.unwrap_or_default(),
         preferred_regions: regions.resolve_each(
@@ -65,8 +65,10 @@ pub(super) fn pool(
         encapsulation: encapsulation(at, message)?,
         backends,
         health_checks,
+        ..Pool::default()
     };
     tables(at, &pool)?;
+    slots::set(at, &mut pool, number)?;
     Ok(pool)
 }
 
@@ -120,36 +122,17 @@ fn slow_start(at: &ObjectPath, time: Option<prost_types::Duration>) -> Result<Du
     values::duration(at, "slow_start", time, shortest, longest, "1h")
 }
 
-fn slots(at: &ObjectPath, slots: u32) -> Result<u32, Invalid> {
-    let slots = values::within_or(at, "slots", slots, bounds::SLOTS, DEFAULT_SLOTS)?;
-    match (2..).take_while(|d| d * d <= slots).find(|d| slots.is_multiple_of(*d)) {
-        None => Ok(slots),
-        Some(divisor) => {
-            let cause = format!("{slots} is not a prime: {divisor} divides it");
-            Err(at.invalid("slots", cause))
-        }
-    }
-}
-
 fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
-    let mut members: BTreeMap<&Name, u32> = BTreeMap::new();
-    for backend in pool.backends.values() {
-        *members.entry(&backend.region).or_default() += 1;
-    }
-    if members.len() > MAX_REGIONS_PER_POOL {
+    let regions: BTreeSet<&Name> = pool.backends.values().map(|backend| &backend.region).collect();
+    if regions.len() > MAX_REGIONS_PER_POOL {
         let cause =
-            format!("are in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed", members.len());
+            format!("are in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed", regions.len());
         return Err(at.invalid("backends", cause));
     }
     if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {
         let cause =
             "all weights are 0, so no backend would take connections; give at least one a weight";
         return Err(at.invalid("backends", cause));
-    }
-    if let Some((region, count)) = members.iter().find(|(_, count)| **count >= pool.slots) {
-        let cause =
-            format!("{} must be more than the {count} backends in region {region:?}", pool.slots);
-        return Err(at.invalid("slots", cause));
     }
     Ok(())
 }

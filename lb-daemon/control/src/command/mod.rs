@@ -9,6 +9,7 @@ use std::{
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::store::{Revision, Unusable};
+use lb_config::Requested;
 use lb_model::{
     Configuration,
     diff::{Change, Movement},
@@ -53,7 +54,7 @@ pub enum Command {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Apply {
-    pub configuration: Configuration,
+    pub configuration: Requested,
     /// Only list what would change.
     pub dry_run: bool,
     /// Refuse the apply if another generation is in force.

@@ -5,7 +5,8 @@ use crate::{
     store::{SchemaMismatch, StoreError},
 };
 use lb_base::Quoted;
-use lb_model::{ids::Exhausted, map_memory::Memory, plan::PlanError};
+use lb_config::{Invalid, OpenSlots};
+use lb_model::{SourceClash, ids::Exhausted, map_memory::Memory, plan::PlanError, room::TooMany};
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,18 @@ pub enum Refusal {
         /// This daemon's own key, used while none is configured: a secret of the fleet.
         own_key: [u64; 2],
     },
+    /// The maps are too small for the configuration. Nothing changed.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    /// Several balancers need the same slots. Nothing changed.
+    #[error(transparent)]
+    OpenSlots(#[from] Box<OpenSlots>),
+    /// With the slots that pools keep, the configuration is invalid. Nothing changed.
+    #[error(transparent)]
+    Invalid(#[from] Box<Invalid>),
+    /// An address is one of those that this balancer's tunnels come from. Nothing changed.
+    #[error("{0}")]
+    SourcePrefix(SourceClash),
     /// Too many numbers are in use or in quarantine. Nothing changed.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),

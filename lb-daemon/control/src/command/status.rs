@@ -58,6 +58,7 @@ pub struct ServiceStatus {
     pub backends_up: usize,
     pub backends: usize,
     pub encapsulation: Encapsulation,
+    pub slots: u32,
 }
 
 /// A pool in a remap, during which its open connections stay where they are.

@@ -1,25 +1,27 @@
 //! Brings the maps to a plan, in an order in which no packet sees a partial change.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeSet, HashSet},
     net::IpAddr,
     num::NonZero,
-    sync::Arc,
-    thread,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, ScopedJoinHandle},
 };
 
 use lb_common::abi::{
     backend::Backend,
-    limits::MAX_SERVICE_KEYS,
     member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
-    slot::TableRef,
 };
 
 use super::{
     ReconcileError, Reconciler,
-    map_change::{self, MapChange},
+    map_change::{self, MapChange, Unused},
     member_states::MemberStatus,
     published::MemberLocations,
     published::PublishedGroup,
@@ -34,9 +36,6 @@ use lb_model::{
 
 /// Until its MTU is known, a route is assumed to carry outer packets of this size, bytes.
 const USUAL_MTU: u16 = 1500;
-
-/// Tables that are built before they are published: half a megabyte each.
-const TABLES_AT_ONCE: usize = 128;
 
 /// What an apply wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,22 +94,24 @@ impl Reconciler {
         Ok(applied)
     }
 
-    /// Checks that a plan fits and that its numbers are free, and returns what its tables take beside the
-    /// present ones. Changes nothing.
+    /// Checks that a plan fits and that its numbers are free, and returns what its tables take. Changes nothing.
     ///
     /// # Errors
     /// Those of [`Self::apply`], except what only the kernel knows.
     pub fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
-        self.change_to(plan)?;
-        // A present table that the plan names stays. Other tables go now, or when previous homes are
-        // forgotten.
-        let planned: BTreeSet<_> =
-            plan.tables.keys().map(|id| TableName::from_digest(*id)).collect();
-        let there: BTreeMap<_, _> = (self.published.groups.values())
+        let change = self.change_to(plan)?;
+        let mut tables = change.free_space.tables;
+        let peak = tables.chunks().len() as u32;
+        // A table that the plan names stays. Other tables go now, or when previous homes are forgotten.
+        let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName(id.words())).collect();
+        let groups = change.published.groups.values().chain(self.published.groups.values());
+        let gone: BTreeSet<_> = groups
             .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
-            .map(|group| (group.group.head.table, group.group.head.slots))
+            .map(PublishedGroup::table_extent)
             .collect();
-        Ok(TableMemory::count(plan.tables.values().map(|table| table.slots()), there.into_values()))
+        gone.into_iter().for_each(|table| tables.free(table));
+        tables.remove_empty();
+        Ok(TableMemory { chunks: tables.chunks().len() as u32, peak })
     }
 
     fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
@@ -128,6 +129,9 @@ impl Reconciler {
     fn write_change(&mut self, plan: &Plan, change: MapChange) -> Result<usize, MapsError> {
         self.write_backends(plan)?;
         self.reset_services(&change)?;
+        let (there, chunks) = (self.maps.chunks(), change.free_space.tables.chunks());
+        let new: Vec<u32> = chunks.difference(there).copied().collect();
+        self.maps.add_chunks(&new)?;
         self.build_tables(&change.tables)?;
         self.states = self.states.for_plan(plan, change.published.leaving());
         self.backends = plan.backends.clone();
@@ -174,11 +178,16 @@ impl Reconciler {
             for index in change.removed_pools {
                 self.maps.set_pool(index, PoolWord::new(0, 0));
             }
-            self.maps.retire_tables(&unused.tables)?;
-            unused.free(&mut self.free_space);
-            self.next_hops.release();
+            self.free(&unused)?;
         }
         Ok(raised)
+    }
+
+    /// Frees what no packet reads any more.
+    pub(super) fn free(&mut self, unused: &Unused) -> Result<(), MapsError> {
+        unused.free(&mut self.free_space);
+        self.next_hops.release();
+        self.maps.remove_chunks(&self.free_space.tables.remove_empty())
     }
 
     fn write_backends(&mut self, plan: &Plan) -> Result<(), MapsError> {
@@ -241,14 +250,23 @@ impl Reconciler {
         Ok(())
     }
 
-    fn build_tables(
-        &mut self,
-        tables: &[(TableRef, TableName, Arc<TableSpec>)],
-    ) -> Result<(), MapsError> {
-        for some in tables.chunks(TABLES_AT_ONCE) {
-            self.maps.publish_tables(&build(some))?;
-        }
-        Ok(())
+    /// Builds tables in their chunks, on all CPUs.
+    fn build_tables(&self, tables: &[(NewTable, Arc<TableSpec>)]) -> Result<(), MapsError> {
+        let (maps, next) = (&self.maps, AtomicUsize::new(0));
+        let build = || {
+            while let Some((table, spec)) = tables.get(next.fetch_add(1, Ordering::Relaxed)) {
+                maps.write_table(table, |set| spec.fill(set))?;
+            }
+            Ok(())
+        };
+        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..cpus.min(tables.len())).map(|_| scope.spawn(build)).collect();
+            let own = build();
+            let join =
+                |other: ScopedJoinHandle<'_, _>| other.join().unwrap_or_else(|p| resume_unwind(p));
+            others.into_iter().map(join).fold(own, Result::and)
+        })
     }
 
     fn write_group(&self, at: u32, group: &PublishedGroup) {
@@ -267,31 +285,15 @@ impl Reconciler {
         self.write_standbys(at, group);
     }
 
-    /// Adds new services before it removes old ones, so that no element of the hash map is reused while a
-    /// packet reads it. Only if the map is full it removes first, and waits for a grace period.
+    /// Adds new services before it removes old ones.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
-        let most = self.published.services.len() + change.services.len();
-        let full = most > MAX_SERVICE_KEYS as usize;
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
         self.maps.set_any_ports(&std::array::from_fn(|word| before[word] | after[word]));
-        if full {
-            self.remove_services(change)?;
-            self.maps.wait_for_readers()?;
-        }
-        for service in &change.services {
-            self.maps.set_service(service)?;
-        }
-        if !full {
-            self.remove_services(change)?;
-        }
+        self.maps.change_services(&change.services, &change.removed_services)?;
         self.maps.set_any_ports(&after);
         // Removals first, to make room.
         change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
-    }
-
-    fn remove_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
-        change.removed_services.iter().try_for_each(|key| self.maps.remove_service(key))
     }
 }
 
@@ -300,28 +302,4 @@ fn is_entry_of(there: &Backend, address: &IpAddr, planned: &PlannedBackend) -> b
     let version = if address.is_ipv4() { IPV4 } else { IPV6 };
     there.address == address_words(*address)
         && (there.version, there.incarnation) == (version, planned.id.incarnation)
-}
-
-/// Builds tables on all CPUs.
-fn build(tables: &[(TableRef, TableName, Arc<TableSpec>)]) -> Vec<NewTable> {
-    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    let share = tables.len().div_ceil(cpus).max(1);
-    let build = |(at, name, spec): &(TableRef, TableName, Arc<TableSpec>)| NewTable {
-        at: *at,
-        name: *name,
-        words: spec.build().words().to_vec(),
-    };
-    thread::scope(|scope| {
-        let mut shares = tables.chunks(share);
-        let own = shares.next_back().unwrap_or_default();
-        let others: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.iter().map(build).collect::<Vec<_>>()))
-            .collect();
-        let own: Vec<_> = own.iter().map(build).collect();
-        let others = others.into_iter().flat_map(|other| match other.join() {
-            Ok(tables) => tables,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        others.chain(own).collect()
-    })
 }

@@ -5,27 +5,30 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use lb_common::abi::{pod::bytes_of, slot::TableRef};
 use xxhash_rust::xxh64::Xxh64;
 
-use lb_maps::{Mapping, Maps, MapsError, PoolView, SlotTable};
+use lb_maps::{Access, Maps, MapsError, PoolView, SlotTable, TableName};
 use lb_model::maglev;
 
-/// Checksums of tables by the kernel's id of their map. A table does not change while it has its id.
+/// Checksums of tables by place and name. What a table is follows from its name.
 #[derive(Clone, Debug, Default)]
-pub struct TableChecksums(HashMap<u32, u64>);
+pub struct TableChecksums(HashMap<(TableRef, Option<TableName>), u64>);
 
 impl TableChecksums {
     pub fn get(&mut self, table: &SlotTable) -> u64 {
-        *self.0.entry(table.id()).or_insert_with(|| {
+        *self.0.entry(key(table)).or_insert_with(|| {
             let words: Vec<u64> = table.slots().map(|slot| slot.0).collect();
             maglev::checksum(&words)
         })
     }
 
-    /// Forgets tables that are gone. The kernel does not reuse their ids.
+    /// Forgets tables that are gone.
     fn retain<'a>(&mut self, pools: impl Iterator<Item = &'a PoolView>) {
-        let there: HashSet<u32> =
-            pools.flat_map(|pool| pool.tables.values()).map(SlotTable::id).collect();
-        self.0.retain(|id, _| there.contains(id));
+        let there: HashSet<_> = pools.flat_map(|pool| pool.tables.values()).map(key).collect();
+        self.0.retain(|key, _| key.1.is_some() && there.contains(key));
     }
+}
+
+fn key(table: &SlotTable) -> (TableRef, Option<TableName>) {
+    (table.at(), table.name())
 }
 
 /// Digest over the services and pools in the maps: keys and modes of services; hash key, order of regions, members,
@@ -35,10 +38,7 @@ impl TableChecksums {
 /// balancers with the same configuration, own region and hash key. It leaves out what differs between balancers (source
 /// addresses, next hops, MTU) and what changes without an apply (health, and the limits that follow it). But a region
 /// that is marked out comes last in the order.
-pub fn checksum<M: AsRef<Mapping>>(
-    maps: &Maps<M>,
-    tables: &mut TableChecksums,
-) -> Result<u64, MapsError> {
+pub fn checksum<M: Access>(maps: &Maps<M>, tables: &mut TableChecksums) -> Result<u64, MapsError> {
     let mut views = BTreeMap::new();
     for index in 0..maps.pool_count() {
         views.extend(maps.pool_view(index)?.map(|pool| (index, pool)));
@@ -60,11 +60,7 @@ pub fn checksum<M: AsRef<Mapping>>(
     Ok(hash.digest())
 }
 
-fn pool_checksum<M: AsRef<Mapping>>(
-    maps: &Maps<M>,
-    pool: &PoolView,
-    tables: &mut TableChecksums,
-) -> u64 {
+fn pool_checksum<M: Access>(maps: &Maps<M>, pool: &PoolView, tables: &mut TableChecksums) -> u64 {
     let mut hash = Xxh64::new(1);
     for key in pool.descriptor.hash_key {
         hash.update(&key.to_le_bytes());

@@ -3,71 +3,82 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableRef};
+use lb_common::abi::{
+    limiter::FIRST_LIMITER,
+    limits,
+    sizes::{MapSizes, Size},
+};
+use lb_model::room::HOW_TO_RESIZE;
 
-use super::published::{Published, PublishedGroup};
+use super::{
+    published::{Published, PublishedGroup},
+    table_space::TableSpace,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct FreeSpace {
     pub(super) descriptors: Indices,
     pub(super) groups: Indices,
     pub(super) members: Extents,
-    pub(super) limiters: Indices,
-    tables: Indices,
-    sized_tables: Indices,
+    /// Only groups have counters, which follow these numbers.
+    pub(super) group_limiters: Indices,
+    pub(super) member_limiters: Indices,
+    pub(super) tables: TableSpace,
 }
 
 impl FreeSpace {
-    /// Everything is free.
-    pub(super) fn new() -> Self {
-        let mut limiters = Indices::new("limiters", limits::MAX_LIMITERS);
-        // These are the packet path's own.
-        for limiter in 1..FIRST_LIMITER {
-            limiters.reserve(limiter);
-        }
+    /// Everything is free; there are these chunks of tables.
+    fn new(sizes: &MapSizes, chunks: &BTreeSet<u32>) -> Self {
+        let groups = FullMap { what: "groups", size: Some(Size::Groups) };
+        let group_limiters = FullMap { what: "limiters of groups", ..groups };
+        let pools = FullMap { what: "versions of pools", size: Some(Size::Pools) };
+        let members = FullMap { what: "backends in pools", size: Some(Size::PoolBackends) };
+        let member_limiters =
+            FullMap { what: "limiters of backends", size: Some(Size::LimitedBackends) };
         Self {
-            limiters,
-            descriptors: Indices::new("descriptors", limits::MAX_DESCRIPTORS),
-            groups: Indices::new("groups", limits::MAX_GROUPS),
-            members: Extents::new("members", limits::MAX_MEMBERS),
-            tables: Indices::new("tables of the default size", limits::MAX_TABLES),
-            sized_tables: Indices::new("tables of other sizes", limits::MAX_TABLES),
+            descriptors: Indices::new(pools, sizes.descriptors()),
+            groups: Indices::new(groups, sizes.groups()),
+            members: Extents::new(members, sizes.members()),
+            // The first limiters are the packet path's own.
+            group_limiters: Indices::between(group_limiters, FIRST_LIMITER, sizes.group_limiters()),
+            member_limiters: Indices::between(
+                member_limiters,
+                sizes.group_limiters(),
+                sizes.limiters(),
+            ),
+            tables: TableSpace::new(limits::MAX_CHUNKS, chunks),
         }
     }
 
     /// Everything that is not published is free.
-    pub(super) fn from_published(published: &Published) -> Self {
-        let mut free_space = Self::new();
+    pub(super) fn from_published(
+        published: &Published,
+        sizes: &MapSizes,
+        chunks: &BTreeSet<u32>,
+    ) -> Self {
+        let mut free_space = Self::new(sizes, chunks);
         for descriptor in published.descriptors() {
             free_space.descriptors.reserve(descriptor);
         }
         for (index, group) in &published.groups {
             free_space.groups.reserve(*index);
             free_space.members.reserve(group.extent());
-            free_space.reserve_table(TableRef(group.group.head.table));
+        }
+        for table in published.table_extents() {
+            free_space.tables.reserve(table);
         }
         for limiter in published.limiters() {
-            free_space.limiters.reserve(limiter);
+            // A number is of one of the two ranges.
+            let _ = free_space.group_limiters.reserve(limiter)
+                || free_space.member_limiters.reserve(limiter);
         }
         free_space
     }
 
-    fn reserve_table(&mut self, table: TableRef) {
-        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
-        indices.reserve(table.index());
-    }
-
-    pub(super) fn table(&mut self, slots: u32) -> Result<TableRef, Full> {
-        if slots == limits::DEFAULT_SLOTS {
-            self.tables.allocate().map(TableRef::default_size)
-        } else {
-            self.sized_tables.allocate().map(TableRef::sized)
-        }
-    }
-
-    pub(super) fn free_table(&mut self, table: TableRef) {
-        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
-        indices.free(table.index());
+    pub(super) fn free_limiter(&mut self, limiter: u32) {
+        let of_groups = limiter < self.group_limiters.end;
+        let limiters = if of_groups { &mut self.group_limiters } else { &mut self.member_limiters };
+        limiters.free(limiter);
     }
 
     pub(super) fn free_group(&mut self, index: u32, group: &PublishedGroup) {
@@ -76,14 +87,38 @@ impl FreeSpace {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {needed} contiguous entries are needed, the largest free range has {free}")]
-pub struct Full {
-    /// Which map.
+/// A map, as it is called if it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullMap {
+    /// What it holds.
     pub what: &'static str,
+    /// The setting that sizes it, if there is one.
+    pub size: Option<Size>,
+}
+
+/// A map has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {needed} contiguous entries are needed, the largest free range has {free}{}",
+    .map.what, setting(.map.size))]
+pub struct Full {
+    pub map: FullMap,
     pub needed: u32,
     /// Length of the largest free range.
     pub free: u32,
+}
+
+fn setting(size: Option<Size>) -> String {
+    let setting = size.map(|size| format!("; the setting `{}` sizes the map", size.setting()));
+    setting.unwrap_or_default()
+}
+
+impl Full {
+    /// What the operator can do, if a setting sizes the map.
+    pub fn hint(&self) -> Option<String> {
+        let size = self.map.size?;
+        let (setting, most) = (size.setting(), size.most());
+        Some(format!("set `{setting}` higher, at most {most}; then {HOW_TO_RESIZE}"))
+    }
 }
 
 /// A range of entries.
@@ -96,15 +131,19 @@ pub(super) struct Extent {
 /// Free ranges of a map. Allocates from the smallest range that fits, to keep large ones.
 #[derive(Clone, Debug)]
 pub(super) struct Extents {
-    what: &'static str,
+    map: FullMap,
     /// Length by start; no two ranges touch.
     free: BTreeMap<u32, u32>,
+    /// The same ranges as length and start.
+    by_length: BTreeSet<(u32, u32)>,
 }
 
 impl Extents {
     /// All entries are free.
-    pub(super) fn new(what: &'static str, entries: u32) -> Self {
-        Self { what, free: [(0, entries)].into() }
+    pub(super) fn new(map: FullMap, entries: u32) -> Self {
+        let mut extents = Self { map, free: BTreeMap::new(), by_length: BTreeSet::new() };
+        extents.put(0, entries);
+        extents
     }
 
     /// Takes a range that is in use already. False, without any change, if part of it is taken.
@@ -117,7 +156,7 @@ impl Extents {
         let Some(end) = start.checked_add(length).filter(|end| *end <= run + size) else {
             return false;
         };
-        self.free.remove(&run);
+        self.take(run);
         self.put(run, start - run);
         self.put(end, run + size - end);
         true
@@ -128,12 +167,10 @@ impl Extents {
         if length == 0 {
             return Ok(Extent { start: 0, length });
         }
-        let fitting = self.free.iter().filter(|(_, size)| **size >= length);
-        let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
-            let free = self.free.values().copied().max().unwrap_or(0);
-            return Err(Full { what: self.what, needed: length, free });
+        let Some(&(size, start)) = self.by_length.range((length, 0)..).next() else {
+            return Err(Full { map: self.map, needed: length, free: self.largest() });
         };
-        self.free.remove(&start);
+        self.take(start);
         self.put(start + length, size - length);
         Ok(Extent { start, length })
     }
@@ -146,27 +183,44 @@ impl Extents {
         if let Some((&before, &size)) = self.free.range(..start).next_back()
             && before + size == start
         {
-            self.free.remove(&before);
+            self.take(before);
             (start, length) = (before, length + size);
         }
-        if let Some(size) = self.free.remove(&(start + length)) {
-            length += size;
-        }
+        length += self.take(start + length);
         self.put(start, length);
+    }
+
+    /// Length of the largest free range.
+    fn largest(&self) -> u32 {
+        self.by_length.last().map_or(0, |(length, _)| *length)
+    }
+
+    /// Whether a range is free and what surrounds it is not.
+    pub(super) fn is_range(&self, extent: Extent) -> bool {
+        self.free.get(&extent.start) == Some(&extent.length)
     }
 
     fn put(&mut self, start: u32, length: u32) {
         if length > 0 {
             self.free.insert(start, length);
+            self.by_length.insert((length, start));
         }
+    }
+
+    /// Takes the free range that begins somewhere, and returns its length; 0: there is none.
+    fn take(&mut self, start: u32) -> u32 {
+        let Some(length) = self.free.remove(&start) else { return 0 };
+        self.by_length.remove(&(length, start));
+        length
     }
 }
 
-/// Free entries of a map, allocated one by one, the lowest first. Index 0 is never allocated.
+/// Free entries of a map, or of a part of it, allocated one by one, the lowest first. Index 0 is never allocated.
 #[derive(Clone, Debug)]
 pub(super) struct Indices {
-    what: &'static str,
-    entries: u32,
+    map: FullMap,
+    begin: u32,
+    end: u32,
     /// All indices from here on are free; of those below, the ones in `free`.
     untouched: u32,
     free: BTreeSet<u32>,
@@ -174,8 +228,13 @@ pub(super) struct Indices {
 
 impl Indices {
     /// All entries but the first are free.
-    pub(super) fn new(what: &'static str, entries: u32) -> Self {
-        Self { what, entries, untouched: 1, free: BTreeSet::new() }
+    pub(super) fn new(map: FullMap, entries: u32) -> Self {
+        Self::between(map, 1, entries)
+    }
+
+    /// All entries from `begin` are free, up to `end`.
+    fn between(map: FullMap, begin: u32, end: u32) -> Self {
+        Self { map, begin, end, untouched: begin, free: BTreeSet::new() }
     }
 
     /// Takes an index that is in use already. False, without any change, if it is taken or out of range.
@@ -183,7 +242,7 @@ impl Indices {
         if index < self.untouched {
             return self.free.remove(&index);
         }
-        if index >= self.entries {
+        if index < self.begin || index >= self.end {
             return false;
         }
         self.free.extend(self.untouched..index);
@@ -195,8 +254,8 @@ impl Indices {
         if let Some(index) = self.free.pop_first() {
             return Ok(index);
         }
-        if self.untouched >= self.entries {
-            return Err(Full { what: self.what, needed: 1, free: 0 });
+        if self.untouched >= self.end {
+            return Err(Full { map: self.map, needed: 1, free: 0 });
         }
         self.untouched += 1;
         Ok(self.untouched - 1)
@@ -214,6 +273,7 @@ mod tests {
     use super::*;
 
     const ENTRIES: u32 = 64;
+    const MAP: FullMap = FullMap { what: "members", size: None };
 
     /// The same with a flag for each entry.
     fn model(taken: &[Extent]) -> Vec<bool> {
@@ -235,7 +295,7 @@ mod tests {
         fn ranges_never_overlap_and_are_refused_only_if_none_fits(
             steps in vec((0u32..20, any::<prop::sample::Index>(), prop::bool::ANY), 1..200),
         ) {
-            let mut extents = Extents::new("members", ENTRIES);
+            let mut extents = Extents::new(MAP, ENTRIES);
             let mut taken: Vec<Extent> = Vec::new();
             for (length, which, free) in steps {
                 if free && !taken.is_empty() {
@@ -249,7 +309,7 @@ mod tests {
                         }
                         Err(full) => {
                             prop_assert!(length > longest);
-                            let expected = Full { what: "members", needed: length, free: longest };
+                            let expected = Full { map: MAP, needed: length, free: longest };
                             prop_assert_eq!(full, expected);
                         }
                     }
@@ -266,7 +326,7 @@ mod tests {
         fn only_free_ranges_can_be_reserved(
             ranges in vec((0..ENTRIES, 0u32..9), 0..30),
         ) {
-            let mut extents = Extents::new("members", ENTRIES);
+            let mut extents = Extents::new(MAP, ENTRIES);
             let mut taken = Vec::new();
             for (start, length) in ranges {
                 let extent = Extent { start, length };
@@ -285,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_smallest_range_that_fits_is_used() {
-        let mut extents = Extents::new("members", ENTRIES);
+        let mut extents = Extents::new(MAP, ENTRIES);
         for start in [10, 20, 40] {
             assert!(extents.reserve(Extent { start, length: 4 }));
         }
@@ -299,6 +359,41 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_full_map_names_its_setting() {
+        let sizes = MapSizes::DEFAULT.with(Size::PoolBackends, 10);
+        let full = FreeSpace::new(&sizes, &BTreeSet::new()).members.allocate(21).unwrap_err();
+        assert_eq!(
+            full.to_string(),
+            "backends in pools: 21 contiguous entries are needed, the largest free range has 20; the \
+             setting `pool-backends` sizes the map"
+        );
+        let hint = full.hint().unwrap();
+        assert!(
+            hint.starts_with("set `pool-backends` higher, at most 400000; then stop "),
+            "{hint}"
+        );
+        assert_eq!(Full { map: MAP, needed: 1, free: 0 }.hint(), None);
+    }
+
+    #[test]
+    fn limiters_of_groups_come_before_those_of_members() {
+        let sizes = MapSizes::DEFAULT.with(Size::Groups, 2).with(Size::LimitedBackends, 1);
+        let mut free = FreeSpace::new(&sizes, &BTreeSet::new());
+        let mut groups: Vec<u32> =
+            (0..4).map(|_| free.group_limiters.allocate().unwrap()).collect();
+        let members: Vec<u32> = (0..2).map(|_| free.member_limiters.allocate().unwrap()).collect();
+        groups.extend(&members);
+        assert_eq!(groups, (FIRST_LIMITER..sizes.limiters()).collect::<Vec<_>>());
+        assert!(
+            free.group_limiters.allocate().is_err() && free.member_limiters.allocate().is_err()
+        );
+        free.free_limiter(members[1]);
+        free.free_limiter(groups[0]);
+        assert_eq!(free.group_limiters.allocate(), Ok(groups[0]));
+        assert_eq!(free.member_limiters.allocate(), Ok(members[1]));
+    }
+
     const INDICES: u32 = 12;
 
     proptest! {
@@ -307,7 +402,7 @@ mod tests {
             reserved in vec(0..INDICES + 3, 0..6),
             steps in vec(prop::option::of(any::<prop::sample::Index>()), 0..60),
         ) {
-            let mut indices = Indices::new("groups", INDICES);
+            let mut indices = Indices::new(MAP, INDICES);
             let mut free: BTreeSet<u32> = (1..INDICES).collect();
             let mut taken = Vec::new();
             for index in reserved {

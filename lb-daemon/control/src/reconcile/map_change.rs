@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
@@ -16,15 +16,15 @@ use lb_common::abi::{
         SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
         Service, ServiceKey, VipKey, address_words,
     },
-    slot::TableRef,
+    slot::{TABLE_HEAD, TableRef, TableShape},
 };
 
 use super::{
     ReconcileError,
-    free_space::FreeSpace,
+    free_space::{Extent, FreeSpace, Indices},
     published::{LimitTerms, Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
-use lb_maps::TableName;
+use lb_maps::{NewTable, TableName};
 use lb_model::{
     Affinity,
     ids::BackendId,
@@ -36,7 +36,7 @@ use lb_model::{
 pub(super) struct MapChange {
     /// Newly allocated limiters, which no packet reads yet.
     pub(super) limiters: BTreeSet<u32>,
-    pub(super) tables: Vec<(TableRef, TableName, Arc<TableSpec>)>,
+    pub(super) tables: Vec<(NewTable, Arc<TableSpec>)>,
     /// Indices of groups to write.
     pub(super) groups: Vec<u32>,
     /// Indices of pools whose word changes.
@@ -172,19 +172,22 @@ impl MapChange {
         (index, pool): (u32, &PlannedPool),
         planned: &PlannedGroup,
     ) -> Result<u32, ReconcileError> {
-        let name = TableName::from_digest(planned.table);
+        let name = TableName(planned.table.words());
+        let members = planned.members.len() as u32;
+        let shape = TableShape { slots: planned.slots, members };
         let table = match self.published.tables.get(&name) {
             Some(table) => *table,
             None => {
-                let table = self.free_space.table(planned.slots)?;
-                self.published.tables.insert(name, table);
+                let words = self.free_space.tables.allocate(shape.words())?;
+                let at = TableRef(words.start + TABLE_HEAD);
+                self.published.tables.insert(name, at);
                 if let Some(spec) = plan.tables.get(&planned.table) {
-                    self.tables.push((table, name, spec.clone()));
+                    self.tables.push((NewTable { at, name, shape }, spec.clone()));
                 }
-                table
+                at
             }
         };
-        let words = self.free_space.members.allocate(planned.members.len() as u32)?;
+        let words = self.free_space.members.allocate(members)?;
         let head = GroupHead {
             table: table.0,
             slots: planned.slots,
@@ -195,7 +198,8 @@ impl MapChange {
         let versions = old.pools.get(&index).into_iter().flat_map(PublishedPool::versions);
         let mut before = versions.flat_map(|version| groups_of(old, version));
         let before = before.find(|group| group.group.region == planned.region);
-        let limiter = self.limiter(before.map_or(NO_LIMITER, |group| group.group.limiter))?;
+        let before = before.map_or(NO_LIMITER, |group| group.group.limiter);
+        let limiter = self.limiter(before, |free| &mut free.group_limiters)?;
         let group = Group { head, region: planned.region, limiter, reserved: [0; 2] };
         let members = self.members(old, index, planned)?;
         let (terms, table) = (Some(terms(pool, planned)), Some(name));
@@ -226,7 +230,10 @@ impl MapChange {
             let PlannedMember { address, id, weighted, rate, out } = *planned;
             let limiter = match rate {
                 None => NO_LIMITER,
-                Some(_) => self.limiter(limiters.get(&id).copied().unwrap_or(NO_LIMITER))?,
+                Some(_) => {
+                    let before = limiters.get(&id).copied().unwrap_or(NO_LIMITER);
+                    self.limiter(before, |free| &mut free.member_limiters)?
+                }
             };
             Ok(PublishedMember { address, id, weighted: Some(weighted), rate, limiter, out })
         };
@@ -234,11 +241,15 @@ impl MapChange {
     }
 
     /// Keeps a limiter or allocates one.
-    fn limiter(&mut self, before: u32) -> Result<u32, ReconcileError> {
+    fn limiter(
+        &mut self,
+        before: u32,
+        indices: fn(&mut FreeSpace) -> &mut Indices,
+    ) -> Result<u32, ReconcileError> {
         if before != NO_LIMITER {
             return Ok(before);
         }
-        let limiter = self.free_space.limiters.allocate()?;
+        let limiter = indices(&mut self.free_space).allocate()?;
         self.limiters.insert(limiter);
         Ok(limiter)
     }
@@ -248,16 +259,19 @@ impl MapChange {
         order[..groups.len()].copy_from_slice(groups);
         let home = groups.first().and_then(|home| self.published.groups.get(home));
         let nowhere = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
+        let source = pool.sources.outer_v4();
+        let in_packet = |address: Ipv4Addr| u32::from_ne_bytes(address.octets());
         Descriptor {
             hash_key: pool.hash_key,
             home: home.map_or(nowhere, |home| home.group.head),
             source_v6: pool.sources.v6.map_or([0; 4], |v6| address_words(v6.into())),
-            source_v4: pool.sources.v4.map_or(0, |v4| u32::from_ne_bytes(v4.octets())),
-            group_count: groups.len() as u32,
+            source_v4: source.map_or(0, |prefix| in_packet(prefix.first())),
+            source_hosts_v4: source.map_or(0, |prefix| in_packet(prefix.hosts())),
             flags: flags(pool),
             home_limiter: home.map_or(NO_LIMITER, |home| home.group.limiter),
             groups: order,
-            spare: [0; 8],
+            group_count: groups.len() as u32,
+            spare: [0; 7],
         }
     }
 
@@ -302,7 +316,7 @@ fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
 pub(super) struct Unused {
     pub(super) groups: BTreeMap<u32, PublishedGroup>,
     pub(super) descriptors: Vec<u32>,
-    pub(super) tables: Vec<TableRef>,
+    pub(super) tables: Vec<Extent>,
     pub(super) limiters: Vec<u32>,
 }
 
@@ -313,7 +327,7 @@ impl Unused {
         Self {
             groups: groups.map(|(at, group)| (*at, group.clone())).collect(),
             descriptors: old.descriptors().difference(&kept.descriptors()).copied().collect(),
-            tables: old.table_refs().difference(&kept.table_refs()).copied().collect(),
+            tables: old.table_extents().difference(&kept.table_extents()).copied().collect(),
             limiters: old.limiters().difference(&kept.limiters()).copied().collect(),
         }
     }
@@ -333,10 +347,10 @@ impl Unused {
             free_space.descriptors.free(*descriptor);
         }
         for table in &self.tables {
-            free_space.free_table(*table);
+            free_space.tables.free(*table);
         }
         for limiter in &self.limiters {
-            free_space.limiters.free(*limiter);
+            free_space.free_limiter(*limiter);
         }
     }
 }
@@ -348,7 +362,7 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
             && there.group.limiter != NO_LIMITER
             && there.group.region == planned.region
             && there.group.head.slots == planned.slots
-            && there.table == Some(TableName::from_digest(planned.table))
+            && there.table == Some(TableName(planned.table.words()))
             && members
                 .eq(planned.members.iter().map(|member| (member.address, member.id, member.out)))
     })

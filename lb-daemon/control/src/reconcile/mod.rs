@@ -19,6 +19,7 @@ mod previous;
 mod published;
 mod scan;
 mod standby;
+mod table_space;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,7 +44,7 @@ use lb_model::{
 pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum};
 pub use displaced_check::{DisplacedSweeper, Round};
-pub use free_space::Full;
+pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;
 pub use published::Home;
 

@@ -10,7 +10,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
 };
 
-use super::free_space::{Full, Indices};
+use super::free_space::{Full, FullMap, Indices};
 use lb_model::next_hop::NextHop;
 
 /// A neighbour on an interface. Backends that it leads to share a word.
@@ -64,7 +64,7 @@ pub(super) struct Assignment {
 impl NextHopTable {
     pub(super) fn new() -> Self {
         Self {
-            indices: Indices::new("next hops", MAX_NEXT_HOPS),
+            indices: Indices::new(FullMap { what: "next hops", size: None }, MAX_NEXT_HOPS),
             entries: HashMap::new(),
             by_gateway: HashMap::new(),
             by_backend: HashMap::new(),

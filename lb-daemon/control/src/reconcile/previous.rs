@@ -106,9 +106,7 @@ impl Reconciler {
         self.settle_backend_states()?;
         if !unused.is_empty() || self.next_hops.has_unreleased() {
             self.maps.wait_for_readers()?;
-            self.maps.retire_tables(&unused.tables)?;
-            unused.free(&mut self.free_space);
-            self.next_hops.release();
+            self.free(unused)?;
         }
         Ok(())
     }

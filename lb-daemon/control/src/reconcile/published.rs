@@ -10,7 +10,7 @@ use lb_common::abi::{
     limiter::NO_LIMITER,
     pool::{Descriptor, Group, PoolWord},
     service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey, any_port_bit},
-    slot::TableRef,
+    slot::{TABLE_HEAD, TableRef},
 };
 
 use super::free_space::Extent;
@@ -116,6 +116,11 @@ impl Published {
         self.groups.values().map(|group| TableRef(group.group.head.table)).collect()
     }
 
+    /// The words of all tables.
+    pub(super) fn table_extents(&self) -> BTreeSet<Extent> {
+        self.groups.values().map(PublishedGroup::table_extent).collect()
+    }
+
     pub(super) fn descriptors(&self) -> BTreeSet<u32> {
         let versions = self.pools.values().flat_map(PublishedPool::versions);
         versions.map(|version| version.at).collect()
@@ -150,6 +155,13 @@ impl PublishedGroup {
     pub(super) fn limiters(&self) -> impl Iterator<Item = u32> {
         let members = self.members.iter().map(|member| member.limiter);
         members.chain([self.group.limiter]).filter(|limiter| *limiter != NO_LIMITER)
+    }
+
+    /// The words of its table, with the head before the first list.
+    pub(super) fn table_extent(&self) -> Extent {
+        let head = &self.group.head;
+        let start = head.table.saturating_sub(TABLE_HEAD);
+        Extent { start, length: head.shape().words() }
     }
 
     /// The range of its member words.

@@ -2,8 +2,6 @@
 //!
 //! Limits stay as they are: what they depend on comes with the next plan.
 
-use std::collections::HashMap;
-
 use lb_common::abi::{
     limiter::NO_LIMITER, member::MemberWord, service::address_of, slot::TableRef,
 };
@@ -18,20 +16,16 @@ use super::{
     published::MemberLocations,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
-use lb_maps::{MapsError, SharedBackend, TableName, WritableMaps};
+use lb_maps::{MapsError, SharedBackend, WritableMaps};
 use lb_model::ids::BackendId;
 
 /// Reads what is published. Frees what no pool uses, after a grace period, because a daemon that died may
 /// have unpublished it a moment ago.
 pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, FreeSpace), MapsError> {
-    let present = maps.present_tables()?;
-    let published = read(maps, &present)?;
-    let named = published.table_refs();
-    let unnamed: Vec<_> =
-        present.iter().map(|(table, _)| *table).filter(|table| !named.contains(table)).collect();
+    let published = read(maps)?;
     maps.wait_for_readers()?;
-    maps.retire_tables(&unnamed)?;
-    let free_space = FreeSpace::from_published(&published);
+    let mut free_space = FreeSpace::from_published(&published, &maps.sizes(), maps.chunks());
+    maps.remove_chunks(&free_space.tables.remove_empty())?;
     Ok((published, free_space))
 }
 
@@ -65,16 +59,12 @@ impl Reconciler {
     }
 }
 
-fn read(
-    maps: &WritableMaps,
-    present: &[(TableRef, Option<TableName>)],
-) -> Result<Published, MapsError> {
+fn read(maps: &WritableMaps) -> Result<Published, MapsError> {
     let mut published = Published::default();
     for service in maps.services()? {
         published.services.insert(service.key, service);
     }
     published.vips = maps.vips()?;
-    let names: HashMap<TableRef, Option<TableName>> = present.iter().copied().collect();
     for index in 0..maps.pool_count() {
         let word = maps.pool(index);
         let version = |at| {
@@ -85,7 +75,7 @@ fn read(
         let previous = version(word.previous());
         let pool = PublishedPool { current, previous, adopting: word.is_adopting() };
         for &group in pool.versions().flat_map(Version::groups) {
-            if let Some(read) = read_group(maps, index, group, &names) {
+            if let Some(read) = read_group(maps, index, group)? {
                 let table = TableRef(read.group.head.table);
                 published.tables.extend(read.table.map(|name| (name, table)));
                 published.groups.insert(group, read);
@@ -100,9 +90,8 @@ fn read_group(
     maps: &WritableMaps,
     pool: u32,
     index: u32,
-    tables: &HashMap<TableRef, Option<TableName>>,
-) -> Option<PublishedGroup> {
-    let group = maps.group(index)?;
+) -> Result<Option<PublishedGroup>, MapsError> {
+    let Some(group) = maps.group(index) else { return Ok(None) };
     let ranks = 0..group.head.member_count;
     let member = |rank| {
         let word = maps.member(group.head.members.checked_add(rank)?)?;
@@ -114,9 +103,13 @@ fn read_group(
         let out = word.is_marked_out();
         Some(PublishedMember { address, id, weighted: None, rate: None, limiter, out })
     };
-    let members = ranks.map(member).collect::<Option<Vec<_>>>()?;
-    let table = tables.get(&TableRef(group.head.table)).copied().flatten();
-    Some(PublishedGroup { group, pool, table, terms: None, members })
+    let Some(members) = ranks.map(member).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let table = match maps.table(TableRef(group.head.table), group.head.shape()) {
+        Ok(table) => table.name(),
+        Err(MapsError::NoTable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(PublishedGroup { group, pool, table, terms: None, members }))
 }
 
 /// States of backends that several pools have.

@@ -46,6 +46,7 @@ impl<P: PacketPath> State<P> {
                 backends_up: up.get(&service.pool).copied().unwrap_or_default(),
                 backends: pool.backends.len(),
                 encapsulation: pool.encapsulation,
+                slots: pool.slots,
             })
         });
         let services = services.collect();

@@ -11,7 +11,8 @@ use lb_base::{
     conditions::{PACKET_PATH, STORED},
     error_chain,
 };
-use lb_model::{Configuration, diff};
+use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
+use lb_model::{Configuration, SourceClash, diff, room};
 
 /// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
@@ -25,16 +26,25 @@ impl<P: PacketPath> State<P> {
         change: &mut Option<Box<dyn ChangeRecord>>,
     ) -> Result<Applied, Refusal> {
         let schema_warning = self.check_schemas(&apply)?;
-        let Apply { mut configuration, dry_run, expected_generation, actor, .. } = apply;
+        let Apply { configuration, dry_run, expected_generation, actor, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
         }
+        let in_force = self.slots_in_force();
+        let slots = configuration.require_slots(&in_force);
+        let mut configuration = configuration.resolve(&in_force).map_err(Box::new)?;
         let own_key = self.store.hash_key();
         if configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
         }
+        slots.map_err(Box::new)?;
+        let prefix = self.settings.sources.prefix_v4;
+        if let Some(clash) = prefix.and_then(|prefix| SourceClash::find(prefix, &configuration)) {
+            return Err(Refusal::SourcePrefix(clash));
+        }
         self.leave_out_own_key(&mut configuration);
+        room::fits(&configuration, &self.settings.sizes)?;
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         let unusable_warning = self.unusable_warning();
         if changes.is_empty() && unusable_warning.is_none() {
@@ -42,7 +52,8 @@ impl<P: PacketPath> State<P> {
             applied.warnings.extend(schema_warning);
             return Ok(applied);
         }
-        let ids = self.ids.next(&configuration, &self.quarantine, Instant::now())?;
+        let (sizes, quarantine) = (&self.settings.sizes, &self.quarantine);
+        let ids = self.ids.next(&configuration, sizes, quarantine, Instant::now())?;
         if unusable_warning.is_some() {
             // As at a start, from what the packet path has.
             let own = self.settings.region.as_ref();
@@ -116,6 +127,15 @@ impl<P: PacketPath> State<P> {
         }
     }
 
+    /// The slots that pools keep, also those of a stored generation that cannot be used: the maps have its tables.
+    fn slots_in_force(&self) -> SlotsByPool {
+        let stored = self.store.unusable().and_then(|unusable| unusable.message.as_ref());
+        match stored {
+            Some(message) => slots_of_message(&message.0),
+            None => slots_by_pool(self.configuration()),
+        }
+    }
+
     /// The configuration is in force already. A client may repeat an apply that was refused because the
     /// packet path was behind, so that is retried here.
     fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
@@ -185,9 +205,11 @@ impl<P: PacketPath> State<P> {
         self.members.write_all_last_resorts(configuration, &mut self.path);
         self.update_sensors();
         self.check_source_addresses(configuration);
+        self.check_source_prefix(configuration);
         self.check_paths(configuration);
         self.check_hash_key(configuration);
         self.check_own_region(configuration);
+        self.check_slots(configuration);
         for key in &changed {
             self.announce_backend(key);
         }

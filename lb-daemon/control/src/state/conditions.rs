@@ -1,16 +1,19 @@
 //! Conditions that follow from the configuration and the daemon's settings.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use super::{PacketPath, State};
-use lb_model::{Configuration, Encapsulation};
+use lb_model::{
+    Configuration, Encapsulation, SourceClash,
+    slots::{self, LEAST_SHARE, Outgrown},
+};
 
 impl<P: PacketPath> State<P> {
     /// Tunnels to the backends of an IP version need a source address of that version.
     pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
         let sources = &self.settings.sources;
         for (family, missing, v4) in
-            [("IPv4", sources.v4.is_none(), true), ("IPv6", sources.v6.is_none(), false)]
+            [("IPv4", sources.outer_v4().is_none(), true), ("IPv6", sources.v6.is_none(), false)]
         {
             let tunnels = configuration
                 .pools
@@ -30,6 +33,20 @@ impl<P: PacketPath> State<P> {
         }
     }
 
+    /// The prefix that tunnels come from is this balancer's own. Applying a configuration that has one of its addresses
+    /// is refused, but the setting may have changed since.
+    pub(super) fn check_source_prefix(&self, configuration: &Configuration) {
+        let Some(prefix) = self.settings.sources.prefix_v4 else { return };
+        let subject = format!("tunnel-source-prefix {prefix}");
+        match SourceClash::find(prefix, configuration) {
+            None => self.settings.conditions.end(&subject),
+            Some(clash) => {
+                let cause = format!("{clash}: change one of them; the setting needs a restart");
+                self.settings.conditions.begin(&subject, &cause);
+            }
+        }
+    }
+
     pub(super) fn check_hash_key(&self, configuration: &Configuration) {
         // Only a store of an older daemon contains such a configuration; applying one is refused.
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
@@ -40,6 +57,35 @@ impl<P: PacketPath> State<P> {
             ),
             false => self.settings.conditions.end("hash_key"),
         }
+    }
+
+    /// Tables never change their size by themselves, so a pool may have too few slots for its backends.
+    pub(super) fn check_slots(&mut self, configuration: &Configuration) {
+        let balancers = configuration.balancers.get();
+        let pools = configuration.pools.iter();
+        let causes: BTreeMap<_, _> = pools
+            .filter_map(|(name, pool)| {
+                let Outgrown { least, region, choice } = slots::outgrown(pool)?;
+                let how = match balancers {
+                    1 => format!("slots = {choice}, or slots = 0 to have a number chosen,"),
+                    _ => format!("slots = {choice} on all {balancers} balancers"),
+                };
+                let cause = format!(
+                    "of {} slots the backend with the least weight in region {region} has {least}, and fewer than \
+                     {LEAST_SHARE} spread connections unevenly; {how} moves homes of connections, and open ones stay \
+                     for the settle time",
+                    pool.slots
+                );
+                Some((name.clone(), cause))
+            })
+            .collect();
+        let subject = |name: &lb_model::Name| format!("slots of pool {name}");
+        let conditions = &self.settings.conditions;
+        self.outgrown.iter().filter(|name| !causes.contains_key(*name)).for_each(|name| {
+            conditions.end(&subject(name));
+        });
+        causes.iter().for_each(|(name, cause)| conditions.begin(&subject(name), cause));
+        self.outgrown = causes.into_keys().collect();
     }
 
     pub(super) fn check_own_region(&self, configuration: &Configuration) {

@@ -30,7 +30,7 @@ mod tests;
 mod warnings;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     time::{Instant, SystemTime},
 };
@@ -81,6 +81,8 @@ pub struct State<P> {
     overflows: Overflows,
     remaps: Remaps,
     narrow: NarrowPaths,
+    /// Pools that have too few slots for their backends.
+    outgrown: BTreeSet<Name>,
     events: broadcast::Sender<Event>,
     started: Instant,
 }

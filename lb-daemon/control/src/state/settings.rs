@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use lb_common::abi::sizes::MapSizes;
 use prometheus_client::metrics::{
     counter::Counter,
     gauge::Gauge,
@@ -16,8 +17,8 @@ use tokio::sync::watch;
 
 use crate::store::Revision;
 use lb_base::conditions::Conditions;
-use lb_config::document::Document;
-use lb_model::{Configuration, Name, map_memory::Budget, plan::Sources};
+use lb_config::{Requested, document::Document};
+use lb_model::{Name, map_memory::Budget, plan::Sources};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -27,6 +28,8 @@ pub struct Settings {
     pub sources: Sources,
     /// Where the directory of names is written for the command line.
     pub state_directory: PathBuf,
+    /// How much the maps hold.
+    pub sizes: MapSizes,
     /// Memory that the maps use and may use.
     pub map_memory: Budget,
     /// Problems in all parts of the daemon.
@@ -58,13 +61,12 @@ impl FollowedFile {
     }
 
     /// The path, and the configuration if the file is readable and valid.
-    pub fn read(&self) -> Option<(PathBuf, Option<Configuration>)> {
+    pub fn read(&self) -> Option<(PathBuf, Option<Requested>)> {
         let path = self.path()?;
         let text = fs::read_to_string(&path).ok();
         let document = text.and_then(|text| Document::parse(&text).ok());
-        let configuration =
-            document.and_then(|document| lb_config::validate(&document.into()).ok());
-        Some((path, configuration))
+        let requested = document.and_then(|document| lb_config::validate(&document.into()).ok());
+        Some((path, requested))
     }
 }
 

@@ -13,7 +13,7 @@ use lb_base::{conditions::STORED, error_chain};
 use lb_model::{
     ids::{Ids, Named, Quarantine},
     mark_out::MarkOuts,
-    plan,
+    plan, room,
 };
 
 impl<P: PacketPath> State<P> {
@@ -22,7 +22,8 @@ impl<P: PacketPath> State<P> {
     /// cannot be used, the packet path stays as it is until the next apply.
     pub fn start(settings: Settings, store: Store, path: P, sensors: Sensors) -> Self {
         let named = path.named();
-        let ids = store.ids().cloned().unwrap_or_else(|| Ids::reserving(&named));
+        let stored = store.ids().map(|ids| ids.within(&settings.sizes));
+        let ids = stored.unwrap_or_else(|| Ids::reserving(&named));
         let (events, _) = broadcast::channel(EVENTS);
         let mut state = Self {
             settings,
@@ -40,6 +41,7 @@ impl<P: PacketPath> State<P> {
             overflows: Overflows::default(),
             remaps: Remaps::default(),
             narrow: NarrowPaths::default(),
+            outgrown: Default::default(),
             events,
             started: Instant::now(),
         };
@@ -57,6 +59,13 @@ impl<P: PacketPath> State<P> {
             return state;
         }
         let configuration = state.configuration().clone();
+        // Only maps that were made anew, of other sizes, can be too small.
+        if let Err(too_many) = room::fits(&configuration, &state.settings.sizes) {
+            let cause = format!("{too_many}; {}", too_many.hint());
+            state.store.set_aside(cause);
+            state.report_unusable();
+            return state;
+        }
         let own = state.settings.region.as_ref();
         let homes = Remaps::recover(&configuration, own, &state.ids, &state.path.homes());
         match state.build_plan(&configuration, &state.ids, &homes.mark_outs) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{PacketPath, State};
 use crate::command::{Actor, packet_path_behind};
+use lb_config::slots_by_pool;
 use lb_model::{AdminState, Configuration, Name, Scaler};
 
 impl<P: PacketPath> State<P> {
@@ -70,8 +71,9 @@ impl<P: PacketPath> State<P> {
         if matches!(actor, Actor::File(_)) {
             return None;
         }
-        let (path, configuration) = self.settings.followed.read()?;
-        let agrees = configuration.is_some_and(|mut configuration| {
+        let (path, requested) = self.settings.followed.read()?;
+        let resolved = requested.and_then(|file| file.resolve(&slots_by_pool(next)).ok());
+        let agrees = resolved.is_some_and(|mut configuration| {
             self.leave_out_own_key(&mut configuration);
             configuration == *next
         });

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
+use lb_common::abi::sizes::MapSizes;
 use proptest::{collection::vec, prelude::*};
 use redb::ReadableDatabase;
 use tempfile::TempDir;
@@ -18,7 +19,9 @@ fn directory() -> TempDir {
 }
 
 fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generation {
-    let ids = ids.next(&configuration, &Quarantine::default(), Instant::now()).unwrap();
+    let ids = ids
+        .next(&configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
+        .unwrap();
     let applied_at = UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789);
     Generation { number, applied_at, configuration, ids, schema: Revision::CURRENT }
 }

@@ -172,7 +172,7 @@ impl Kind {
             timeout.as_secs()
         );
         let message = Document::parse(&text).unwrap().into();
-        let mut checks = lb_config::validate(&message).unwrap().health_checks;
+        let mut checks = lb_config::validate_first(&message).unwrap().health_checks;
         checks.pop_first().unwrap().1
     }
 }

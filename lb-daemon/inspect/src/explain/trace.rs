@@ -47,7 +47,7 @@ pub fn explain<T: Tables>(
     });
     let line = tables.pool(service.pool);
     let descriptor = line.and_then(|line| tables.descriptor(line.versions().current()));
-    let slot = descriptor.filter(|d| d.group_count > 0).map(|d| home_slot(d, service, flow));
+    let slot = descriptor.filter(|d| d.home.slots > 0).map(|d| home_slot(d, service, flow));
     if let Some((hash, slot, slots)) = slot {
         explanation.hash = Some(format!("{hash:016x}"));
         explanation.slot = Some(Slot { number: slot, of: slots });

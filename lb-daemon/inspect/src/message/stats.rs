@@ -1,16 +1,18 @@
 //! What was counted, as messages and back.
 
 use lb_common::abi::counter::Event;
+use lb_maps::LinkStatistics;
 use lb_model::capacity::Connections;
 use spillway_proto::v1;
 
 use crate::stats::{
-    BackendStats, Budget, EventStats, GroupStats, Remembered, ServiceStats, Stats, Table, Traffic,
-    VerdictStats, sentence,
+    BackendStats, Budget, DriverDrops, EventStats, GroupStats, InterfaceStats, Remembered,
+    ServiceStats, Stats, Table, Traffic, VerdictStats, sentence,
 };
 
 impl From<Stats> for v1::StatsResponse {
-    fn from(Stats { verdicts, services, backends, groups, remembered }: Stats) -> Self {
+    fn from(it: Stats) -> Self {
+        let Stats { verdicts, services, backends, groups, remembered, interfaces } = it;
         Self {
             verdicts: verdicts.into_iter().map(Into::into).collect(),
             services: services.into_iter().map(Into::into).collect(),
@@ -20,7 +22,53 @@ impl From<Stats> for v1::StatsResponse {
             budgets: remembered.budgets.into_iter().map(Into::into).collect(),
             events: remembered.events.into_iter().map(Into::into).collect(),
             pools_with_displaced: remembered.pools_with_displaced,
+            interfaces: interfaces.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<InterfaceStats> for v1::InterfaceStats {
+    fn from(it: InterfaceStats) -> Self {
+        Self {
+            interface: it.interface,
+            driver: it.driver,
+            attached: it.attached,
+            redirect_target: it.redirect_target,
+            link: Some(link(it.link)),
+            driver_drops: it.driver_drops.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<DriverDrops> for v1::DriverDrops {
+    fn from(DriverDrops { counter, stage, after_program, frames }: DriverDrops) -> Self {
+        Self { counter, stage: stage.into_owned(), after_program, frames }
+    }
+}
+
+fn link(it: LinkStatistics) -> v1::LinkStats {
+    v1::LinkStats {
+        rx_packets: it.rx_packets,
+        tx_packets: it.tx_packets,
+        rx_errors: it.rx_errors,
+        tx_errors: it.tx_errors,
+        rx_dropped: it.rx_dropped,
+        tx_dropped: it.tx_dropped,
+        rx_missed: it.rx_missed,
+        rx_no_handler: it.rx_no_handler,
+    }
+}
+
+fn link_from(it: v1::LinkStats) -> LinkStatistics {
+    LinkStatistics {
+        rx_packets: it.rx_packets,
+        tx_packets: it.tx_packets,
+        rx_errors: it.rx_errors,
+        tx_errors: it.tx_errors,
+        rx_dropped: it.rx_dropped,
+        tx_dropped: it.tx_dropped,
+        rx_missed: it.rx_missed,
+        rx_no_handler: it.rx_no_handler,
     }
 }
 
@@ -85,7 +133,27 @@ impl From<v1::StatsResponse> for Stats {
                 pools_with_displaced: answer.pools_with_displaced,
                 events: answer.events.into_iter().map(Into::into).collect(),
             },
+            interfaces: answer.interfaces.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<v1::InterfaceStats> for InterfaceStats {
+    fn from(it: v1::InterfaceStats) -> Self {
+        Self {
+            interface: it.interface,
+            driver: it.driver,
+            attached: it.attached,
+            redirect_target: it.redirect_target,
+            link: link_from(it.link.unwrap_or_default()),
+            driver_drops: it.driver_drops.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<v1::DriverDrops> for DriverDrops {
+    fn from(v1::DriverDrops { counter, stage, after_program, frames }: v1::DriverDrops) -> Self {
+        Self { counter, stage: stage.into(), after_program, frames }
     }
 }
 
@@ -205,6 +273,28 @@ mod tests {
                 pools_with_displaced: vec!["web".into()],
                 events: Event::ALL.iter().map(|event| (*event, 16).into()).collect(),
             },
+            interfaces: vec![InterfaceStats {
+                interface: "eth0".into(),
+                driver: "veth".into(),
+                attached: true,
+                redirect_target: false,
+                link: LinkStatistics {
+                    rx_packets: 17,
+                    tx_packets: 18,
+                    rx_errors: 19,
+                    tx_errors: 20,
+                    rx_dropped: 21,
+                    tx_dropped: 22,
+                    rx_missed: 23,
+                    rx_no_handler: 24,
+                },
+                driver_drops: vec![DriverDrops {
+                    counter: "rx_queue_N_xdp_tx_errors".into(),
+                    stage: "transmit".into(),
+                    after_program: true,
+                    frames: 25,
+                }],
+            }],
         };
         assert_eq!(Stats::from(v1::StatsResponse::from(stats.clone())), stats);
     }

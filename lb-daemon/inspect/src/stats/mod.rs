@@ -1,8 +1,11 @@
 //! Everything that is counted, read from the pinned maps: what the Stats call, the command line, the
 //! metrics and the status page are made of. It works with the daemon dead.
 //!
-//! Counters count from when their object was made; they stay over restarts of the daemon.
+//! Counters count from when their object was made; they stay over restarts of the daemon. Those of interfaces are the
+//! kernel's and the drivers' own, which see what becomes of a frame after the program.
 
+mod driver;
+mod interfaces;
 mod remembered;
 mod traffic;
 
@@ -21,6 +24,8 @@ use serde::Serialize;
 
 use crate::names::Names;
 
+pub use driver::DropStage;
+pub use interfaces::{DriverDrops, InterfaceStats, interfaces};
 pub use remembered::{Budget, EventStats, Remembered, Table};
 pub use traffic::{BackendStats, ServiceStats, Traffic};
 
@@ -37,20 +42,23 @@ pub struct Stats {
     pub groups: Vec<GroupStats>,
     /// What is remembered of connections.
     pub remembered: Remembered,
+    /// Interfaces that the program is attached to or sends out of, by name.
+    pub interfaces: Vec<InterfaceStats>,
 }
 
 impl Stats {
-    /// Reads the counters of a balancer's maps.
+    /// Reads the counters of a balancer's maps, which are pinned under a BPF file system, and of its interfaces.
     ///
     /// # Errors
     /// What the kernel answers, or [`MapsError::Changing`].
-    pub fn read(maps: &PinnedMaps, tables: &FlowTables, names: &Names) -> Result<Self, MapsError> {
+    pub fn read(bpffs: &Path, maps: &PinnedMaps, names: &Names) -> Result<Self, MapsError> {
         Ok(Self {
             verdicts: maps.verdicts()?.into_iter().map(Into::into).collect(),
             services: traffic::services(maps, names)?,
             backends: traffic::backends(maps, names)?,
             groups: groups(maps, names)?,
-            remembered: remembered::remembered(maps, tables, names)?,
+            remembered: remembered::remembered(maps, &FlowTables::open(bpffs)?, names)?,
+            interfaces: interfaces(bpffs, maps, names)?,
         })
     }
 }
@@ -74,8 +82,7 @@ impl Source {
     pub fn read(&self) -> Result<Stats, MapsError> {
         // Before the first generation there are no names, and nothing to name.
         let names = Directory::read(&self.state_directory).map(Names).unwrap_or_default();
-        let maps = PinnedMaps::open(&self.bpffs)?;
-        Stats::read(&maps, &FlowTables::open(&self.bpffs)?, &names)
+        Stats::read(&self.bpffs, &PinnedMaps::open(&self.bpffs)?, &names)
     }
 }
 

@@ -66,7 +66,11 @@ pub(super) fn attachment(interface: u32) -> io::Result<Option<Attachment>> {
     Ok(mode.map(|mode| Attachment { mode, program }))
 }
 
-fn link_message(interface: u32) -> io::Result<LinkMessage> {
+/// What netlink says of an interface.
+///
+/// # Errors
+/// What netlink answers, `ENODEV` where there is no such interface.
+pub(crate) fn link_message(interface: u32) -> io::Result<LinkMessage> {
     let mut wanted = LinkMessage::default();
     wanted.header.index = interface;
     match ask(RouteNetlinkMessage::GetLink(wanted))? {

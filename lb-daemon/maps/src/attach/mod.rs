@@ -13,13 +13,14 @@ use std::{fs, io, path::PathBuf};
 use aya::Ebpf;
 
 use crate::{
-    BpffsError, Component, LoadError, MapsError, Objects, Pins, TableSizes, WritableMaps,
+    BpffsError, Component, LoadError, MapsError, Objects, Pins, SizeSettings, WritableMaps,
     bpffs::{self, PinsLock},
     loader,
     opener::Opener,
 };
 
 pub use detach::{Detached, detach, detach_layouts};
+pub(crate) use hook::link_message;
 pub use hook::{AttachedMode, Hook, XdpMode};
 pub use interface::{AttachError, Interface};
 pub use occupant::{Hold, Linked, Occupant, links, occupant};
@@ -36,8 +37,8 @@ pub struct Options {
     pub hook: Hook,
     /// The packet programs.
     pub objects: Objects,
-    /// How much the tables of a balancer hold.
-    pub table_sizes: TableSizes,
+    /// How much the maps of a balancer should hold.
+    pub sizes: SizeSettings,
 }
 
 /// Why the packet path cannot be set up.
@@ -92,13 +93,8 @@ impl Attached {
         let first = !pins.root().exists();
         let lock = prepare(&pins)?;
         let make = || -> Result<_, DataplaneError> {
-            let mut loaded = loader::load(
-                &options.objects,
-                component,
-                options.hook,
-                &pins,
-                &options.table_sizes,
-            )?;
+            let mut loaded =
+                loader::load(&options.objects, component, options.hook, &pins, &options.sizes)?;
             let filled = fill()?;
             Ok((attach_all(&mut loaded, component, &pins, options)?, filled))
         };
@@ -192,9 +188,9 @@ impl Dataplane {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options) -> Result<Self, DataplaneError> {
-        let pins = Opener::new(&options.bpffs, Component::Balancer);
-        let (attached, maps) =
-            Attached::open(Component::Balancer, options, || WritableMaps::open(&pins))?;
+        let (attached, maps) = Attached::open(Component::Balancer, options, || {
+            WritableMaps::open(&Opener::new(&options.bpffs, Component::Balancer))
+        })?;
         Ok(Self { attached, maps })
     }
 }

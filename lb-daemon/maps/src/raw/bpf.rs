@@ -27,16 +27,6 @@ struct ObjGet {
     flags: u32,
 }
 
-/// One element of a map.
-#[repr(C)]
-struct Lookup {
-    map_fd: RawFd,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
-
 /// Elements of a map, many by one call.
 #[repr(C)]
 struct Batch {
@@ -81,12 +71,6 @@ struct LinkInfo {
     more: u32,
 }
 
-// SAFETY: 32 bytes, the kernel's padding named; `key` and `value` are addresses of four bytes each, the
-// key and value size of an array of maps, which outlive the call.
-unsafe impl Command for Lookup {
-    const COMMAND: libc::c_long = 1;
-}
-
 // SAFETY: 16 bytes without padding; `path` is made from a `CString` that outlives the call.
 unsafe impl Command for ObjGet {
     const COMMAND: libc::c_long = 7;
@@ -126,23 +110,6 @@ fn call<C: Command>(attributes: &mut C) -> io::Result<RawFd> {
     } else {
         RawFd::try_from(result).map_err(io::Error::other)
     }
-}
-
-/// The id of the map at an index of an array of maps. To open a map by its id takes CAP_SYS_ADMIN; to
-/// read the id does not.
-///
-/// # Errors
-/// What the kernel answers; `NotFound` where there is none.
-pub(crate) fn inner_id(outer: impl AsFd, index: u32) -> io::Result<u32> {
-    let mut id = 0_u32;
-    call(&mut Lookup {
-        map_fd: outer.as_fd().as_raw_fd(),
-        padding: 0,
-        key: &raw const index as u64,
-        value: &raw mut id as u64,
-        flags: 0,
-    })?;
-    Ok(id)
 }
 
 /// Sets many elements of an array of maps by one call, which waits for one grace period at most

@@ -48,9 +48,10 @@ impl Mapping {
         Some(word)
     }
 
-    /// All words, each read at once.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.cells().iter().map(|cell| cell.load(Ordering::Relaxed))
+    /// Up to `count` words from the index `first` on, each read at once.
+    pub fn range(&self, first: usize, count: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
+        let cells = self.cells().get(first..).unwrap_or_default();
+        cells[..count.min(cells.len())].iter().map(|cell| cell.load(Ordering::Relaxed))
     }
 
     fn cells(&self) -> &[AtomicU64] {

@@ -2,9 +2,12 @@
 #![allow(unsafe_code)]
 
 mod bpf;
+mod ethtool;
 mod mapping;
 
 pub(super) use bpf::{
-    Elements, detach_link, inner_id, link_interface, lookup_batch, open_link, update_batch, watched,
+    Elements, detach_link, link_interface, lookup_batch, open_link, update_batch, watched,
 };
+pub use ethtool::DriverStatistics;
+pub(super) use ethtool::driver_statistics;
 pub use mapping::{Mapping, MappingMut};

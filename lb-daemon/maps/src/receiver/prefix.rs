@@ -79,6 +79,16 @@ impl fmt::Display for Prefix {
 }
 
 impl Prefix {
+    /// Its first address.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Bits that its addresses have in common.
+    pub const fn bits(&self) -> u8 {
+        self.bits
+    }
+
     /// The trie's key: significant bits, and the address, IPv4 v4-mapped, other bits zero.
     pub(super) fn key(&self) -> (u32, [u8; 16]) {
         let (octets, bits) = match self.address {

@@ -3,9 +3,12 @@
 
 use std::ops::RangeInclusive;
 
+use lb_common::abi::{limits::CHUNK_WORDS, slot::TableShape};
+
 pub const PORTS: RangeInclusive<u32> = 1..=65_535;
-/// Slots of a table; primes alone are allowed.
-pub const SLOTS: RangeInclusive<u32> = 7..=16_777_213;
+/// Slots of a table; primes alone are allowed. The most is the largest prime whose table fits one chunk, however many
+/// members it has.
+pub const SLOTS: RangeInclusive<u32> = 7..=419_423;
 /// Weights of backends; 0 takes none.
 pub const WEIGHTS: RangeInclusive<u32> = 0..=1_000_000;
 /// Largest outer packets, bytes. The least is that of IPv6 (RFC 8200, 5); a tunnel of IPv4 is held to
@@ -37,3 +40,11 @@ pub fn field_range(name: &str) -> Option<RangeInclusive<u32>> {
         _ => return None,
     })
 }
+
+/// What tables have of a chunk: all words but its first.
+const CHUNK: u32 = CHUNK_WORDS - 1;
+/// A table of the most slots, with ranks of two bytes.
+const LARGEST: TableShape = TableShape { slots: *SLOTS.end(), members: u32::MAX >> 1 };
+/// The next prime.
+const TOO_LARGE: TableShape = TableShape { slots: 419_429, ..LARGEST };
+const _: () = assert!(LARGEST.words() <= CHUNK && TOO_LARGE.words() > CHUNK);

@@ -1,11 +1,9 @@
 use std::{collections::BTreeMap, fmt, net::IpAddr, time::Duration};
 
-use lb_common::{
-    abi::{form::Form, limits::DEFAULT_SLOTS},
-    wire::gue,
-};
+use lb_common::{abi::form::Form, wire::gue};
 
 use super::{Name, Rate, named_value::named_values};
+use crate::slots;
 
 /// A named set of backends with its health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl Default for Pool {
         Self {
             backends: BTreeMap::new(),
             health_checks: Vec::new(),
-            slots: DEFAULT_SLOTS,
+            slots: slots::SIZES[0],
             groups: BTreeMap::new(),
             isolation: Isolation::None,
             preferred_regions: Vec::new(),

@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use lb_common::abi::limits;
+use lb_common::abi::sizes::{MapSizes, Size};
 use serde::{Deserialize, Serialize};
 
 use crate::{Configuration, Name};
@@ -51,10 +51,10 @@ pub struct Named {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{kind}: {needed} new ones need a number each, but only {free} numbers are free, {used} are in use and \
-     {quarantined} in quarantine"
+     {quarantined} in quarantine; the setting `{kind}` says how many there are"
 )]
 pub struct Exhausted {
-    /// `backends`, `services`, `pools` or `regions`.
+    /// `backends`, `services` or `pools`, which is also the setting's name.
     pub kind: &'static str,
     /// New objects, which need a number each.
     pub needed: usize,
@@ -76,6 +76,18 @@ impl Ids {
         }
     }
 
+    /// The same numbers for maps of other sizes: an object whose number is too high for them gets the lowest that is not
+    /// in use. Maps in which its number was possible are gone, so no number of theirs is in quarantine.
+    #[must_use]
+    pub fn within(&self, sizes: &MapSizes) -> Self {
+        Self {
+            backends: self.backends.within(sizes.backends()),
+            services: self.services.within(sizes.services()),
+            pools: self.pools.within(sizes.pools()),
+            regions: self.regions.clone(),
+        }
+    }
+
     /// The numbers for the next configuration. Objects that stay keep theirs, those of removed objects are retired.
     /// A new object gets the lowest number out of quarantine, else the lowest that was never used.
     ///
@@ -84,10 +96,10 @@ impl Ids {
     pub fn next(
         &self,
         configuration: &Configuration,
+        sizes: &MapSizes,
         quarantine: &Quarantine,
         now: Instant,
     ) -> Result<Self, Exhausted> {
-        use limits::{MAX_BACKENDS, MAX_POOLS, MAX_SERVICES};
         let Configuration { regions, pools, services, .. } = configuration;
         let addresses = pools.values().flat_map(|pool| pool.backends.keys());
         let backend = |index| quarantine.backend(index, now);
@@ -95,9 +107,19 @@ impl Ids {
         let pool = |index| quarantine.pool(index);
         let region = |index| quarantine.region(index);
         Ok(Self {
-            backends: self.backends.next("backends", addresses, MAX_BACKENDS, backend)?,
-            services: self.services.next("services", services.keys(), MAX_SERVICES, service)?,
-            pools: self.pools.next("pools", pools.keys(), MAX_POOLS, pool)?,
+            backends: self.backends.next(
+                Size::Backends.setting(),
+                addresses,
+                sizes.backends(),
+                backend,
+            )?,
+            services: self.services.next(
+                Size::Services.setting(),
+                services.keys(),
+                sizes.services(),
+                service,
+            )?,
+            pools: self.pools.next(Size::Pools.setting(), pools.keys(), sizes.pools(), pool)?,
             regions: self.regions.next("regions", regions.keys(), u32::MAX, region)?,
         })
     }

@@ -28,6 +28,22 @@ impl<K: Ord + Clone> Space<K> {
         Self { used: BTreeMap::new(), retired: named.filter(|(index, _)| *index != 0).collect() }
     }
 
+    /// See [`super::Ids::within`]; indices are below `end`.
+    pub(super) fn within(&self, end: u32) -> Self {
+        let mut used: BTreeMap<K, Id> = self.used.clone();
+        used.retain(|_, id| id.index < end);
+        let mut retired = self.retired.clone();
+        retired.retain(|index, _| *index < end);
+        let taken: BTreeSet<u32> = used.values().map(|id| id.index).collect();
+        let free = (1..end).filter(|index| !taken.contains(index));
+        let too_high = self.used.iter().filter(|(_, id)| id.index >= end);
+        for ((key, _), index) in too_high.zip(free) {
+            let incarnation = retired.remove(&index).map_or(0, |last| last.wrapping_add(1));
+            used.insert(key.clone(), Id { index, incarnation });
+        }
+        Self { used, retired }
+    }
+
     /// See [`super::Ids::next`]; indices are below `end`.
     pub(super) fn next<'a>(
         &self,
@@ -51,10 +67,10 @@ impl<K: Ord + Clone> Space<K> {
             }
         }
         let released: Vec<u32> =
-            self.retired.keys().copied().filter(|index| is_free(*index)).collect();
+            self.retired.keys().copied().filter(|index| *index < end && is_free(*index)).collect();
         let taken: BTreeSet<u32> =
             retired.keys().copied().chain(self.used.values().map(|id| id.index)).collect();
-        let fresh = end.saturating_sub(1) as usize - taken.len();
+        let fresh = end.saturating_sub(1) as usize - taken.range(..end).count();
         let new: Vec<&K> = keys.into_iter().filter(|key| !used.contains_key(*key)).collect();
         let free = released.len() + fresh;
         if new.len() > free {

@@ -39,11 +39,12 @@ fn pool(backends: impl IntoIterator<Item = u16>) -> Configuration {
 struct Life {
     ids: Ids,
     rests: Quarantine,
+    sizes: MapSizes,
 }
 
 impl Life {
     fn apply(&mut self, configuration: &Configuration, now: Instant) -> Result<(), Exhausted> {
-        self.ids = self.ids.next(configuration, &self.rests, now)?;
+        self.ids = self.ids.next(configuration, &self.sizes, &self.rests, now)?;
         self.rests.adopt(&self.ids);
         Ok(())
     }
@@ -129,7 +130,8 @@ fn the_incarnation_goes_round() {
 #[test]
 fn running_out_is_told_in_numbers() {
     let start = Instant::now();
-    let mut life = Life::default();
+    let sizes = MapSizes::DEFAULT.with(Size::Backends, 65_535);
+    let mut life = Life { sizes, ..Life::default() };
     life.apply(&pool(0..40_000), start).unwrap();
     life.settle(start);
     life.apply(&pool(40_000..65_535), start).unwrap();
@@ -139,7 +141,7 @@ fn running_out_is_told_in_numbers() {
     assert_eq!(
         error.to_string(),
         "backends: 40000 new ones need a number each, but only 0 numbers are free, 25535 are in use \
-         and 40000 in quarantine"
+         and 40000 in quarantine; the setting `backends` says how many there are"
     );
     assert_eq!(life.ids, before);
     life.apply(&pool(0..40_000), start + BACKEND_QUARANTINE).unwrap();
@@ -156,7 +158,7 @@ fn what_the_maps_name_is_reserved_when_the_store_is_lost() {
         regions: [2].into(),
     };
     let ids = Ids::reserving(&named);
-    let mut life = Life { ids, rests: Quarantine::default() };
+    let mut life = Life { ids, ..Life::default() };
     life.apply(&pool([1, 2]), start).unwrap();
     assert_eq!([life.id(1), life.id(2)], [(2, 0), (4, 0)]);
     assert_eq!(life.ids.pool(&name("web")), Some(3));
@@ -184,6 +186,43 @@ fn a_service_pool_or_region_never_takes_over_a_number_in_the_same_change() {
     life.settle(start);
     life.apply(&with("c"), start).unwrap();
     assert_eq!(index(&life, "c"), 1, "free as soon as no map names it");
+}
+
+/// Maps were made anew, of other sizes: what is within them keeps its number.
+#[test]
+fn numbers_beyond_smaller_maps_become_low_ones() {
+    let start = Instant::now();
+    let mut life = Life::default();
+    life.apply(&pool(1..=3), start).unwrap();
+    life.apply(&pool(3..=7), start).unwrap();
+    let numbers = |ids: &Ids| [3, 4, 5, 6, 7].map(|n| ids.backend(&ip(n)).map(|id| id.index));
+    assert_eq!(numbers(&life.ids), [3, 4, 5, 6, 7].map(Some));
+    life.sizes = life.sizes.with(Size::Backends, 5);
+    let within = life.ids.within(&life.sizes);
+    assert_eq!(numbers(&within), [3, 4, 5, 1, 2].map(Some));
+    assert_eq!(within.backend(&ip(6)).unwrap().incarnation, 1, "another had number 1 before");
+    assert_eq!(within.within(&life.sizes), within);
+    // All numbers are in use, and none is free.
+    life.ids = within;
+    life.settle(start);
+    let error = life.apply(&pool(3..=8), start + BACKEND_QUARANTINE).unwrap_err();
+    assert_eq!((error.needed, error.free, error.used), (1, 0, 5));
+    // What does not fit at all has no number until the next change.
+    let few = life.ids.within(&life.sizes.with(Size::Backends, 4));
+    assert_eq!(numbers(&few).into_iter().flatten().max(), Some(4));
+    assert_eq!(numbers(&few).into_iter().flatten().count(), 4);
+    // And larger maps change nothing.
+    assert_eq!(life.ids.within(&MapSizes::DEFAULT), life.ids);
+}
+
+#[test]
+fn numbers_in_larger_maps_than_there_are_now_are_not_counted() {
+    let named = Named { backends: (1..=9).map(|index| (index, 0)).collect(), ..Named::default() };
+    let sizes = MapSizes::DEFAULT.with(Size::Backends, 5);
+    let error = Ids::reserving(&named)
+        .next(&pool([1]), &sizes, &Quarantine::default(), Instant::now())
+        .unwrap_err();
+    assert_eq!((error.free, error.quarantined), (0, 9));
 }
 
 #[test]

@@ -3,7 +3,7 @@ use std::{
     net::{IpAddr, Ipv6Addr},
 };
 
-use lb_common::abi::slot::{NO_RANK, SlotWord};
+use lb_common::abi::slot::{NO_RANK, SlotWord, TableShape};
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
@@ -69,6 +69,11 @@ impl TableSpec {
         self.slots
     }
 
+    /// How the table is laid out.
+    pub fn shape(&self) -> TableShape {
+        TableShape { slots: self.slots, members: self.keys.len() as u32 }
+    }
+
     /// The name of the table that [`build`](Self::build) would make, without making it.
     pub fn id(&self) -> TableId {
         let mut bytes = Vec::with_capacity(8 + 20 * self.keys.len());
@@ -83,17 +88,22 @@ impl TableSpec {
 
     /// Builds the table.
     pub fn build(&self) -> Table {
+        let mut words = vec![0; self.slots as usize];
+        self.fill(|slot, list| words[slot as usize] = list.0);
+        Table { words, members: self.keys.len() }
+    }
+
+    /// Builds the table where it is to be: sets the list of each slot once, in no particular order.
+    pub fn fill(&self, mut set: impl FnMut(u32, SlotWord)) {
         let permutations: Vec<_> =
             self.keys.iter().map(|key| Permutation::for_member(key, self.slots)).collect();
         let owned = Owned::fill(&permutations, &quotas(&self.weights, self.slots), self.slots);
         let mut dealer = Dealer::new(&self.keys, &self.weights);
-        let mut words = vec![0; self.slots as usize];
         for (owner, slots) in owned.by_rank().enumerate() {
             for (&slot, &list) in slots.iter().zip(dealer.lists_of(owner as u16, slots.len())) {
-                words[slot as usize] = SlotWord::new(list).0;
+                set(slot, SlotWord::new(list));
             }
         }
-        Table { words, members: self.keys.len() }
     }
 }
 
@@ -101,6 +111,13 @@ impl TableSpec {
 /// and each member's key and reduced weight. Weights of 1, 1 and of 100, 100 give one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId([u64; 2]);
+
+impl TableId {
+    /// The hash.
+    pub const fn words(self) -> [u64; 2] {
+        self.0
+    }
+}
 
 /// 32 hexadecimal digits.
 impl fmt::Display for TableId {

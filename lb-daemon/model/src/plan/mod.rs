@@ -18,7 +18,7 @@ use lb_common::abi::{form::Form, service::ServiceKey};
 pub use build::{PlanError, build, regions};
 
 use crate::{
-    Affinity, GroupSettings, Name, Rate,
+    Affinity, GroupSettings, Ipv4Prefix, Name, Rate,
     ids::BackendId,
     maglev::{TableId, TableSpec},
 };
@@ -35,10 +35,20 @@ pub struct MarkedOut {
 /// Source addresses of tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Of IPv4 tunnels; `None`: packets to IPv4 backends are dropped and counted.
+    /// The balancer's own IPv4 address, which answers to its checks come to; also the source of IPv4 tunnels if there
+    /// is no prefix.
     pub v4: Option<Ipv4Addr>,
     /// Of IPv6 tunnels; `None`: packets to IPv6 backends are dropped and counted.
     pub v6: Option<Ipv6Addr>,
+    /// The prefix that each flow has a source of IPv4 tunnels from; `None`: all have `v4`.
+    pub prefix_v4: Option<Ipv4Prefix>,
+}
+
+impl Sources {
+    /// The sources of IPv4 tunnels; `None`: packets to IPv4 backends are dropped and counted.
+    pub fn outer_v4(&self) -> Option<Ipv4Prefix> {
+        self.prefix_v4.or_else(|| self.v4.map(Ipv4Prefix::single))
+    }
 }
 
 /// What the maps should say.

@@ -1,5 +1,6 @@
 use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
+use lb_common::abi::sizes::MapSizes;
 use proptest::prelude::*;
 
 use super::*;
@@ -21,7 +22,9 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn ids(configuration: &Configuration) -> Ids {
-    Ids::default().next(configuration, &Quarantine::default(), Instant::now()).unwrap()
+    Ids::default()
+        .next(configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
+        .unwrap()
 }
 
 fn plan(configuration: &Configuration, own: Option<&str>) -> Plan {

@@ -109,6 +109,7 @@ pub(in crate::api) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
         backends: count(service.backends),
         encapsulation: service.encapsulation.kind().to_api().into(),
         gue_port: service.encapsulation.gue_port().map_or(0, u32::from),
+        slots: service.slots,
     }
 }
 

@@ -62,12 +62,17 @@ impl IntoStatus for Refusal {
     fn into_status(self) -> Status {
         let code = match &self {
             Refusal::Conflict { .. } => Code::Aborted,
-            Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
-                Code::ResourceExhausted
-            }
+            Refusal::TooMany(_)
+            | Refusal::Exhausted(_)
+            | Refusal::Memory(_)
+            | Refusal::Room(ReconcileError::Full(_)) => Code::ResourceExhausted,
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
-            Refusal::NoHashKey { .. } => Code::InvalidArgument,
-            Refusal::Schema(_) | Refusal::Unusable(_) => Code::FailedPrecondition,
+            Refusal::NoHashKey { .. } | Refusal::OpenSlots(_) | Refusal::Invalid(_) => {
+                Code::InvalidArgument
+            }
+            Refusal::Schema(_) | Refusal::Unusable(_) | Refusal::SourcePrefix(_) => {
+                Code::FailedPrecondition
+            }
             Refusal::Plan(_)
             | Refusal::Room(_)
             | Refusal::Store(_)
@@ -79,9 +84,14 @@ impl IntoStatus for Refusal {
             Refusal::NoHashKey { own_key, .. } => {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
             }
+            Refusal::TooMany(too_many) => (None, Some(too_many.hint())),
+            Refusal::Room(ReconcileError::Full(full)) => (None, full.hint()),
+            Refusal::OpenSlots(open) => (Some(open.invalid.path()), Some(open.hint.clone())),
+            Refusal::Invalid(invalid) => (Some(invalid.path()), None),
             Refusal::Store(error) => (None, Some(error.hint())),
             Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
             Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
+            Refusal::SourcePrefix(_) => (None, Some(SOURCE_PREFIX_HINT.into())),
             _ => (None, None),
         };
         for (trailer, text) in [(FIELD_TRAILER, field), (HINT_TRAILER, hint)] {
@@ -111,6 +121,9 @@ pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
 
 const UNUSABLE_HINT: &str =
     "`spillway export` shows the stored configuration; correct and apply it";
+
+const SOURCE_PREFIX_HINT: &str = "no other host has an address of that prefix: give another address, or set another `tunnel-source-prefix` and \
+     restart the daemon";
 
 /// Hint for several balancers without a common key.
 fn key_hint(key: [u64; 2]) -> String {

@@ -53,7 +53,7 @@ fn without(message: &DynamicMessage, path: &[FieldDescriptor]) -> DynamicMessage
 /// The object with its defaults, if it is valid.
 fn with_defaults<O: Object>(message: &DynamicMessage) -> Option<O> {
     let object: O = message.transcode_to().ok()?;
-    let configuration = lb_config::validate(&object.alone()?).ok()?;
+    let configuration = lb_config::validate_first(&object.alone()?).ok()?;
     let configuration = lb_config::to_message(&configuration);
     find(&configuration, &Id::from_listed(None, &object)).ok()?.cloned()
 }

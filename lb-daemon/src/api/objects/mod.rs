@@ -239,15 +239,17 @@ impl Objects {
             let InForce { generation, configuration: before, schema } = self.in_force().await?;
             let mut edited = before.clone();
             let place = edit(&mut edited, schema)?;
-            let configuration = lb_config::validate(&edited).map_err(|wrong| {
-                invalid(wrong.for_single_object(&place, O::KIND, O::FIELD).into())
-            })?;
-            let after = lb_config::to_message(&configuration);
+            let for_object = |wrong: Invalid| wrong.for_single_object(&place, O::KIND, O::FIELD);
+            let refuse = |wrong| invalid(for_object(wrong).into());
+            let requested = lb_config::validate(&edited).map_err(refuse)?;
+            // The state loop will find the same slots in force, or refuse because of the generation.
+            let in_force = lb_config::slots_of_message(&before);
+            let after = lb_config::to_message(&*requested.resolved(&in_force).map_err(refuse)?);
             judge(&before, &after)?;
             let expected_generation = Some(generation);
             within(&before, &after).map_err(ObjectRefused::NotPermitted)?;
             let apply = Apply {
-                configuration,
+                configuration: requested,
                 dry_run,
                 expected_generation,
                 schema,
@@ -258,6 +260,10 @@ impl Objects {
             match self.audit.apply(&self.commands, apply).await? {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),
                 Err(Refusal::Conflict { .. }) => {}
+                Err(Refusal::OpenSlots(mut open)) => {
+                    open.invalid = for_object(open.invalid);
+                    return Err(ObjectRefused::Command(Refusal::OpenSlots(open).into()));
+                }
                 Err(refusal) => return Err(ObjectRefused::Command(refusal.into())),
             }
         }

@@ -42,7 +42,7 @@ async fn a_configuration_is_applied_listed_and_described() {
     assert_eq!(listed.hash_key, configuration().hash_key);
     assert_eq!(
         lb_config::validate(&listed).unwrap(),
-        lb_config::validate(&configuration()).unwrap()
+        lb_config::validate(&configuration()).unwrap(),
     );
 
     daemon.judge("10.0.0.1", true).await;
@@ -62,6 +62,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         backends: 2,
         encapsulation: v1::Encapsulation::IpInIp.into(),
         gue_port: 0,
+        slots: 31,
     };
     assert_eq!(status.services, [service]);
     let backend = |address: &str, state: &str, reason: &str| v1::BackendStatus {
@@ -157,7 +158,7 @@ async fn large_configurations_pass_both_ways() {
     large.regions[0].name = region.clone();
     large.services.clear();
     large.pools[0].health_checks.clear();
-    large.pools[0].slots = 65_537;
+    large.pools[0].slots = Some(65_537);
     large.pools[0].backends = (0..60_000).map(backend).collect();
     assert!(prost::Message::encoded_len(&large) > USUAL);
     client.apply(apply(large)).await.unwrap();

@@ -209,11 +209,11 @@ async fn a_pool_that_is_not_there_is_not_found() {
     assert_eq!(status.message(), "pool \"nope\" does not exist");
 }
 
-/// One table of 31 slots: its words fit a page, and its head has another.
-const TABLE: u64 = 2 * 4096;
+/// A chunk: 4 MiB of words, and its head has a page. The fake packet path gives each table one.
+const CHUNK: u64 = (4 << 20) + 4096;
 
 fn budget(limit: u64) -> Budget {
-    let made = vec![("POOLS".into(), 1 << 20), ("SIZED_TABLES".into(), 32_768)];
+    let made = vec![("POOLS".into(), 1 << 20), ("TABLES".into(), 32_768 + CHUNK)];
     Budget { made, limit: Some(limit) }
 }
 
@@ -224,19 +224,19 @@ fn memory(needed: u64, peak: u64, limit: u64) -> v1::MapMemory {
         needed_bytes: needed,
         peak_bytes: peak,
         limit_bytes: Some(limit),
-        maps: vec![bytes("POOLS", 1 << 20), bytes("SIZED_TABLES", tables)],
+        maps: vec![bytes("POOLS", 1 << 20), bytes("TABLES", tables)],
     }
 }
 
 #[tokio::test]
 async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
     const MADE: u64 = (1 << 20) + 32_768;
-    let limit = MADE + 2 * TABLE;
+    let limit = MADE + 2 * CHUNK;
     let daemon = Daemon::with(budget(limit));
     let mut client = daemon.client().await;
     let dry_run = v1::ApplyRequest { dry_run: true, ..apply(configuration()) };
     let dry = client.apply(dry_run).await.unwrap().into_inner();
-    assert_eq!(dry.memory, Some(memory(MADE + TABLE, MADE + TABLE, limit)));
+    assert_eq!(dry.memory, Some(memory(MADE + CHUNK, MADE + CHUNK, limit)));
     let applied = client.apply(apply(configuration())).await.unwrap().into_inner();
     assert_eq!(applied.memory, dry.memory);
     let again = client.apply(apply(configuration())).await.unwrap().into_inner();
@@ -244,14 +244,14 @@ async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
 
     // Another table in place of the first: both are there for a while.
     let mut other = configuration();
-    other.pools[0].slots = 37;
+    other.pools[0].slots = Some(37);
     let dry_run = v1::ApplyRequest { dry_run: true, ..apply(other.clone()) };
     let dry = client.apply(dry_run).await.unwrap().into_inner();
-    assert_eq!(dry.memory, Some(memory(MADE + TABLE, MADE + 2 * TABLE, limit)));
+    assert_eq!(dry.memory, Some(memory(MADE + CHUNK, MADE + 2 * CHUNK, limit)));
 
     // Two more are beyond it for as long as the first is there.
     let mut more = other.pools[0].clone();
-    (more.name, more.slots) = ("more".into(), 41);
+    (more.name, more.slots) = ("more".into(), Some(41));
     other.pools.push(more);
     for dry_run in [true, false] {
         let request = v1::ApplyRequest { dry_run, ..apply(other.clone()) };
@@ -259,7 +259,7 @@ async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(
             status.message(),
-            "the maps would take 1105920 bytes, more than the 1097728 of map-memory-limit; 1097728 \
+            "the maps would take 13676544 bytes, more than the 9478144 of map-memory-limit; 9478144 \
              once earlier tables are gone"
         );
     }

@@ -113,7 +113,7 @@ async fn of_an_object_an_older_client_changes_what_it_names_and_replaces_nothing
     let mut objects = ObjectsClient::new(daemon.channel().await);
     let pool = v1::Pool {
         name: "web".into(),
-        slots: 37,
+        slots: Some(37),
         groups: vec![v1::Group {
             region: "us".into(),
             scaler: Some(0.5),
@@ -215,7 +215,7 @@ async fn a_refused_configuration_is_exported_and_mended_by_object() {
     daemon.client().await.apply(apply(text_fixture())).await.unwrap();
     let directory = daemon.stop().await;
     lb_fake::stored::rewrite(directory.path(), |_, configuration, _| {
-        configuration.pools[0].slots = 4
+        configuration.pools[0].slots = Some(4)
     })
     .unwrap();
     let store = Store::open(directory.path()).unwrap();
@@ -224,7 +224,7 @@ async fn a_refused_configuration_is_exported_and_mended_by_object() {
     let exported = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert!(exported.unusable.contains("slots: "), "{}", exported.unusable);
     let stored = exported.configuration.unwrap();
-    assert_eq!((stored.pools[0].slots, stored.services.len()), (4, 1));
+    assert_eq!((stored.pools[0].slots, stored.services.len()), (Some(4), 1));
 
     let mut objects = ObjectsClient::new(daemon.channel().await);
     let region = Some(v1::Region { name: "asia".into(), ..Default::default() });
@@ -235,7 +235,7 @@ async fn a_refused_configuration_is_exported_and_mended_by_object() {
     let update = v1::UpdatePoolRequest {
         pool: Some(v1::Pool {
             name: stored.pools[0].name.clone(),
-            slots: 31,
+            slots: Some(31),
             ..Default::default()
         }),
         ..Default::default()

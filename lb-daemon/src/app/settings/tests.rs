@@ -131,6 +131,16 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "--help says of `displaced`: ",
         ),
         (
+            "services = 0",
+            "line 1, column 1: services: \"0\": 0 is not in 1..=10000",
+            "--help says of `services`: Most services in a configuration",
+        ),
+        (
+            "pool-backends = 400001",
+            "line 1, column 1: pool-backends: \"400001\": 400001 is not in 1..=400000",
+            "--help says of `pool-backends`: ",
+        ),
+        (
             "[vlan]\neth1 = 4095",
             "line 1, column 2: vlan: \"eth1=4095\": the id of a VLAN is a number from 1 to 4094",
             "--help says of `vlan`: ",
@@ -199,6 +209,29 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
         assert!(said.starts_with(sentence), "{text:?}: {said}");
         assert!(what_to_do.starts_with(hint), "{text:?}: {what_to_do}");
         assert_eq!(said.lines().count() + what_to_do.lines().count(), 2, "{said} {what_to_do}");
+    }
+}
+
+/// Which prefixes tunnels may come from.
+#[test]
+fn a_source_prefix_is_of_ipv4_and_not_too_short() {
+    let directory = Dir::new();
+    for (prefix, cause) in [
+        ("10.0.0.0/7", "must have 8 to 32 bits, as 10.64.0.0/24 has 24"),
+        ("10.64.0.1/24", "10.64.0.1/24: has bits beyond its length: the network is 10.64.0.0/24"),
+        ("fd00::/64", "must be a prefix of IPv4: tunnels of IPv6 have a flow label"),
+        ("127.0.0.0/8", "must be of unicast addresses that can be routed to this host"),
+        ("239.0.0.0/24", "must be of unicast addresses that can be routed to this host"),
+        ("eth0", "eth0: not an IPv4 or IPv6 address"),
+    ] {
+        let text = format!("interface = \"eth0\"\ntunnel-source-prefix = \"{prefix}\"\n");
+        let (said, _) = directory.refusal("balancer", &text);
+        let expected = format!("line 2, column 1: tunnel-source-prefix: \"{prefix}\": {cause}");
+        assert_eq!(said, expected);
+    }
+    for prefix in ["10.0.0.0/8", "10.64.0.0/24", "10.64.0.7/32", "10.64.0.7"] {
+        let text = format!("interface = \"eth0\"\ntunnel-source-prefix = \"{prefix}\"\n");
+        directory.read(&text, "balancer", &[]).unwrap();
     }
 }
 

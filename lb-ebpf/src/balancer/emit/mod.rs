@@ -345,7 +345,7 @@ fn rewrite_in(
     let parsed = &forward.parsed;
     let shim = || {
         let length = parsed.ip_length as u16;
-        encapsulate::shim(form, forward.hash, parsed.flow.version, length)
+        encapsulate::shim(form, forward.entropy, parsed.flow.version, length)
     };
     match head {
         Head::V4(head) => write_head(frame, &head, form, shim)?,

@@ -46,7 +46,7 @@ pub(crate) fn comes_true(sandbox: &Sandbox) -> Result<()> {
         ensure!(told.generation == generation, "{told:?}");
         ensure!(told.packet() == ExplainedPacket::NewConnection, "{told:?}");
         ensure!(told.verdict == "forwarded", "{told:?}");
-        ensure!(told.slot.is_some_and(|slot| slot.of == 65_537 && slot.number < 65_537));
+        ensure!(told.slot.is_some_and(|slot| slot.of == 1_009 && slot.number < 1_009));
         ensure!(told.hash.len() == 16 && u64::from_str_radix(&told.hash, 16).is_ok(), "{told:?}");
         // All are up, so that the owner in the near region has it.
         ensure!(

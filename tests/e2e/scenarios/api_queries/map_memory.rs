@@ -60,7 +60,7 @@ fn kernel(balancer: &Balancer) -> Result<BTreeMap<String, u64>> {
         if shown["type"].as_str().is_some_and(|kind| kind.ends_with("_of_maps")) {
             let inner = bpftool(&["map", "dump", "pinned", path])?;
             let entries = inner.as_array().context("no array")?;
-            // One stands wherever there is no table any more.
+            // The first chunk stands wherever there is no chunk any more.
             let ids: BTreeSet<u32> = entries.iter().filter_map(|e| inner_id(&e["value"])).collect();
             for id in ids {
                 bytes += locked(&bpftool(&["map", "show", "id", &id.to_string()])?)?;
@@ -99,7 +99,7 @@ fn by_name(memory: &MapMemory) -> BTreeMap<String, u64> {
 pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer, one) = one_pool(sandbox, "memory")?;
     let client = Client::of(&balancer)?;
-    balancer.apply(&configuration(&[("a", 65_537), ("b", 131_071), ("c", 31), ("d", 65_537)]))?;
+    balancer.apply(&configuration(&[("a", 65_537), ("b", 419_423), ("c", 31), ("d", 299_993)]))?;
     let (_, four) = client.export()?;
     balancer.apply("# nothing\n")?;
     settled(&balancer)?;
@@ -153,7 +153,7 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     ensure!(there.values().sum::<u64>() == most, "{most}, {there:?}");
     let mut more = fits.clone();
     let mut second = more.pools.first().context("no pool")?.clone();
-    (second.name, second.slots) = ("b".into(), 7);
+    (second.name, second.slots) = ("b".into(), Some(419_423));
     more.pools.push(second);
     for dry_run in [true, false] {
         let status = client.apply(&more, dry_run).err().context("beyond the limit")?;
@@ -164,12 +164,13 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     ensure!(kernel(&balancer)? == there, "something is in the maps");
     balancer.stop()?;
 
-    // Two pages more are what the table of seven slots takes: one for its head, one for its words.
-    balancer.more = vec!["--map-memory-limit".into(), (most + 8192).to_string()];
+    // The second table takes a chunk of its own: 4 MiB of words, and a page for its head.
+    let most = most + (4 << 20) + 4096;
+    balancer.more = vec!["--map-memory-limit".into(), most.to_string()];
     balancer.start()?;
     let client = Client::of(&balancer)?;
     let memory = client.apply(&more, false)?.memory.context("nothing changed")?;
-    ensure!((memory.needed_bytes, memory.limit_bytes) == (most + 8192, Some(most + 8192)));
+    ensure!((memory.needed_bytes, memory.limit_bytes) == (most, Some(most)));
     drop(client);
     balancer.stop()?;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod layouts;
+mod sizes;
 
 use std::{
     collections::BTreeSet,
@@ -16,10 +17,10 @@ use aya::{
     maps::{Array, MapData},
     programs::links::{FdLink, PinnedLink},
 };
-use lb_common::abi::LAYOUT_VERSION;
+use lb_common::abi::{LAYOUT_VERSION, sizes::Size};
 use lb_maps::{
     AllowLists, AttachedMode, Component, Dataplane, Detached, FlowTables, Options, PinnedMaps,
-    Pins, Prefix, Receiver, ReceiverMaps, TableSizes, XdpMode, detach,
+    Pins, Prefix, Receiver, ReceiverMaps, SizeSettings, XdpMode, detach,
 };
 use lb_tests::{harness::Case, sandbox::Sandbox};
 use nix::{
@@ -38,7 +39,10 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("what_is_no_longer_listed_is_detached", no_longer_listed),
     Case::waits("detach_removes_all_and_says_what", detach_removes_all),
     Case::waits("detach_removes_the_pins_of_other_layouts", layouts::detach_removes_other_layouts),
-    Case::waits("tables_of_connections_are_as_large_as_asked_and_stay_so", rooms),
+    Case::waits("new_maps_are_as_large_as_asked_and_stay_so", sizes::stay),
+    Case::waits("a_start_that_was_interrupted_goes_on_with_its_sizes", sizes::interrupted),
+    Case::waits("pins_that_do_not_fit_each_other_are_refused", sizes::misfits),
+    Case::waits("the_greatest_sizes_can_be_made_and_used", sizes::greatest),
     Case::waits("a_table_within_its_budget_pushes_nothing_out", nothing_goes),
     Case::waits("pins_of_another_layout_are_refused", other_layout),
     Case::waits("a_directory_that_is_no_bpf_file_system_is_refused", no_bpffs),
@@ -75,7 +79,7 @@ fn options(bpffs: &Path, interfaces: &[&str], mode: XdpMode) -> Options {
         bpffs: bpffs.into(),
         interfaces,
         hook: mode.into(),
-        table_sizes: TableSizes::default(),
+        sizes: SizeSettings::default(),
         objects: lb_daemon::OBJECTS,
     }
 }
@@ -206,7 +210,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options)?);
     let before = xdp("ia")?;
     let said = refusal(Receiver::open(&options, &AllowLists::default()))?;
-    let expected = "ia: already used by balancer-v2, and an interface can have only one component: stop \
+    let expected = "ia: already used by balancer-v3, and an interface can have only one component: stop \
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
@@ -221,7 +225,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     detach(&bpffs, Component::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;
-    ensure!(said == expected.replace("balancer-v2", "receiver-v2"), "{said}");
+    ensure!(said == expected.replace("balancer-v3", "receiver-v3"), "{said}");
     Ok(())
 }
 
@@ -255,41 +259,12 @@ fn failed_start(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-/// A pinned table keeps its size, and what is in it: a start with another wish is no reason to break
-/// open connections, nor to leave the host without daemon.
-fn rooms(sandbox: &Sandbox) -> Result<()> {
-    let bpffs = sandbox.bpffs("rooms")?;
-    let with = |displaced, udp_flows| Options {
-        table_sizes: TableSizes { displaced, udp_flows },
-        ..options(&bpffs, &[], XdpMode::Auto)
-    };
-    let found = || -> Result<[u32; 4]> {
-        let tables = FlowTables::open(&bpffs)?;
-        let v4 = [tables.displaced_v4.room(), tables.flows_v4.room()];
-        Ok([v4[0], tables.displaced_v6.room(), v4[1], tables.flows_v6.room()])
-    };
-    drop(Dataplane::open(&with(Some(8_192), None))?);
-    ensure!(found()? == [8_192, 2_048, 262_144, 65_536], "{:?}", found()?);
-    let mut tables = FlowTables::open(&bpffs)?;
-    tables.displaced_v4.set(&[1, 2], 3)?;
-    for asked in [Some(16_384), Some(4_096), None] {
-        drop(Dataplane::open(&with(asked, asked))?);
-        ensure!(found()? == [8_192, 2_048, 262_144, 65_536], "{asked:?}: {:?}", found()?);
-        let there = FlowTables::open(&bpffs)?.displaced_v4.read(None, 100)?;
-        ensure!(there == (vec![([1, 2], 3)], None), "{there:?}");
-    }
-    detach(&bpffs, Component::Balancer)?;
-    drop(Dataplane::open(&with(None, Some(4_096)))?);
-    ensure!(found()? == [524_288, 131_072, 4_096, 1_024], "{:?}", found()?);
-    Ok(())
-}
-
 /// Whichever CPUs fill a table, of as many entries as budgets count on none has to go. Here each CPU
 /// adds one, and keeps the free places that it was given for more, and the first adds all others.
 fn nothing_goes(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("nothing-goes")?;
-    let table_sizes = TableSizes { displaced: Some(8_192), udp_flows: Some(4_096) };
-    drop(Dataplane::open(&Options { table_sizes, ..options(&bpffs, &[], XdpMode::Auto) })?);
+    let sizes = SizeSettings::default().with(Size::Displaced, 8_192).with(Size::UdpFlows, 4_096);
+    drop(Dataplane::open(&Options { sizes, ..options(&bpffs, &[], XdpMode::Auto) })?);
     let mut tables = FlowTables::open(&bpffs)?;
     let table = &mut tables.displaced_v4;
     let room = u64::from(table.safe_entries());
@@ -336,7 +311,7 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     ensure!(std::fs::read_dir(&bpffs)?.count() == 0, "something is left under {bpffs:?}");
     ensure!(detach(&bpffs, Component::Balancer)? == Detached::default());
     let said = refusal(PinnedMaps::open(&bpffs))?;
-    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES_V4");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES");
     ensure!(said.starts_with(&format!("{}: no such pin: ", pin.display())), "{said}");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `spillway doctor` finds what is broken on a balancer and on a backend, and nothing else; the command
 //! that it prints mends it, pasted as it is.
 
+mod driver_drops;
 mod host;
 mod services;
 mod vip_probe;
@@ -33,6 +34,8 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("doctor_starts_what_is_stopped_and_restarts_what_hangs", daemons),
     Case::waits("doctor_finds_and_mends_a_backend", a_backend),
     Case::waits("doctor_says_that_nothing_is_pinned", nothing),
+    Case::waits("frames_that_are_dropped_after_transmit_are_counted", driver_drops::transmitted),
+    Case::waits("frames_that_are_dropped_after_redirect_are_counted", driver_drops::redirected),
     Case::waits("doctor_says_which_service_has_no_backend", services::without_backends),
     Case::waits("doctor_asks_backends_through_their_tunnels", vip_probe::through_tunnels),
 ];

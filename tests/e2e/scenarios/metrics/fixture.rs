@@ -123,7 +123,7 @@ impl MetricsFixture {
         which: impl Fn(&Backend) -> bool,
         of: impl Fn(&Backend) -> &'static str,
     ) -> String {
-        let mut text = format!("[[pool]]\nname = \"{name}\"\n{more}");
+        let mut text = format!("[[pool]]\nname = \"{name}\"\nslots = 65537\n{more}");
         for backend in self.fabric.backends.iter().filter(|backend| which(backend)) {
             let (address, region) = (backend.v4, backend.region);
             text += &format!(

@@ -369,7 +369,11 @@ fn addresses_and_interfaces_are_found(sandbox: &Sandbox) -> Result<()> {
           address add 2001:db8::1/64 dev eth0\naddress add 203.0.113.9/32 dev lo")?;
     net.ready()?;
     let found: Result<_> = sources();
-    let expected = Sources { v4: Some("192.0.2.1".parse()?), v6: Some("2001:db8::1".parse()?) };
+    let expected = Sources {
+        v4: Some("192.0.2.1".parse()?),
+        v6: Some("2001:db8::1".parse()?),
+        prefix_v4: None,
+    };
     ensure!(found? == expected);
 
     let found = in_runtime(&a, || lb_net::interface_by_name("eth0"))??;

@@ -61,7 +61,7 @@ pool = "web"
 pub(crate) const CASES: &[Case] = &[
     Case::waits("the_document_shows_what_happens", document),
     Case::waits("every_mistake_is_reported_and_changes_nothing", mistakes),
-    Case::waits("several_balancers_want_a_hash_key_and_are_offered_one", hash_key),
+    Case::waits("several_balancers_want_a_hash_key_and_slots_and_are_offered_them", several),
     Case::waits("a_draft_is_kept_where_it_cannot_be_applied", edit::kept),
     Case::waits("an_edit_that_comes_second_changes_nothing", edit::overtaken),
     Case::waits("a_drained_backend_keeps_what_it_has_and_gets_nothing_new", drain::with_traffic),
@@ -113,7 +113,7 @@ fn document(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-fn hash_key(sandbox: &Sandbox) -> Result<()> {
+fn several(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer) = balancer(sandbox, "key")?;
     let without = CONFIGURATION.replace("hash_key = \"00112233445566778899aabbccddeeff\"", "");
     balancer.apply(&without)?;
@@ -131,6 +131,14 @@ fn hash_key(sandbox: &Sandbox) -> Result<()> {
     ensure!((refused.status.code(), &*said) == (Some(6), &*expected), "{refused:?}");
     ensure!(balancer.cli(&["export"])? == exported, "it changed something");
     let given = format!("{key}\n{several}");
+    let refused = balancer.try_cli(&["apply", "-f", "-"], Some(&given))?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let expected = "error: pools[0] \"web\": slots: must be a number, the same on all 2 balancers; 1 more pool has none\n\
+        hint: set slots = 1009 in pool web, slots = 1009 in pool dns, in the configuration of all balancers: this one has \
+        these numbers in force, or would choose them; `spillway export` prints all that are in force\n";
+    ensure!((refused.status.code(), &*said) == (Some(6), expected), "{refused:?}");
+    ensure!(balancer.cli(&["export"])? == exported, "it changed something");
+    let given = given.replace("[[pool]]\n", "[[pool]]\nslots = 1009\n");
     let dry = balancer.try_cli(&["apply", "--dry-run", "-f", "-"], Some(&given))?;
     let said = String::from_utf8_lossy(&dry.stdout);
     ensure!(said.contains("open connections: none move\n"), "{dry:?}");

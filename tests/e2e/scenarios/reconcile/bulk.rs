@@ -1,12 +1,12 @@
 //! Thousands of objects are published with few grace periods, leak nothing, and change nothing where they do not fit.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
-use lb_common::abi::{limits, member::Accepts};
+use lb_common::abi::{member::Accepts, sizes::MapSizes};
 use lb_control::reconcile::{ApplySummary, ReconcileError};
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
@@ -55,11 +55,11 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
     configuration
 }
 
-/// Each round takes a third of every map that two generations share: what is not given back fills it
-/// in the fourth. What a restart forgot to take would be written over by the last round.
+/// Each round takes a third of the members, and of the first chunk of tables: what is not given back fills the former in
+/// the fourth round, and takes another chunk. What a restart forgot to take would be written over by the last round.
 pub(crate) fn churn_leaks_nothing(sandbox: &Sandbox) -> Result<()> {
-    let pools = limits::MAX_TABLES as u16 / 3;
-    let members = (limits::MAX_MEMBERS / 3 / u32::from(pools)) as u16;
+    let pools = 1_365;
+    let members = (MapSizes::DEFAULT.members() / 3 / u32::from(pools)) as u16;
     let mut daemon = FakeDaemon::new(sandbox, "churn")?;
     for round in 0..5_u16 {
         daemon.configuration = many(pools, members, 131, 3 * (round % 2));
@@ -69,17 +69,17 @@ pub(crate) fn churn_leaks_nothing(sandbox: &Sandbox) -> Result<()> {
         }
     }
     model::check(&daemon)?;
+    ensure!(*daemon.reconciler().maps().chunks() == BTreeSet::from([0]));
     daemon.configuration = Configuration::default();
     let applied = daemon.apply()?;
     ensure!(applied.pools_removed == usize::from(pools), "{applied:?}");
     ensure!(daemon.reconciler().named() == Named::default());
-    ensure!(daemon.reconciler().maps().present_tables()?.is_empty());
     model::check(&daemon)
 }
 
 pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = FakeDaemon::new(sandbox, "grace")?;
-    // Removed elements of an array of maps wait one by one: that is what must not happen.
+    // Elements of an array of maps that are set or removed wait one by one: that is what must not happen.
     let mut grace = Duration::MAX;
     let single = daemon.plan()?;
     ensure!(daemon.reconciler().apply(&single)? == ApplySummary::default());
@@ -115,15 +115,15 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
     daemon.apply()?;
     let kept = daemon.configuration.clone();
     let checksum = daemon.reconciler().checksum()?;
-    // More tables than there are.
-    daemon.configuration = many(limits::MAX_TABLES as u16 - 1, 1, 7, 100);
+    // More members than there is room for beside the 15: 2,047 groups of 128, and 113 more.
+    daemon.configuration = many(2_048, 128, 131, 100);
     let ids = daemon.ids.clone();
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
     ensure!(matches!(refused, ReconcileError::Full(_)), "{refused}");
     ensure!(
         refused.to_string()
-            == "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0"
+            == "members: 128 contiguous entries are needed, the largest free range has 113"
     );
     ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
     (daemon.configuration, daemon.ids) = (kept, ids);
@@ -140,7 +140,8 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     daemon.set_state(&name("pool0"), [10, 1, 0, 0].into(), Accepts::All);
     // A store that forgot the numbers gives them out again.
     let other = many(1, 2, 7, 50);
-    let forgot = Ids::default().next(&other, &Default::default(), Instant::now())?;
+    let forgot =
+        Ids::default().next(&other, &MapSizes::DEFAULT, &Default::default(), Instant::now())?;
     let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
     let refused = daemon.reconciler().apply(&plan).unwrap_err().to_string();
     ensure!(

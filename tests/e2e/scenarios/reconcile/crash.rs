@@ -2,7 +2,7 @@
 //! it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use lb_common::abi::{
     slot::{NO_RANK, TableRef},
 };
 use lb_maps::PinnedMaps;
-use lb_model::{Configuration, ids::Named};
+use lb_model::{Configuration, ids::Named, maglev};
 use lb_tests::{sample::Sample, sandbox::Sandbox};
 
 use crate::reconcile::{
@@ -117,7 +117,8 @@ pub(crate) fn a_killed_process_leaves_whole_maps(sandbox: &Sandbox) -> Result<()
     daemon.configuration = Configuration::default();
     daemon.apply()?;
     ensure!(daemon.reconciler().named() == Named::default());
-    ensure!(daemon.reconciler().maps().present_tables()?.is_empty(), "tables are left over");
+    let chunks = daemon.reconciler().maps().chunks();
+    ensure!(*chunks == BTreeSet::from([0]), "chunks are left over: {chunks:?}");
     Ok(())
 }
 
@@ -157,7 +158,7 @@ impl Drop for Victim {
 /// What no packet may ever meet otherwise, whatever was under way: services lead to pools, pools to
 /// groups with a table of ranks that exist, ranks to members whose backend is the one that is meant.
 fn whole(maps: &PinnedMaps) -> Result<()> {
-    let mut served = BTreeSet::new();
+    let (mut served, mut tables) = (BTreeSet::new(), BTreeMap::new());
     for service in maps.services()? {
         served.insert(service.pool);
         let pool = maps.pool_view(service.pool)?;
@@ -194,12 +195,17 @@ fn whole(maps: &PinnedMaps) -> Result<()> {
                 );
             }
             let table = pool.tables.get(&TableRef(head.table)).context("no table")?;
-            for slot in table.slots() {
+            let name = table.name().with_context(|| format!("pool {index}: half a table"))?;
+            let checksum = maglev::checksum(&table.slots().map(|list| list.0).collect::<Vec<_>>());
+            let other = tables.insert(name, checksum).filter(|other| *other != checksum);
+            ensure!(other.is_none(), "pool {index}: two tables are named {name:?}");
+            for (slot, list) in (0..).zip(table.slots()) {
                 for entry in 0..4 {
-                    let rank = slot.rank(entry);
+                    let rank = list.rank(entry);
                     let exists = u32::from(rank) < head.member_count;
                     ensure!(exists || (entry > 0 && rank == NO_RANK), "pool {index}: rank {rank}");
                 }
+                ensure!(table.owner(slot) == Some(list.rank(0)), "pool {index}: slot {slot}");
             }
         }
     }

@@ -6,10 +6,10 @@ use std::{net::IpAddr, process, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, HashMap, Map, MapData};
 use lb_common::abi::{
-    limits,
     member::{Accepts, MemberWord},
     names,
-    service::Service,
+    service::VipKey,
+    sizes::{MapSizes, Size},
 };
 use lb_maps::{Component, Pins};
 use lb_tests::sandbox::Sandbox;
@@ -50,38 +50,44 @@ fn word(daemon: &FakeDaemon, pool: &str, address: IpAddr) -> Result<(u32, Member
     found.context("no such member")
 }
 
-/// Takes all room for IPv4 services.
-struct LongConnections(HashMap<MapData, u64, [u8; size_of::<Service>()]>);
+/// Takes all room for addresses of services.
+struct Strangers(HashMap<MapData, [u8; size_of::<VipKey>()], u32>);
 
-impl LongConnections {
+impl Strangers {
     fn new(bpffs: &std::path::Path) -> Result<Self> {
-        let pin = Pins::new(bpffs, Component::Balancer).map(names::SERVICES_V4);
-        let mut services = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
+        let pin = Pins::new(bpffs, Component::Balancer).map(names::ADDRESSES);
+        let mut addresses = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
         let mut refused = false;
-        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
-            refused = services.insert(key, [0; size_of::<Service>()], 0).is_err();
+        for n in 0..MapSizes::DEFAULT.get(Size::Services) {
+            refused = addresses.insert(stranger(n), 1, 0).is_err();
         }
         ensure!(refused, "there is room left");
-        Ok(Self(services))
+        Ok(Self(addresses))
     }
 
     fn leave(mut self) {
-        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
-            let _never_came_in = self.0.remove(&key);
+        for n in 0..MapSizes::DEFAULT.get(Size::Services) {
+            let _never_came_in = self.0.remove(&stranger(n));
         }
     }
+}
+
+/// A key that no service has.
+fn stranger(n: u32) -> [u8; size_of::<VipKey>()] {
+    std::array::from_fn(|at| if at < 4 { n.to_ne_bytes()[at] } else { 0xff })
 }
 
 pub(crate) fn refused_half_way(sandbox: &Sandbox) -> Result<()> {
     let [interface, other] = interfaces("r")?;
     let mut daemon = two_pools(sandbox, "refused", interface)?;
-    // Another backend in the first pool, and a service for which there is no room.
-    let connections = LongConnections::new(daemon.bpffs())?;
+    // Another backend in the first pool, and a service whose address has no room.
+    let strangers = Strangers::new(daemon.bpffs())?;
     let more = many(3, 4, 7, 0);
     let pool = more.pools[&name("pool0")].clone();
     daemon.configuration.pools.insert(name("pool0"), pool);
     let service = more.services[&name("service2")].clone();
-    let service = lb_model::Service { pool: name("pool0"), ..service };
+    let address = [192, 0, 2, 2].into();
+    let service = lb_model::Service { pool: name("pool0"), address, ..service };
     daemon.configuration.services.insert(name("service2"), service);
     ensure!(daemon.apply().is_err(), "there was room");
 
@@ -94,7 +100,7 @@ pub(crate) fn refused_half_way(sandbox: &Sandbox) -> Result<()> {
     let words = [word(&daemon, "pool0", moved)?.1, word(&daemon, "pool1", moved)?.1];
     ensure!(words[0].next_hop() == words[1].next_hop(), "{words:?}");
 
-    connections.leave();
+    strangers.leave();
     daemon.apply()?;
     model::check(&daemon)
 }

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
 use lb_control::reconcile::{ApplySummary, Reconciler, Settings};
-use lb_maps::{Attached, Dataplane, Options, PinnedMaps, TableSizes, XdpMode};
+use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
@@ -46,24 +46,33 @@ pub(crate) struct FakeDaemon {
 
 impl FakeDaemon {
     pub(crate) fn new(sandbox: &Sandbox, directory: &str) -> Result<Self> {
-        Self::open(&sandbox.bpffs(directory)?)
+        Self::open(&sandbox.bpffs(directory)?, SizeSettings::default())
+    }
+
+    /// A daemon whose settings size its maps.
+    pub(crate) fn with_sizes(
+        sandbox: &Sandbox,
+        directory: &str,
+        sizes: SizeSettings,
+    ) -> Result<Self> {
+        Self::open(&sandbox.bpffs(directory)?, sizes)
     }
 
     /// A daemon whose store is lost: all that it knows is in the maps.
     pub(crate) fn without_store(bpffs: &Path) -> Result<Self> {
-        let mut daemon = Self::open(bpffs)?;
+        let mut daemon = Self::open(bpffs, SizeSettings::default())?;
         let named = daemon.reconciler().named();
         daemon.ids = Ids::reserving(&named);
         Ok(daemon)
     }
 
-    fn open(bpffs: &Path) -> Result<Self> {
+    fn open(bpffs: &Path, sizes: SizeSettings) -> Result<Self> {
         let options = Options {
             objects: lb_daemon::OBJECTS,
             bpffs: bpffs.into(),
             interfaces: vec![],
             hook: XdpMode::Auto.into(),
-            table_sizes: TableSizes::default(),
+            sizes,
         };
         let mut daemon = Self {
             options,
@@ -104,9 +113,10 @@ impl FakeDaemon {
     /// The plan of the configuration, with numbers as the daemon gives them.
     pub(crate) fn plan(&mut self) -> Result<Plan> {
         self.now += Duration::from_secs(60);
-        self.ids = self.ids.next(&self.configuration, &self.rests, self.now)?;
+        let sizes = self.reconciler().maps().sizes();
+        self.ids = self.ids.next(&self.configuration, &sizes, &self.rests, self.now)?;
         self.rests.adopt(&self.ids);
-        let sources = Sources { v4: Some(SOURCE), v6: None };
+        let sources = Sources { v4: Some(SOURCE), ..Sources::default() };
         Ok(plan::build(
             &self.configuration,
             self.own.as_ref(),

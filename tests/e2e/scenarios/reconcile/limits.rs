@@ -9,7 +9,6 @@ use lb_common::abi::{
         ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6, FIRST_LIMITER, LimitWord,
         NO_LIMITER,
     },
-    limits::{DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6},
     member::{Accepts, MemberWord},
     next_hop::NextHopWord,
     pool::{Group, ISOLATED, LIMITED, PANIC},
@@ -102,10 +101,9 @@ pub(crate) fn member(
 /// 128 free places that it may keep for itself.
 pub(crate) fn limiters(maps: &PinnedMaps) -> Result<()> {
     let cpus = u32::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
-    for (new, adopted, room) in [
-        (DISPLACED_V4, ADOPTIONS_V4, DEFAULT_DISPLACED_V4),
-        (DISPLACED_V6, ADOPTIONS_V6, DEFAULT_DISPLACED_V6),
-    ] {
+    for (new, adopted, room) in
+        [(DISPLACED_V4, ADOPTIONS_V4, 262_144), (DISPLACED_V6, ADOPTIONS_V6, 65_536)]
+    {
         let at_once = u64::from(room - 128 * cpus) / 2;
         let [new, adopted] = [new, adopted].map(|limiter| maps.limit(limiter).burst());
         let missing = at_once.checked_sub(new + adopted);

@@ -4,6 +4,7 @@
 
 mod bulk;
 mod capacity;
+mod chunks;
 pub(crate) mod crash;
 mod failures;
 mod fake_daemon;
@@ -12,6 +13,7 @@ mod limits;
 mod model;
 mod random;
 mod remap;
+mod sizes;
 
 use lb_tests::harness::Case;
 
@@ -36,7 +38,12 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_member_that_is_marked_out_has_no_connections", remap::marked_out),
     Case::works("previous_descriptors_leak_nothing", remap::churn),
     Case::waits("no_room_for_three_versions_is_reported", remap::full),
+    Case::waits("the_highest_numbers_are_published", sizes::highest_numbers),
+    Case::works("two_generations_of_the_most_backends_fit", sizes::two_generations),
     Case::works("churn_leaks_nothing", bulk::churn_leaks_nothing),
+    Case::waits("look_ups_in_chunks_are_inlined", chunks::inlined),
+    Case::waits("chunks_left_half_way_are_removed", chunks::left_half_way),
+    Case::alone("many_chunks_pay_few_grace_periods", chunks::few_grace_periods),
     Case::waits("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
     Case::waits("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),
     Case::waits("a_number_that_the_maps_still_name_is_refused", bulk::taken_number),

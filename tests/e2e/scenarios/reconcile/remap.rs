@@ -1,7 +1,7 @@
 //! During a remap packets of open connections stay where they were, as the kernel's own code decides by the maps.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::{IpAddr, SocketAddr},
 };
 
@@ -11,9 +11,9 @@ use lb_common::{
         backend::BackendStateWord,
         clock::Coarse,
         connection::{DisplacedWord, Placement},
-        limits,
         member::Accepts,
         service::{ServiceKey, address_of},
+        sizes::MapSizes,
     },
     path,
 };
@@ -31,6 +31,7 @@ use lb_tests::{
 use crate::reconcile::{
     bulk::many,
     fake_daemon::{FakeDaemon, hop, interfaces},
+    histories::tables,
     model,
     random::name,
 };
@@ -241,7 +242,7 @@ pub(crate) fn connections_stay(sandbox: &Sandbox) -> Result<()> {
     ensure!(daemon.read()?.backend_state(left.index) == BackendStateWord::GONE);
     ensure!(daemon.reconciler().leaving().is_empty());
     ensure!(!daemon.reconciler().named().backends.contains_key(&left.index));
-    ensure!(daemon.reconciler().maps().present_tables()?.len() == 1);
+    ensure!(tables(&daemon.read()?)?.len() == 1);
     Ok(())
 }
 
@@ -259,7 +260,7 @@ pub(crate) fn first_of_several(sandbox: &Sandbox) -> Result<()> {
         ensure!(open(&daemon)? == before, "a change moved open connections");
     }
     // Two versions, not four.
-    ensure!(daemon.reconciler().maps().present_tables()?.len() == 2);
+    ensure!(tables(&daemon.read()?)?.len() == 2);
     adopt(&mut daemon, true);
     ensure!(homes(&mut daemon).adopting);
 
@@ -331,7 +332,7 @@ pub(crate) fn found_again(sandbox: &Sandbox) -> Result<()> {
     daemon.configuration = Configuration::default();
     daemon.change()?;
     ensure!(daemon.reconciler().named() == Named::default());
-    ensure!(daemon.reconciler().maps().present_tables()?.is_empty());
+    ensure!(*daemon.reconciler().maps().chunks() == BTreeSet::from([0]));
     Ok(())
 }
 
@@ -373,11 +374,11 @@ pub(crate) fn marked_out(sandbox: &Sandbox) -> Result<()> {
     model::check(&daemon)
 }
 
-/// Each round takes a quarter of every map that three versions share, and forgets only now and then:
-/// what is not given back fills them.
+/// Each round takes a quarter of the members, and less than a third of the first chunk of tables, and forgets only now
+/// and then: what is not given back fills them.
 pub(crate) fn churn(sandbox: &Sandbox) -> Result<()> {
-    let pools = limits::MAX_TABLES as u16 / 4;
-    let members = (limits::MAX_MEMBERS / 4 / u32::from(pools)) as u16;
+    let pools = 1_024;
+    let members = (MapSizes::DEFAULT.members() / 4 / u32::from(pools)) as u16;
     let mut daemon = FakeDaemon::new(sandbox, "churn-formers")?;
     for round in 0..7_u16 {
         daemon.configuration = many(pools, members, 131, 3 * (round % 3));
@@ -390,27 +391,29 @@ pub(crate) fn churn(sandbox: &Sandbox) -> Result<()> {
     }
     daemon.forget()?;
     model::check(&daemon)?;
-    ensure!(daemon.reconciler().maps().present_tables()?.len() == usize::from(pools));
+    ensure!(tables(&daemon.read()?)?.len() == usize::from(pools));
+    ensure!(*daemon.reconciler().maps().chunks() == BTreeSet::from([0]));
     daemon.configuration = Configuration::default();
     daemon.change()?;
     ensure!(daemon.reconciler().named() == Named::default());
-    ensure!(daemon.reconciler().maps().present_tables()?.is_empty());
+    ensure!(*daemon.reconciler().maps().chunks() == BTreeSet::from([0]));
     Ok(())
 }
 
 pub(crate) fn full(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = FakeDaemon::new(sandbox, "full-formers")?;
-    let pools = limits::MAX_TABLES as u16 / 2 - 1;
-    for first in [0, 100] {
-        daemon.configuration = many(pools, 1, 7, first * 50);
+    // 2,047 pools of 64 are a little less than half of all members.
+    let of_members = |first| many(2_047, 64, 131, first);
+    for first in [0, 5_000] {
+        daemon.configuration = of_members(first);
         daemon.change()?;
     }
-    daemon.configuration = many(pools, 1, 7, 10_000);
+    daemon.configuration = of_members(10_000);
     let ids = daemon.ids.clone();
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
     ensure!(matches!(refused, ReconcileError::Settling { pools: 2047, .. }), "{refused}");
-    let said = "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0; \
+    let said = "members: 64 contiguous entries are needed, the largest free range has 0; \
                 2047 pools are still in a remap and free entries when their settle time is over";
     ensure!(refused.to_string() == said, "{refused}");
     daemon.ids = ids;

@@ -32,9 +32,9 @@ impl Quiet {
 
 impl PacketPath for Quiet {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
-        let gone = self.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
-        let slots = plan.tables.values().map(|table| table.slots());
-        Ok(TableMemory::count(slots, gone.map(|(_, table)| table.slots())))
+        let gone = self.plan.tables.keys().filter(|id| !plan.tables.contains_key(id)).count();
+        let chunks = plan.tables.len() as u32;
+        Ok(TableMemory { chunks, peak: chunks + gone as u32 })
     }
 
     fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {

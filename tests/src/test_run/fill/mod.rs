@@ -23,12 +23,13 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::LIMITED,
-    service::SERVICE_REJECTS,
+    service::{SERVICE_REJECTS, Service},
 };
 use lb_maps::clock;
 
 use super::frame::{VIP4, VIP6};
 use pool::{GroupPlan, PoolPlan};
+use table::Chunks;
 
 /// Members of each region.
 pub const MEMBERS: u32 = 100;
@@ -108,11 +109,15 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
         flags,
         last_displaced: u64::from(situation == Situation::Open),
     };
-    pool::publish(balancer, &shared)?;
-    services(balancer, if situation == Situation::Full { SERVICE_REJECTS } else { 0 })?;
+    let mut chunks = Chunks::default();
+    pool::publish(balancer, &mut chunks, &shared)?;
+    let mut services = services(if situation == Situation::Full { SERVICE_REJECTS } else { 0 });
     for n in 0..own_pools {
-        own_pool(balancer, n, form.flags())?;
+        pool::publish(balancer, &mut chunks, &own_pool(n, form.flags()))?;
+        services.extend(service::both(own_vip(n).into(), 2 + OTHER_SERVICES + n, 1 + n, 0));
     }
+    chunks.publish(balancer)?;
+    service::publish(balancer, &services)?;
     ensure!(is_captured(balancer)? == (capture.until != 0), "what is captured was not set");
     Ok(())
 }
@@ -139,8 +144,8 @@ fn address(v6: bool, region: u16, host: u16) -> IpAddr {
     }
 }
 
-/// The n-th service that has a pool of its own, and that pool.
-fn own_pool(balancer: &mut Ebpf, n: u32, flags: u32) -> Result<()> {
+/// The pool of the n-th service that has one of its own.
+fn own_pool(n: u32, flags: u32) -> PoolPlan {
     let members = 2 * MEMBERS + n * OWN_MEMBERS;
     let address = |host| Ipv4Addr::from_bits(0x0a10_0000 + n * OWN_MEMBERS + host).into();
     let group = GroupPlan {
@@ -151,18 +156,15 @@ fn own_pool(balancer: &mut Ebpf, n: u32, flags: u32) -> Result<()> {
         backends: members + 1,
         addresses: (0..OWN_MEMBERS).map(address).collect(),
     };
-    let plan = PoolPlan { pool: 1 + n, groups: vec![group], flags, last_displaced: 0 };
-    pool::publish(balancer, &plan)?;
-    service::publish(balancer, own_vip(n).into(), 2 + OTHER_SERVICES + n, 1 + n, 0)
+    PoolPlan { pool: 1 + n, groups: vec![group], flags, last_displaced: 0 }
 }
 
-fn services(balancer: &mut Ebpf, flags: u32) -> Result<()> {
+/// The services of the shared pool.
+fn services(flags: u32) -> Vec<Service> {
     let ours = [VIP4.into(), VIP6.into()];
     let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
-    for (index, address) in (0..).zip(ours.into_iter().chain(others)) {
-        service::publish(balancer, address, index, 0, flags)?;
-    }
-    Ok(())
+    let addresses = (0..).zip(ours.into_iter().chain(others));
+    addresses.flat_map(|(index, address)| service::both(address, index, 0, flags)).collect()
 }
 
 /// Lets the balancer redirect frames to an interface.

@@ -12,7 +12,7 @@ use lb_common::abi::{
     service::address_words,
 };
 
-use super::{bytes, set, table};
+use super::{bytes, set, table::Chunks};
 
 /// A pool to publish.
 pub(super) struct PoolPlan {
@@ -43,13 +43,13 @@ pub(super) struct GroupPlan {
 }
 
 /// Writes all that packets of the pool read, its line last.
-pub(super) fn publish(balancer: &mut Ebpf, plan: &PoolPlan) -> Result<()> {
+pub(super) fn publish(balancer: &mut Ebpf, chunks: &mut Chunks, plan: &PoolPlan) -> Result<()> {
     let mut heads: Vec<(u32, GroupHead)> = Vec::new();
     for group in &plan.groups {
         let made = heads.iter().find(|(table, _)| *table == group.table).map(|(_, head)| *head);
         let (table, slots) = match made {
             Some(GroupHead { table, slots, .. }) => (table, slots),
-            None => table::make(balancer, group.table, &group.addresses)?,
+            None => chunks.make(&group.addresses)?,
         };
         let member_count = group.addresses.len() as u32;
         let head = GroupHead { table, slots, members: group.members, member_count };
@@ -68,11 +68,12 @@ pub(super) fn publish(balancer: &mut Ebpf, plan: &PoolPlan) -> Result<()> {
         home: heads[0].1,
         source_v6: address_words("fd00::1".parse()?),
         source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
-        group_count: plan.groups.len() as u32,
+        source_hosts_v4: 0,
         flags: plan.flags,
         home_limiter: plan.groups[0].limiter,
         groups,
-        spare: [0; 8],
+        group_count: plan.groups.len() as u32,
+        spare: [0; 7],
     };
     set(balancer, names::DESCRIPTORS, plan.pool + 1, bytes::<128>(&descriptor))?;
     let word = PoolWord::new(plan.pool + 1, 0).0;

@@ -1,36 +1,41 @@
-//! A service in the map that packets look it up in.
+//! Services, and the index that packets find them by.
 
 use std::net::IpAddr;
 
-use anyhow::Result;
-use aya::{Ebpf, maps::HashMap};
-use lb_common::abi::{
-    names,
-    service::{IPV4, Service, ServiceKey},
+use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use lb_common::{
+    abi::{
+        names,
+        service::{Service, ServiceKey},
+    },
+    service_index::{self, HEAD, IndexEntry, IndexHead, area_bits, area_start, area_words},
 };
 
-use super::{bytes, map_mut};
+use super::{bytes, set};
 
-/// Publishes port 80 of an address, TCP and UDP, as the service with an index.
-pub(super) fn publish(
-    balancer: &mut Ebpf,
-    address: IpAddr,
-    index: u32,
-    pool: u32,
-    flags: u32,
-) -> Result<()> {
-    for protocol in [6, 17] {
+/// Port 80 of an address, TCP and UDP, as the service with an index.
+pub(super) fn both(address: IpAddr, index: u32, pool: u32, flags: u32) -> [Service; 2] {
+    [6, 17].map(|protocol| {
         let key = ServiceKey::new(address, 80, protocol);
-        let service = Service { key, index, pool, flags };
-        if key.version == IPV4 {
-            let mut map: HashMap<_, u64, [u8; 32]> =
-                HashMap::try_from(map_mut(balancer, names::SERVICES_V4)?)?;
-            map.insert(key.short(), bytes::<32>(&service), 0)?;
-        } else {
-            let mut map: HashMap<_, [u8; 20], [u8; 32]> =
-                HashMap::try_from(map_mut(balancer, names::SERVICES_V6)?)?;
-            map.insert(bytes::<20>(&key), bytes::<32>(&service), 0)?;
-        }
+        Service { key, index, pool, flags }
+    })
+}
+
+/// Publishes services, and no others, with as large an index as the daemon would make.
+pub(super) fn publish(balancer: &mut Ebpf, services: &[Service]) -> Result<()> {
+    let keys = services.len() as u32;
+    let head = IndexHead::new(area_start(keys, false), area_bits(keys), 0);
+    let mut words = vec![0; area_words(head.bits()) as usize];
+    for (record, service) in (1..).zip(services) {
+        set(balancer, names::SERVICES, record, bytes::<32>(service))?;
+        let tag = service_index::tag(&service.key, head.seed());
+        let first = (head.first(tag) - head.start()) as usize;
+        let free = words[first..].iter().position(|word| *word == 0).context("no entry is free")?;
+        words[first + free] = IndexEntry::new(tag, record).0;
     }
-    Ok(())
+    for (at, word) in (head.start()..).zip(words) {
+        set(balancer, names::SERVICE_INDEX, at, word)?;
+    }
+    set(balancer, names::SERVICE_INDEX, HEAD, head.0)
 }

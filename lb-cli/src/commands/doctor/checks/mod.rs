@@ -1,6 +1,7 @@
 //! The checks by theme, and their order. A check judges facts and reads nothing.
 
 mod daemon;
+mod drops;
 mod host;
 mod interfaces;
 mod mtu;
@@ -8,6 +9,7 @@ mod neighbours;
 mod pins;
 mod receiver;
 mod services;
+mod source_prefix;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -31,8 +33,10 @@ const PRIVILEGED: &[Check] = &[
     interfaces::modes,
     interfaces::offloads,
     vips::routes,
+    source_prefix::check,
     neighbours::check,
     mtu::balancer,
+    drops::check,
     tunnels::check,
     host::forwarding,
     receiver::allow_lists,

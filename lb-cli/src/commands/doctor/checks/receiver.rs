@@ -92,6 +92,18 @@ pub(super) fn allow_lists(facts: &Facts) -> Vec<Finding> {
             Finding::ok("allow_lists", what, all)
         });
     }
+    if let Some(packets) = receiver.not_allowed {
+        let found = format!("tunnels for the VIPs come from elsewhere, {packets} packets so far");
+        findings.push(
+            Finding::warning("allow_lists", "sources", found)
+                .why("they are not decapsulated; a balancer with another address, or with a `tunnel-source-prefix`, may send them")
+                .mend("tcpdump -nc 10 'proto 4 or proto 41 or udp port 6080'  # which addresses")
+                .mend(format!(
+                    "{}  # if they are of a balancer",
+                    start_command(facts, Component::Receiver, Some(("allow-source", "PREFIX")))
+                )),
+        );
+    }
     for source in receiver.sources.iter().filter(|source| source.ends_with("/0")) {
         findings.push(
             Finding::warning("allow_lists", source, "any host may send tunnels")

@@ -243,9 +243,10 @@ fn no_answer_finding(facts: &Facts, missing_vips: &MissingVips, backends: &[IpAd
     let through = through(*is_tunnel);
     let found =
         format!("no answer{through} from {}, but the host is up", first_and_count(backends));
-    let mut sources = facts.balancer.iter().flat_map(|balancer| &balancer.sources);
-    let source = sources.find(|source| source.is_ipv4() == *is_ipv4);
-    let source = source.map_or_else(|| "BALANCER_ADDRESS".into(), ToString::to_string);
+    let source = facts.balancer.as_ref().and_then(|balancer| balancer.allowed_source(*is_ipv4));
+    let source = source.unwrap_or_else(|| "BALANCER_ADDRESS".into());
+    let prefix = facts.balancer.as_ref().and_then(|balancer| balancer.source_prefix);
+    let prefix = prefix.filter(|_| *is_ipv4 && *is_tunnel && !is_partial);
     let why = match (is_tunnel, is_partial) {
         (false, _) => "the VIP is not on the backend".to_owned(),
         (true, true) => {
@@ -254,6 +255,13 @@ fn no_answer_finding(facts: &Facts, missing_vips: &MissingVips, backends: &[IpAd
         (true, false) => format!(
             "no receiver is running there, it does not allow this balancer ({source}), or the VIP is not on the backend"
         ),
+    };
+    let why = match prefix {
+        Some(prefix) => format!(
+            "{why}; or a router on the path drops packets from {prefix}, because its reverse path filter (uRPF) has no route \
+             for it to this host"
+        ),
+        None => why,
     };
     let subject = first_and_count(&vips.iter().copied().collect::<Vec<_>>());
     let finding = if *is_sure {
@@ -274,6 +282,13 @@ fn no_answer_finding(facts: &Facts, missing_vips: &MissingVips, backends: &[IpAd
     };
     let add = at(&add_command(vips, *is_tunnel), "");
     let doctor = at("spillway doctor", "shows what is missing");
+    let finding = match prefix {
+        Some(prefix) => {
+            let watch = format!("tcpdump -nc 3 src net {prefix}");
+            finding.mend(at(&watch, "nothing arrives: the path drops it"))
+        }
+        None => finding,
+    };
     match (is_tunnel, is_partial) {
         (false, _) => finding.mend(add),
         (true, true) => finding.mend(doctor).mend(add),

@@ -19,7 +19,7 @@ fn route(facts: &Facts, vip: IpAddr) -> Finding {
     if own.is_empty() {
         return not_own(facts, vip, &names);
     }
-    if facts.balancer.as_ref().is_some_and(|balancer| balancer.sources.contains(&vip)) {
+    if facts.balancer.as_ref().is_some_and(|balancer| balancer.has_source(vip)) {
         return Finding::problem(
             "vip_routes",
             vip.to_string(),
@@ -28,7 +28,12 @@ fn route(facts: &Facts, vip: IpAddr) -> Finding {
         .why(
             "receivers allow the balancer's own address, and replies to it would go to the service",
         )
-        .mend(start_command(facts, Component::Balancer, Some(("source", "OWN_ADDRESS"))));
+        .mend(match facts.balancer.as_ref().and_then(|balancer| balancer.source_prefix) {
+            Some(prefix) if prefix.contains(vip) => {
+                start_command(facts, Component::Balancer, Some(("tunnel-source-prefix", "PREFIX")))
+            }
+            _ => start_command(facts, Component::Balancer, Some(("source", "OWN_ADDRESS"))),
+        });
     }
     for address in &own {
         let at = facts.network.name(address.interface);

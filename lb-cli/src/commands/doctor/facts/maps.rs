@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -11,10 +11,16 @@ use std::{
 use lb_base::error_chain;
 use lb_common::abi::{
     form::Form,
+    pool::Descriptor,
     service::{IPV4, IPV6, address_of},
-    verdict::Verdict,
+    verdict::{Action, Verdict},
+};
+use lb_inspect::{
+    names::Names,
+    stats::{InterfaceStats, interfaces},
 };
 use lb_maps::{MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
+use lb_model::Ipv4Prefix;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct BalancerFacts {
@@ -24,10 +30,24 @@ pub(in super::super) struct BalancerFacts {
     pub(in super::super) vips: BTreeSet<IpAddr>,
     /// Backends in order of address.
     pub(in super::super) backends: Vec<PinnedBackend>,
-    /// Source addresses of the tunnels.
+    /// Source addresses of the tunnels, of a prefix the first.
     pub(in super::super) sources: BTreeSet<IpAddr>,
+    /// The prefix that flows have their own source of IPv4 tunnels from.
+    pub(in super::super) source_prefix: Option<Ipv4Prefix>,
     /// Packets dropped because they did not fit the MTU.
     pub(in super::super) too_large: u64,
+    /// Packets that the program counted as transmitted or redirected.
+    pub(in super::super) sent: u64,
+    /// Interfaces that the program is attached to or sends out of.
+    pub(in super::super) interfaces: Vec<SendingInterface>,
+}
+
+/// An interface with what kernel and driver count of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct SendingInterface {
+    pub(in super::super) stats: InterfaceStats,
+    /// Whether what it drops after the program grew while it was watched.
+    pub(in super::super) is_growing: bool,
 }
 
 /// A backend in the pinned maps.
@@ -45,17 +65,32 @@ pub(in super::super) struct PinnedBackend {
 }
 
 impl BalancerFacts {
+    /// Whether tunnels may come from an address.
+    pub(in super::super) fn has_source(&self, address: IpAddr) -> bool {
+        self.sources.contains(&address)
+            || self.source_prefix.is_some_and(|prefix| prefix.contains(address))
+    }
+
+    /// What receivers must allow for tunnels of an IP version; `None`: there are no such tunnels.
+    pub(in super::super) fn allowed_source(&self, v4: bool) -> Option<String> {
+        match self.source_prefix {
+            Some(prefix) if v4 => Some(prefix.to_string()),
+            _ => self.sources.iter().find(|it| it.is_ipv4() == v4).map(ToString::to_string),
+        }
+    }
+
     /// # Errors
     /// The maps cannot be read.
     pub(super) fn read(bpffs: &Path, state_directory: &Path) -> Result<Self, MapsProblem> {
-        let names = Directory::read(state_directory).unwrap_or_default();
-        let read = || Self::from_maps(&PinnedMaps::open(bpffs)?, names.own_region);
+        let names = Names(Directory::read(state_directory).unwrap_or_default());
+        let read = || Self::from_maps(bpffs, &PinnedMaps::open(bpffs)?, &names);
         read().map_err(|error| MapsProblem::from(&error))
     }
 
-    fn from_maps(maps: &PinnedMaps, region: Option<String>) -> Result<Self, MapsError> {
+    fn from_maps(bpffs: &Path, maps: &PinnedMaps, names: &Names) -> Result<Self, MapsError> {
         let vips = maps.services()?.iter().map(|service| service.key.ip()).collect();
         let (mut backends, mut sources) = (BTreeMap::new(), BTreeSet::new());
+        let mut source_prefix = None;
         for pool in 0..maps.pool_count() {
             let word = maps.pool(pool);
             if word.current() == 0 {
@@ -72,6 +107,7 @@ impl BalancerFacts {
                 sources.extend(
                     given.iter().filter(|s| s.2).map(|(words, v, _)| address_of(words, *v)),
                 );
+                source_prefix = source_prefix.or_else(|| prefix(&descriptor));
             }
             for (_, group) in maps.pool_members(pool)?.unwrap_or_default().groups {
                 for rank in 0..group.head.member_count {
@@ -93,14 +129,53 @@ impl BalancerFacts {
         }
         let verdicts = maps.verdicts()?;
         let too_large = verdicts.iter().find(|(verdict, _)| *verdict == Verdict::TooLarge);
+        let sent = verdicts
+            .iter()
+            .filter(|(verdict, _)| matches!(verdict.action(), Action::Transmit | Action::Redirect));
         Ok(Self {
-            region,
+            sent: sent.map(|(_, counter)| counter.packets).sum(),
+            interfaces: watch_drops(|| interfaces(bpffs, maps, names))?,
+            region: names.0.own_region.clone(),
             vips,
             backends: backends.into_values().collect(),
             sources,
+            source_prefix,
             too_large: too_large.map_or(0, |(_, counter)| counter.packets),
         })
     }
+}
+
+/// The prefix of a descriptor's IPv4 sources; `None`: they are one address.
+fn prefix(descriptor: &Descriptor) -> Option<Ipv4Prefix> {
+    let first = Ipv4Addr::from(descriptor.source_v4.to_ne_bytes());
+    let hosts = u32::from_be_bytes(descriptor.source_hosts_v4.to_ne_bytes());
+    let bits = hosts.leading_zeros() as u8;
+    Ipv4Prefix::new(first, bits).filter(Ipv4Prefix::is_many)
+}
+
+/// Reads the interfaces, and watches for a while those that have drops: an old count says nothing about now.
+fn watch_drops(
+    read: impl Fn() -> Result<Vec<InterfaceStats>, MapsError>,
+) -> Result<Vec<SendingInterface>, MapsError> {
+    let lost = |stats: &InterfaceStats| {
+        (stats.dropped_after_program().unwrap_or(0), stats.link.tx_dropped)
+    };
+    let begun = Instant::now();
+    let first = read()?;
+    let mut sending: Vec<_> =
+        first.iter().map(|it| SendingInterface { stats: it.clone(), is_growing: false }).collect();
+    let was = |name: &str| first.iter().find(|it| it.interface == name).map(lost);
+    while sending.iter().any(|it| !it.is_growing && lost(&it.stats) != (0, 0))
+        && begun.elapsed() < WATCH_TIME
+    {
+        thread::park_timeout(POLL_INTERVAL);
+        let now = read()?.into_iter().map(|stats| SendingInterface {
+            is_growing: was(&stats.interface).is_some_and(|was| lost(&stats) > was),
+            stats,
+        });
+        sending = now.collect();
+    }
+    Ok(sending)
 }
 
 /// Why maps cannot be read.
@@ -144,6 +219,8 @@ pub(in super::super) struct ReceiverFacts {
     pub(in super::super) endpoints: BTreeSet<IpAddr>,
     /// Packets so far in tunnels to other addresses; `None`: their number does not grow.
     pub(in super::super) not_local: Option<u64>,
+    /// Packets so far in tunnels from sources that are not allowed; `None`: their number does not grow.
+    pub(in super::super) not_allowed: Option<u64>,
 }
 
 /// How long to watch whether a counter grows.
@@ -157,29 +234,43 @@ impl ReceiverFacts {
     pub(super) fn read(bpffs: &Path) -> Result<Self, MapsProblem> {
         let maps = ReceiverMaps::open(bpffs).map_err(|error| MapsProblem::from(&error))?;
         let allowed = maps.allowed().map_err(|error| MapsProblem::from(&error))?;
+        let growing = growing(&maps).map_err(|error| MapsProblem::from(&error))?;
+        let [not_local, not_allowed] = growing;
         Ok(Self {
             sources: allowed.sources.iter().map(ToString::to_string).collect(),
             vips: allowed.vips.into_iter().collect(),
             endpoints: allowed.endpoints,
-            not_local: growing_not_local(&maps).map_err(|error| MapsProblem::from(&error))?,
+            not_local,
+            not_allowed,
         })
     }
 }
 
-/// Watches the counter for a while: an old count says nothing about now.
-fn growing_not_local(maps: &ReceiverMaps) -> Result<Option<u64>, MapsError> {
-    let count = || -> Result<u64, MapsError> {
-        let verdicts = maps.verdicts()?.into_iter();
-        let own = verdicts.filter(|(verdict, _)| *verdict == Verdict::TunnelNotLocal);
-        Ok(own.map(|(_, counter)| counter.packets).sum())
+/// The verdicts on tunnels that end here for no reason of the packets' own.
+const WATCHED: [Verdict; 2] = [Verdict::TunnelNotLocal, Verdict::SourceNotAllowed];
+
+/// Watches counters for a while, because an old count says nothing about now: those that grow.
+fn growing(maps: &ReceiverMaps) -> Result<[Option<u64>; 2], MapsError> {
+    let count = || -> Result<[u64; 2], MapsError> {
+        let verdicts = maps.verdicts()?;
+        let packets = |watched| {
+            let own = verdicts.iter().filter(|(verdict, _)| *verdict == watched);
+            own.map(|(_, counter)| counter.packets).sum()
+        };
+        Ok(WATCHED.map(packets))
     };
     let (first, begun) = (count()?, Instant::now());
-    while first > 0 && begun.elapsed() < WATCH_TIME {
+    let mut grown = [None; 2];
+    let is_open = |grown: &[Option<u64>; 2]| {
+        first.iter().zip(grown).any(|(first, grown)| *first > 0 && grown.is_none())
+    };
+    while is_open(&grown) && begun.elapsed() < WATCH_TIME {
         thread::park_timeout(POLL_INTERVAL);
-        let now = count()?;
-        if now > first {
-            return Ok(Some(now));
+        for ((now, first), grown) in count()?.into_iter().zip(first).zip(&mut grown) {
+            if first > 0 && now > first {
+                *grown = Some(now);
+            }
         }
     }
-    Ok(None)
+    Ok(grown)
 }

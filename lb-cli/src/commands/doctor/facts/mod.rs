@@ -18,7 +18,9 @@ pub(super) use self::{
     daemon::{DaemonState, IdleReason, PoolServices, ReceiverState},
     host::{Host, Sysctls},
     installed::{Environment, InstalledComponent, PinOwner, Unit},
-    maps::{BalancerFacts, MapsProblem, MapsProblemKind, PinnedBackend, ReceiverFacts},
+    maps::{
+        BalancerFacts, MapsProblem, MapsProblemKind, PinnedBackend, ReceiverFacts, SendingInterface,
+    },
     network::Network,
     vip_probes::{VipProbe, VipProbeResult, VipProbes},
 };
@@ -97,6 +99,7 @@ impl Facts {
             route_targets(balancer.as_ref(), receiver.as_ref()),
             &backends.map(|backend| backend.address).collect(),
             &components,
+            balancer.iter().flat_map(|balancer| &balancer.interfaces),
         )?;
         let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));
         let units: Vec<_> = Component::ALL
@@ -152,5 +155,7 @@ fn route_targets(
     let backends = balancer.into_iter().flat_map(|b| b.backends.iter().map(|b| b.address));
     let vips = balancer.into_iter().flat_map(|b| b.vips.iter().copied());
     let served = receiver.into_iter().flat_map(|r| r.vips.iter().copied());
-    backends.chain(vips).chain(served).chain(network::CLIENTS).collect()
+    let prefix = balancer.into_iter().filter_map(|b| b.source_prefix);
+    let sources = prefix.flat_map(|prefix| [prefix.first(), prefix.last()]).map(IpAddr::V4);
+    backends.chain(vips).chain(served).chain(sources).chain(network::CLIENTS).collect()
 }

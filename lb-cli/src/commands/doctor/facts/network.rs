@@ -15,7 +15,7 @@ use lb_net::{
     survey::{Address, Device, RouteInfo, Survey, survey},
 };
 
-use super::installed::InstalledComponent;
+use super::{installed::InstalledComponent, maps::SendingInterface};
 use crate::{
     client::block_on,
     failure::{Exit, Failure},
@@ -34,13 +34,13 @@ const MAX_CONCURRENT: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Network {
     pub(in super::super) survey: Survey,
-    /// Devices with a program, and the ports of those that are bonds, by index.
+    /// Devices with a program or that programs send out of, and the ports of bonds with a program, by index.
     pub(in super::super) cards: BTreeMap<u32, NetworkCard>,
     /// Whether neighbours answered that the kernel had not confirmed lately; others are missing.
     pub(in super::super) answered: BTreeMap<IpAddr, bool>,
 }
 
-/// A device with a program of ours, or a port of such a bond.
+/// A device that a program of ours uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct NetworkCard {
     /// Names of the offloads that are on; `None`: unknown.
@@ -58,10 +58,11 @@ impl Network {
     ///
     /// # Errors
     /// Netlink fails.
-    pub(super) fn read(
+    pub(super) fn read<'a>(
         to: Vec<IpAddr>,
         backends: &BTreeSet<IpAddr>,
         components: &[InstalledComponent],
+        sending: impl Iterator<Item = &'a SendingInterface>,
     ) -> Result<Self, Failure> {
         let to: BTreeSet<_> = to.into_iter().collect();
         let failed = |error| Failure::new(Exit::Failure, error_chain::message(&error));
@@ -81,7 +82,9 @@ impl Network {
         let indices =
             components.iter().flat_map(|component| &component.links).filter_map(|link| link.index);
         let mut network = Self { survey, cards: BTreeMap::new(), answered };
-        for index in indices {
+        let sending =
+            sending.filter_map(|it| network.find(&it.stats.interface)).collect::<Vec<_>>();
+        for index in indices.chain(sending) {
             let ports = network.ports(index).map(|port| port.interface.index);
             let all: Vec<_> = std::iter::once(index).chain(ports).collect();
             let survey = &network.survey;
@@ -101,6 +104,15 @@ impl Network {
 
     pub(in super::super) fn device(&self, index: u32) -> Option<&Device> {
         self.devices().find(|device| device.interface.index == index)
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        self.devices().map(|it| &it.interface).find(|it| it.name == name).map(|it| it.index)
+    }
+
+    /// The card of an interface by name.
+    pub(in super::super) fn card(&self, name: &str) -> Option<&NetworkCard> {
+        self.cards.get(&self.find(name)?)
     }
 
     /// The name of an interface, or else its number.

@@ -119,7 +119,7 @@ fn float() -> impl Strategy<Value = Option<f64>> {
 
 prop_compose! {
     fn pool()(
-        name in ".{0,8}", health_checks in vec(".{0,8}", 0..3), slots in number(),
+        name in ".{0,8}", health_checks in vec(".{0,8}", 0..3), slots in option::of(any::<u32>()),
         isolation in option::of(select(Isolation::ALL)),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
         settle_time in time(), slow_start in time(),

@@ -194,7 +194,7 @@ fn a_file_says_what_the_message_says() {
                 },
             ],
             health_checks: vec!["web-http".into(), "open".into()],
-            slots: 251,
+            slots: Some(251),
             groups: vec![v1::Group {
                 region: "eu".into(),
                 capacity_per_second: Some(10.0),

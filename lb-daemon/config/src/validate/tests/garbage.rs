@@ -41,7 +41,8 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         [duration(), duration()],
         (-1i32..5, number()),
     );
-    let pool = (text(), prop::collection::vec(backend, 0..4), number(), rest).prop_map(
+    let slots = prop::option::of(number());
+    let pool = (text(), prop::collection::vec(backend, 0..4), slots, rest).prop_map(
         |(
             name,
             backends,

@@ -1,20 +1,20 @@
 mod garbage;
 mod mistakes;
+mod slots;
 
-use std::{collections::BTreeSet, time::Instant};
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use prost_types::Duration;
 use spillway_proto::v1;
 
-use super::*;
+use super::{validate_first as validate, *};
 use crate::document::Document;
 use garbage::garbage;
 use lb_fake::arbitrary;
 use lb_model::{
     AdminState, Affinity, Backend, CheckKind, GroupSettings, HealthCheck, HttpCheck, Isolation,
     Name, Rate, Scaler, Via, WhenFull,
-    ids::{Ids, Quarantine},
 };
 use mistakes::http;
 
@@ -202,7 +202,7 @@ fn defaults_are_those_of_the_comments() {
     };
     assert_eq!(configuration.health_checks[&name("http")], expected);
     let pool = &configuration.pools[&name("web")];
-    assert_eq!(pool.slots, 65_537);
+    assert_eq!(pool.slots, 1_009);
     let region = name("eu");
     let expected = Backend {
         region,
@@ -308,71 +308,6 @@ fn a_hash_key_is_read_most_significant_digit_first() {
     message.hash_key = "000102030405060708090A0b0c0d0e0f".into();
     let key = validate(&message).unwrap().hash_key;
     assert_eq!(key, Some([0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f]));
-}
-
-#[test]
-fn what_the_packet_path_has_no_room_for_is_refused() {
-    let have_numbers = |message| {
-        let configuration = validate(message).unwrap();
-        Ids::default().next(&configuration, &Quarantine::default(), Instant::now()).unwrap();
-    };
-    let mut message = correct();
-    while message.services.len() < 4096 {
-        let (n, mut service) = (message.services.len() as u32, message.services[0].clone());
-        service.name = format!("s{n}");
-        service.port = 1000 + n;
-        message.services.push(service);
-    }
-    assert_eq!(
-        validate(&message).unwrap_err().to_string(),
-        "services: 4096 services exceed the limit of 4095"
-    );
-    message.services.pop();
-    have_numbers(&message);
-
-    let mut message = correct();
-    while message.pools.len() < 4096 {
-        let (n, mut pool) = (message.pools.len(), message.pools[1].clone());
-        pool.name = format!("p{n}");
-        message.pools.push(pool);
-    }
-    assert_eq!(
-        validate(&message).unwrap_err().to_string(),
-        "pools: 4096 pools exceed the limit of 4095"
-    );
-    message.pools.pop();
-    have_numbers(&message);
-
-    let mut message = correct();
-    for n in 0..2049u32 {
-        let mut pool = message.pools[1].clone();
-        pool.name = format!("p{n}");
-        pool.backends[0].address = std::net::Ipv4Addr::from(0x0a01_0000 + n).to_string();
-        message.pools.push(pool);
-    }
-    assert_eq!(
-        validate(&message).unwrap_err().to_string(),
-        "pools: 2051 different tables exceed the limit of 2048"
-    );
-    // The two pools of the correct message share one table and have another.
-    message.pools.truncate(2 + 2046);
-    validate(&message).unwrap();
-
-    // Two groups of the first pool and one of the second.
-    let mut message = correct();
-    let limited = |n: u32| v1::Backend {
-        address: std::net::Ipv4Addr::from(0x0a01_0000 + n).to_string(),
-        region: "eu".into(),
-        max_connection_rate_per_second: Some(1.0),
-        ..Default::default()
-    };
-    message.pools[1].backends = (0..32_762).map(limited).collect();
-    assert_eq!(
-        validate(&message).unwrap_err().to_string(),
-        "pools: 32765 groups and backends with a limit of their own exceed the limit of 32764"
-    );
-    message.pools[1].backends.pop();
-    validate(&message).unwrap();
 }
 
 proptest! {

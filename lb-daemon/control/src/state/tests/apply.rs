@@ -73,7 +73,7 @@ async fn an_apply_is_answered_after_disk_and_packet_path() {
 #[tokio::test]
 async fn a_dry_run_lists_the_changes_and_makes_none() {
     let daemon = Daemon::new();
-    let configuration = parse(WEB);
+    let configuration = request(WEB);
     let apply = Apply { configuration, dry_run: true, ..Apply::default() };
     let dry = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
     assert_eq!(dry.generation, 0);
@@ -118,7 +118,7 @@ async fn the_hash_key_in_use_is_exported_and_accepted_back() {
     let key = listed.configuration.hash_key.unwrap();
     let planned = daemon.path.content().plan.pools.values().next().unwrap().hash_key;
     assert_eq!(planned, key);
-    let back = Apply { configuration: listed.configuration, ..Apply::default() };
+    let back = Apply { configuration: listed.configuration.into(), ..Apply::default() };
     let answer = daemon.running.commands.apply(back, None).await.unwrap().unwrap();
     assert_eq!(
         answer,
@@ -191,7 +191,7 @@ proptest! {
             let mut last = Configuration::default();
             for (mut configuration, restart) in steps {
                 configuration.hash_key.get_or_insert([3, 4]);
-                let apply = Apply { configuration: configuration.clone(), ..Apply::default() };
+                let apply = Apply { configuration: configuration.clone().into(), ..Apply::default() };
                 daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
                 if restart {
                     daemon.restart().await;
@@ -199,7 +199,7 @@ proptest! {
                 last = configuration;
             }
             let fresh = Daemon::new();
-            let apply = Apply { configuration: last.clone(), ..Apply::default() };
+            let apply = Apply { configuration: last.clone().into(), ..Apply::default() };
             fresh.running.commands.apply(apply, None).await.unwrap().unwrap();
             let (status, expected) = (daemon.status().await, fresh.status().await);
             assert_eq!(status.checksum, expected.checksum);
@@ -282,7 +282,7 @@ async fn several_balancers_stored_without_a_hash_key_are_a_condition() {
     assert_eq!(subjects(&daemon).await, ["hash_key"]);
     let exported = daemon.running.commands.export().await.unwrap();
     assert_eq!((exported.generation, exported.configuration.balancers.get()), (1, 2));
-    let given = Apply { configuration: exported.configuration, ..Apply::default() };
+    let given = Apply { configuration: exported.configuration.into(), ..Apply::default() };
     let applied = daemon.running.commands.apply(given, None).await.unwrap().unwrap();
     assert_eq!(changes(&applied), ["hash key"]);
     assert_eq!(applied.movements, []);
@@ -295,7 +295,7 @@ async fn a_command_whose_caller_is_gone_is_skipped() {
     let daemon = Daemon::with(directory, FakePacketPath::default());
     let stall = daemon.path.stall();
     let commands = daemon.running.commands.clone();
-    let apply = Apply { configuration: parse(WEB), ..Apply::default() };
+    let apply = Apply { configuration: request(WEB), ..Apply::default() };
     let applying = tokio::spawn(async move { commands.apply(apply, None).await });
     let stall = stall.begun().await;
 
@@ -334,7 +334,7 @@ async fn a_stalled_packet_path_stops_the_heartbeat() {
 
     let stall = daemon.path.stall();
     let commands = daemon.running.commands.clone();
-    let apply = Apply { configuration: parse(WEB), ..Apply::default() };
+    let apply = Apply { configuration: request(WEB), ..Apply::default() };
     let applying = tokio::spawn(async move { commands.apply(apply, None).await });
     let stall = stall.begun().await;
 

@@ -2,10 +2,11 @@ use std::fs;
 
 use super::*;
 
-/// The conditions: subject and cause.
+/// The conditions, without that of the small tables of [`WEB`]: subject and cause.
 async fn conditions(daemon: &Daemon) -> Vec<(String, String)> {
-    let conditions = daemon.status().await.conditions;
-    conditions.into_iter().map(|condition| (condition.subject, condition.cause)).collect()
+    let conditions = daemon.status().await.conditions.into_iter();
+    let conditions = conditions.filter(|condition| !condition.subject.starts_with("slots of "));
+    conditions.map(|condition| (condition.subject, condition.cause)).collect()
 }
 
 #[tokio::test]
@@ -111,7 +112,7 @@ fn with(last: u8, line: &str) -> String {
 
 /// The warnings of a dry run.
 async fn dry(daemon: &Daemon, text: &str) -> Vec<String> {
-    let apply = Apply { configuration: parse(text), dry_run: true, ..Apply::default() };
+    let apply = Apply { configuration: request(text), dry_run: true, ..Apply::default() };
     daemon.running.commands.apply(apply, None).await.unwrap().unwrap().warnings
 }
 

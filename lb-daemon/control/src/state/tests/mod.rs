@@ -6,6 +6,8 @@ mod next_hops;
 mod remaps;
 mod restart;
 mod shares;
+mod sizes;
+mod slots;
 mod watching;
 
 use std::{net::IpAddr, sync::Arc};
@@ -21,7 +23,7 @@ use super::*;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Refusal, Status};
 use crate::fake::{self, FakePacketPath};
 use lb_base::{error_chain, heartbeat::Heartbeat};
-use lb_config::document::Document;
+use lb_config::{Requested, document::Document};
 use lb_fake::WEB;
 use lb_health::{
     AgentReport,
@@ -42,7 +44,7 @@ struct Running {
     health: mpsc::Sender<HealthChange>,
     network: mpsc::Sender<NetChange>,
     targets: watch::Receiver<Arc<Vec<Target>>>,
-    next_hop_targets: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
+    next_hop_targets: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<LoopEnd>,
@@ -84,7 +86,7 @@ impl Daemon {
     }
 
     async fn apply(&self, text: &str) -> Result<Applied, Refusal> {
-        let configuration = parse(text);
+        let configuration = request(text);
         self.running
             .commands
             .apply(Apply { configuration, ..Apply::default() }, None)
@@ -181,6 +183,7 @@ impl Running {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
             any_schema,
+            sizes: path.content().sizes,
             ..Settings::default()
         };
         let state = State::start(settings, store, path.clone(), sensors);
@@ -199,8 +202,14 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn parse(text: &str) -> Configuration {
+/// What a file asks for.
+fn request(text: &str) -> Requested {
     lb_config::validate(&Document::parse(text).unwrap().into()).unwrap()
+}
+
+/// The configuration that a file is for a new daemon.
+fn parse(text: &str) -> Configuration {
+    lb_config::validate_first(&Document::parse(text).unwrap().into()).unwrap()
 }
 
 /// [`WEB`] with a replacement.

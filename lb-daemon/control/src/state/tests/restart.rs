@@ -183,7 +183,7 @@ async fn an_apply_replaces_an_unusable_generation_and_keeps_numbers() {
     let conflict = Apply { expected_generation: Some(0), ..Apply::default() };
     let conflict = daemon.running.commands.apply(conflict, None).await.unwrap().unwrap_err();
     assert!(matches!(conflict, Refusal::Conflict { expected: 0, current: 1 }));
-    let dry = Apply { configuration: parse(WEB), dry_run: true, ..Apply::default() };
+    let dry = Apply { configuration: request(WEB), dry_run: true, ..Apply::default() };
     let dry = daemon.running.commands.apply(dry, None).await.unwrap().unwrap();
     assert_eq!((dry.generation, dry.movements_unknown), (1, true));
     assert!(is_reported(&daemon.status().await));
@@ -265,7 +265,7 @@ async fn a_newer_store_is_replaced_only_on_request() {
             refused.to_string().starts_with("the daemon is older than the stored"),
             "{refused}"
         );
-        let apply = Apply { configuration: parse(WEB), any_schema, actor, ..Apply::default() };
+        let apply = Apply { configuration: request(WEB), any_schema, actor, ..Apply::default() };
         let applied = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
         assert_eq!(applied.generation, 2);
         assert!(applied.warnings.iter().any(|w| w.contains("would be erased")), "{applied:?}");

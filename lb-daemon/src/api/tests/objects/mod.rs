@@ -4,6 +4,7 @@ mod caller;
 mod following;
 mod outcome;
 mod right;
+mod slots;
 mod writers;
 mod wrong;
 

@@ -20,10 +20,10 @@ pub(super) fn fixed(first: &Exposition) -> Result<()> {
     };
     // docs/operations.md: what the tables hold unless said otherwise.
     for (table, ip, wanted) in [
-        ("displaced", "ipv4", 524_288.0),
-        ("displaced", "ipv6", 131_072.0),
-        ("udp_flows", "ipv4", 262_144.0),
-        ("udp_flows", "ipv6", 65_536.0),
+        ("displaced", "ipv4", 262_144.0),
+        ("displaced", "ipv6", 65_536.0),
+        ("udp_flows", "ipv4", 131_072.0),
+        ("udp_flows", "ipv6", 32_768.0),
         ("handshakes", "both", 524_288.0),
     ] {
         ensure!(room(table, ip) == Some(wanted), "{table} {ip}: {:?}", room(table, ip));
@@ -109,7 +109,7 @@ pub(super) fn reconfigured(watch: &mut Watch<'_>) -> Result<()> {
 pub(super) fn refused(watch: &mut Watch<'_>) -> Result<()> {
     let fixture = watch.fixture;
     let pins = Pins::new(&fixture.balancer.bpffs, Component::Balancer);
-    let map = pins.map(names::SERVICES_V4).display().to_string();
+    let map = pins.map(names::ADDRESSES).display().to_string();
     fixture.fabric.balancer.run("bpftool", ["map", "freeze", "pinned", &map])?;
     let more = "[[service]]\nname = \"late\"\naddress = \"203.0.113.2\"\nport = 7005\n\
                 protocol = \"tcp\"\npool = \"even\"\n";

@@ -59,7 +59,12 @@ const MOVES: &[(&str, &[&str])] = &[
             "service_bytes",
             "backend_packets",
             "backend_bytes",
+            "interface_packets",
         ],
+    ),
+    (
+        "the driver drops what is sent",
+        &["interface_errors", "interface_driver_drops", "interface_dropped_after_program"],
     ),
     (
         "SYNs come, more than are taken",
@@ -105,6 +110,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     configuration::said(&mut watch)?;
     traffic::route_mtu(&mut watch)?;
     traffic::datagrams(&mut watch)?;
+    traffic::dropped(&mut watch)?;
     traffic::syns(&mut watch)?;
     traffic::displaced(&mut watch)?;
     traffic::missing(&mut watch)?;

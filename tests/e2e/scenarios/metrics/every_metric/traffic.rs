@@ -69,6 +69,22 @@ pub(super) fn datagrams(watch: &mut Watch<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Without a packet program at the other end of its veth, the balancer's driver drops what is sent back.
+pub(super) fn dropped(watch: &mut Watch<'_>) -> Result<()> {
+    const NUMBER: f64 = 10.0;
+    let Fabric { net, router, client, .. } = &watch.fixture.fabric;
+    router.ip("link set balancer xdp off")?;
+    router.run("ethtool", ["-K", "balancer", "gro", "off"])?;
+    let (from, to) = (Fabric::CLIENT_V4.into(), SocketAddr::from((Fabric::VIP_V4, ECHO)));
+    let _sockets = traffic::datagrams(client, from, to, NUMBER as usize, 100)?;
+    let after = [("interface", "eth0")];
+    watch.until("the driver drops what is sent", |now| {
+        now.value("spillway_interface_dropped_after_program_total", &after) == Some(NUMBER)
+    })?;
+    router.run("ethtool", ["-K", "balancer", "gro", "on"])?;
+    net.pass_all(router, "balancer")
+}
+
 /// Packets that each receiver took out of a tunnel.
 fn receivers(fixture: &MetricsFixture) -> Result<Vec<f64>> {
     let decapsulated = |backend: &Backend| {

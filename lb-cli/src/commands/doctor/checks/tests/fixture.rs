@@ -133,7 +133,10 @@ pub(super) fn balancer() -> Facts {
             hop: Some((MAC, ETH0)),
         }],
         sources: [ip("10.0.0.2")].into(),
+        source_prefix: None,
         too_large: 0,
+        sent: 0,
+        interfaces: Vec::new(),
     });
     facts.daemon = Some(DaemonState::Answers {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -172,7 +175,8 @@ pub(super) fn backend() -> Facts {
     let mut facts = host(Component::Receiver);
     let sources = vec!["10.0.0.2/32".into()];
     let (vips, endpoints) = (vec![ip("203.0.113.1")], [ip("10.0.0.2")].into());
-    facts.receiver = Some(ReceiverFacts { sources, vips, endpoints, not_local: None });
+    facts.receiver =
+        Some(ReceiverFacts { sources, vips, endpoints, not_local: None, not_allowed: None });
     facts.network.survey.addresses.push(address(LO, "203.0.113.1", 32));
     facts
 }

@@ -1,6 +1,7 @@
 //! Tables of faults: how a host that is in order changes, and what the checks find. One table per check.
 
 mod daemon;
+mod drops;
 mod fixture;
 mod host;
 mod interfaces;
@@ -9,6 +10,7 @@ mod neighbours;
 mod pins;
 mod receiver;
 mod services;
+mod source_prefix;
 mod tunnels;
 mod vips;
 
@@ -38,8 +40,10 @@ const TABLES: &[&[Row]] = &[
     interfaces::MODE,
     interfaces::OFFLOADS,
     vips::ROUTES,
+    source_prefix::ROWS,
     neighbours::ROWS,
     mtu::BALANCER,
+    drops::ROWS,
     tunnels::ROWS,
     host::FORWARDING,
     receiver::ALLOW_LISTS,

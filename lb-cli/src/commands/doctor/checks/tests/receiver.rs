@@ -92,15 +92,25 @@ pub(super) const ENDPOINTS: &[Row] = &[
     ),
 ];
 
-pub(super) const ALLOW_LISTS: &[Row] = &[(
-    backend,
-    |f| f.receiver.as_mut().unwrap().sources.push("0.0.0.0/0".into()),
-    "allow_lists",
-    Warning,
-    "0.0.0.0/0",
-    "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver \
+pub(super) const ALLOW_LISTS: &[Row] = &[
+    (
+        backend,
+        |f| f.receiver.as_mut().unwrap().not_allowed = Some(7),
+        "allow_lists",
+        Warning,
+        "sources",
+        "tcpdump -nc 10 'proto 4 or proto 41 or udp port 6080'  # which addresses",
+    ),
+    (
+        backend,
+        |f| f.receiver.as_mut().unwrap().sources.push("0.0.0.0/0".into()),
+        "allow_lists",
+        Warning,
+        "0.0.0.0/0",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver \
          --allow-source BALANCER_ADDRESS",
-)];
+    ),
+];
 
 pub(super) const ARP: &[Row] = &[
     (

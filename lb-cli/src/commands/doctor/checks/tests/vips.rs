@@ -1,6 +1,7 @@
 use super::{
     Row,
     fixture::{ETH0, address, backend, balancer, device, ip, route},
+    source_prefix,
 };
 use crate::commands::doctor::{
     facts::Facts,
@@ -40,7 +41,22 @@ pub(super) const ROUTES: &[Row] = &[
         "203.0.113.1",
         "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --source OWN_ADDRESS",
     ),
+    (
+        balancer,
+        in_the_prefix,
+        "vip_routes",
+        Problem,
+        "203.0.113.1",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --tunnel-source-prefix PREFIX",
+    ),
 ];
+
+/// The VIP is one of the addresses that tunnels come from, which are routed to this host.
+fn in_the_prefix(facts: &mut Facts) {
+    facts.network.survey.addresses.push(address(ETH0, "203.0.113.1", 32));
+    source_prefix::set(facts, [203, 0, 113, 0], 24);
+    source_prefix::own(facts, &["203.0.113.0", "203.0.113.255"]);
+}
 
 fn source_too(facts: &mut Facts) {
     facts.network.survey.addresses.push(address(ETH0, "203.0.113.1", 32));

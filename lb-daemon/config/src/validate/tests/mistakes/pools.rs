@@ -17,28 +17,28 @@ pub(super) const POOLS: &[Row] = &[
         "pools[0].health_checks",
     ),
     (
-        |m| m.pools[0].slots = 5,
-        r#"pools[0] "web": slots: 5 is not within 7 to 16777213"#,
+        |m| m.pools[0].slots = Some(5),
+        r#"pools[0] "web": slots: 5 is not within 7 to 419423"#,
         "pools[0].slots",
     ),
     (
-        |m| m.pools[0].slots = 16_777_214,
-        r#"pools[0] "web": slots: 16777214 is not within 7 to 16777213"#,
+        |m| m.pools[0].slots = Some(419_424),
+        r#"pools[0] "web": slots: 419424 is not within 7 to 419423"#,
         "pools[0].slots",
     ),
     (
-        |m| m.pools[0].slots = 65_536,
+        |m| m.pools[0].slots = Some(65_536),
         r#"pools[0] "web": slots: 65536 is not a prime: 2 divides it"#,
         "pools[0].slots",
     ),
     (
-        |m| m.pools[0].slots = 251 * 257,
+        |m| m.pools[0].slots = Some(251 * 257),
         r#"pools[0] "web": slots: 64507 is not a prime: 251 divides it"#,
         "pools[0].slots",
     ),
     (
         |m| {
-            m.pools[0].slots = 7;
+            m.pools[0].slots = Some(7);
             for n in 0..6 {
                 let (address, region) = (format!("10.0.1.{n}"), "eu".into());
                 m.pools[0].backends.push(v1::Backend { address, region, ..Default::default() });

@@ -1,0 +1,425 @@
+//! How many entries the balancer's maps have. The daemon's settings say how much a configuration may have, and the maps
+//! are made to fit. Index 0 of services, pools, groups and backends is never given out. Groups and members are there
+//! twice, because a new generation is written beside the old one.
+
+use super::{
+    limiter::FIRST_LIMITER,
+    limits::STANDBYS_PER_GROUP,
+    names::{
+        ADDRESSES, BACKEND_COUNTERS, BACKEND_STATES, BACKENDS, DESCRIPTORS, DISPLACED_V4,
+        DISPLACED_V6, FLOWS_V4, FLOWS_V6, GROUP_COUNTERS, GROUPS, LIMITERS, MEMBER_LIMITERS,
+        MEMBERS, POOLS, SERVICE_COUNTERS, SERVICE_INDEX, SERVICES, SHARED_BACKENDS, STANDBYS,
+    },
+};
+
+use crate::service_index::index_words;
+
+/// A setting that says how much maps hold.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Size {
+    /// Services.
+    Services,
+    /// What packets of services are looked up as: ports, any-port services, and services that fragments go to.
+    Ports,
+    /// Pools.
+    Pools,
+    /// Groups: a pool's members in one region.
+    Groups,
+    /// Backend addresses, whatever the number of pools that have them.
+    Backends,
+    /// Members: backends, each counted once for each pool that has it.
+    PoolBackends,
+    /// Members with a limit of their own.
+    LimitedBackends,
+    /// Displaced entries of IPv4 connections; there are a quarter as many of IPv6.
+    Displaced,
+    /// Tracked UDP flows of IPv4; there are a quarter as many of IPv6.
+    UdpFlows,
+}
+
+/// What there is to say of a [`Size`].
+struct Terms {
+    setting: &'static str,
+    what: &'static str,
+    default: u32,
+    least: u32,
+    most: u32,
+}
+
+impl Size {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Services,
+        Self::Ports,
+        Self::Pools,
+        Self::Groups,
+        Self::Backends,
+        Self::PoolBackends,
+        Self::LimitedBackends,
+        Self::Displaced,
+        Self::UdpFlows,
+    ];
+
+    const fn terms(self) -> Terms {
+        let (setting, what, default, least, most) = match self {
+            Self::Services => ("services", "services", 4_096, 1, 10_000),
+            Self::Ports => (
+                "ports",
+                "ports of services (any_port and fragments are one each)",
+                65_536,
+                1,
+                100_000,
+            ),
+            Self::Pools => ("pools", "pools", 4_096, 1, 10_000),
+            Self::Groups => {
+                ("groups", "groups (a pool's backends in one region)", 4_096, 1, 40_000)
+            }
+            Self::Backends => ("backends", "distinct backend addresses", 16_384, 1, 200_000),
+            Self::PoolBackends => ("pool-backends", "backends in all", 32_768, 1, 400_000),
+            Self::LimitedBackends => {
+                ("limited-backends", "backends with a limit of their own", 16_384, 1, 400_000)
+            }
+            // With fewer, a few CPUs would have all free entries among them.
+            Self::Displaced => ("displaced", "displaced IPv4 connections", 262_144, 4_096, 1 << 24),
+            Self::UdpFlows => ("udp-flows", "tracked IPv4 flows", 131_072, 4_096, 1 << 24),
+        };
+        Terms { setting, what, default, least, most }
+    }
+
+    /// Name of the setting.
+    pub const fn setting(self) -> &'static str {
+        self.terms().setting
+    }
+
+    /// What it counts, in the plural.
+    pub const fn what(self) -> &'static str {
+        self.terms().what
+    }
+
+    /// The setting's value if it is not set and no map is pinned.
+    pub const fn default_value(self) -> u32 {
+        self.terms().default
+    }
+
+    /// The least value of the setting.
+    pub const fn least(self) -> u32 {
+        self.terms().least
+    }
+
+    /// The greatest value of the setting. Below it every packed word of the ABI has enough bits.
+    pub const fn most(self) -> u32 {
+        self.terms().most
+    }
+}
+
+/// How much of everything the maps have room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapSizes([u32; Size::ALL.len()]);
+
+impl Default for MapSizes {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// IPv4 entries of a table of connections to one of IPv6.
+const V4_TO_V6: u32 = 4;
+/// Versions of a pool that exist at a time: the current one, the previous one, and the next.
+const VERSIONS: u32 = 3;
+/// Generations that exist at a time.
+const GENERATIONS: u32 = 2;
+
+impl MapSizes {
+    /// All settings at their defaults.
+    pub const DEFAULT: Self = {
+        let mut numbers = [0; Size::ALL.len()];
+        let mut at = 0;
+        while at < Size::ALL.len() {
+            numbers[at] = Size::ALL[at].default_value();
+            at += 1;
+        }
+        Self(numbers)
+    };
+
+    /// How many of something a configuration may have, or a table of connections of IPv4.
+    pub const fn get(&self, size: Size) -> u32 {
+        self.0[size as usize]
+    }
+
+    /// The same with another number of something.
+    #[must_use]
+    pub const fn with(mut self, size: Size, number: u32) -> Self {
+        self.0[size as usize] = number;
+        self
+    }
+
+    /// Services, by index.
+    pub const fn services(&self) -> u32 {
+        self.get(Size::Services) + 1
+    }
+
+    /// Records of services, of two generations; index 0 is never used.
+    pub const fn service_records(&self) -> u32 {
+        GENERATIONS * self.get(Size::Ports) + 1
+    }
+
+    /// Words of the index of services.
+    pub const fn service_index(&self) -> u32 {
+        index_words(self.get(Size::Ports))
+    }
+
+    /// Pools, by index.
+    pub const fn pools(&self) -> u32 {
+        self.get(Size::Pools) + 1
+    }
+
+    /// Versions of pools.
+    pub const fn descriptors(&self) -> u32 {
+        VERSIONS * self.pools()
+    }
+
+    /// Groups, published and in preparation together.
+    pub const fn groups(&self) -> u32 {
+        GENERATIONS * self.get(Size::Groups) + 1
+    }
+
+    /// Standby words.
+    pub const fn standbys(&self) -> u32 {
+        STANDBYS_PER_GROUP * self.groups()
+    }
+
+    /// Member words, published and in preparation together.
+    pub const fn members(&self) -> u32 {
+        GENERATIONS * self.get(Size::PoolBackends)
+    }
+
+    /// Backends, by index.
+    pub const fn backends(&self) -> u32 {
+        self.get(Size::Backends) + 1
+    }
+
+    /// The packet path's own limiters and those of groups, which come first: only these have counters.
+    pub const fn group_limiters(&self) -> u32 {
+        FIRST_LIMITER + GENERATIONS * self.get(Size::Groups)
+    }
+
+    /// All limiters: behind those of groups, those of members with a limit of their own.
+    pub const fn limiters(&self) -> u32 {
+        self.group_limiters() + GENERATIONS * self.get(Size::LimitedBackends)
+    }
+
+    /// Displaced entries of IPv6 connections.
+    pub const fn displaced_v6(&self) -> u32 {
+        self.get(Size::Displaced) / V4_TO_V6
+    }
+
+    /// Tracked flows of IPv6.
+    pub const fn flows_v6(&self) -> u32 {
+        self.get(Size::UdpFlows) / V4_TO_V6
+    }
+
+    /// Entries of a map by its name; `None`: no setting sizes it.
+    pub fn entries(&self, map: &str) -> Option<u32> {
+        Some(match map {
+            SERVICES => self.service_records(),
+            SERVICE_INDEX => self.service_index(),
+            ADDRESSES => self.get(Size::Services),
+            SERVICE_COUNTERS => self.services(),
+            POOLS => self.pools(),
+            DESCRIPTORS => self.descriptors(),
+            GROUPS => self.groups(),
+            STANDBYS => self.standbys(),
+            MEMBERS | MEMBER_LIMITERS | SHARED_BACKENDS => self.members(),
+            GROUP_COUNTERS => self.group_limiters(),
+            LIMITERS => self.limiters(),
+            BACKENDS | BACKEND_STATES | BACKEND_COUNTERS => self.backends(),
+            DISPLACED_V4 => self.get(Size::Displaced),
+            DISPLACED_V6 => self.displaced_v6(),
+            FLOWS_V4 => self.get(Size::UdpFlows),
+            FLOWS_V6 => self.flows_v6(),
+            _ => return None,
+        })
+    }
+
+    /// The sizes of maps that exist, `found` by name. What no existing map tells is as in `self`. If the maps do not fit
+    /// each other, some of them differ from [`Self::entries`] of the result.
+    #[must_use]
+    pub fn of_maps(mut self, found: impl Fn(&str) -> Option<u32>) -> Self {
+        for size in Size::ALL {
+            let maps: &[&str] = match size {
+                Size::Services => &[SERVICE_COUNTERS, ADDRESSES],
+                Size::Ports => &[SERVICES],
+                Size::Pools => &[POOLS, DESCRIPTORS],
+                Size::Groups => &[GROUPS, STANDBYS, GROUP_COUNTERS],
+                Size::Backends => &[BACKENDS, BACKEND_STATES, BACKEND_COUNTERS],
+                Size::PoolBackends => &[MEMBERS, MEMBER_LIMITERS, SHARED_BACKENDS],
+                Size::LimitedBackends => &[LIMITERS],
+                Size::Displaced => &[DISPLACED_V4, DISPLACED_V6],
+                Size::UdpFlows => &[FLOWS_V4, FLOWS_V6],
+            };
+            let told = maps.iter().find_map(|map| Some((*map, found(map)?)));
+            if let Some((map, entries)) = told {
+                self = self.with(size, self.number_for(map, entries));
+            }
+        }
+        self
+    }
+
+    /// What a map of so many entries was made for. The groups are known already.
+    fn number_for(&self, map: &str, entries: u32) -> u32 {
+        match map {
+            SERVICE_COUNTERS | POOLS | BACKENDS | BACKEND_STATES | BACKEND_COUNTERS => {
+                entries.saturating_sub(1)
+            }
+            DESCRIPTORS => (entries / VERSIONS).saturating_sub(1),
+            SERVICES | GROUPS => entries.saturating_sub(1) / GENERATIONS,
+            STANDBYS => (entries / STANDBYS_PER_GROUP).saturating_sub(1) / GENERATIONS,
+            GROUP_COUNTERS => entries.saturating_sub(FIRST_LIMITER) / GENERATIONS,
+            LIMITERS => entries.saturating_sub(self.group_limiters()) / GENERATIONS,
+            MEMBERS | MEMBER_LIMITERS | SHARED_BACKENDS => entries / GENERATIONS,
+            DISPLACED_V6 | FLOWS_V6 => entries.saturating_mul(V4_TO_V6),
+            _ => entries,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, vec::Vec};
+
+    use super::*;
+    use crate::abi::{
+        backend::{BackendStateWord, shared_key, split_shared_key},
+        clock::Coarse,
+        connection::{DisplacedWord, HandshakeEntry, Placement},
+        limits::MAX_NEXT_HOPS,
+        member::{Accepts, MemberWord},
+        pool::PoolWord,
+    };
+
+    const SIZED: [&str; 20] = [
+        ADDRESSES,
+        BACKEND_COUNTERS,
+        BACKEND_STATES,
+        BACKENDS,
+        DESCRIPTORS,
+        DISPLACED_V4,
+        DISPLACED_V6,
+        FLOWS_V4,
+        FLOWS_V6,
+        GROUP_COUNTERS,
+        GROUPS,
+        LIMITERS,
+        MEMBER_LIMITERS,
+        MEMBERS,
+        POOLS,
+        SERVICE_COUNTERS,
+        SERVICE_INDEX,
+        SERVICES,
+        SHARED_BACKENDS,
+        STANDBYS,
+    ];
+
+    fn most() -> MapSizes {
+        let all = Size::ALL.into_iter();
+        all.fold(MapSizes::DEFAULT, |sizes, size| sizes.with(size, size.most()))
+    }
+
+    #[test]
+    fn settings_have_a_range_with_the_default_in_it() {
+        for (at, size) in Size::ALL.into_iter().enumerate() {
+            assert_eq!(size as usize, at);
+            assert!((size.least()..=size.most()).contains(&size.default_value()), "{size:?}");
+            assert_eq!(MapSizes::DEFAULT.get(size), size.default_value());
+        }
+    }
+
+    #[test]
+    fn maps_have_what_a_configuration_may_have_and_the_next_generation() {
+        let small = MapSizes::DEFAULT
+            .with(Size::Services, 8)
+            .with(Size::Pools, 5)
+            .with(Size::Groups, 6)
+            .with(Size::PoolBackends, 30)
+            .with(Size::LimitedBackends, 4)
+            .with(Size::Backends, 20)
+            .with(Size::Displaced, 4_100);
+        for (map, entries) in [
+            (SERVICE_COUNTERS, 9),
+            (ADDRESSES, 8),
+            (SERVICES, 131_073),
+            // A head of a cache line, and two areas of four entries a key and 32 more.
+            (SERVICE_INDEX, 8 + 2 * (262_144 + 32)),
+            (POOLS, 6),
+            (DESCRIPTORS, 18),
+            (GROUPS, 13),
+            (STANDBYS, 104),
+            (MEMBERS, 60),
+            (GROUP_COUNTERS, 20),
+            (LIMITERS, 28),
+            (BACKEND_COUNTERS, 21),
+            (DISPLACED_V4, 4_100),
+            (DISPLACED_V6, 1_025),
+        ] {
+            assert_eq!(small.entries(map), Some(entries), "{map}");
+        }
+        assert_eq!(small.entries("VERDICT_COUNTERS"), None);
+    }
+
+    #[test]
+    fn each_map_tells_what_it_was_made_for() {
+        let sizes = MapSizes::DEFAULT
+            .with(Size::Services, 11)
+            .with(Size::Ports, 12)
+            .with(Size::Pools, 13)
+            .with(Size::Groups, 14)
+            .with(Size::Backends, 15)
+            .with(Size::PoolBackends, 16)
+            .with(Size::LimitedBackends, 17)
+            .with(Size::Displaced, 5_000)
+            .with(Size::UdpFlows, 6_000);
+        let all: BTreeMap<_, _> = SIZED.map(|map| (map, sizes.entries(map).unwrap())).into();
+        assert_eq!(MapSizes::DEFAULT.of_maps(|map| all.get(map).copied()), sizes);
+        // Whichever of them is missing, because a start was interrupted.
+        let alone = [LIMITERS, SERVICES];
+        for missing in SIZED.into_iter().filter(|map| !alone.contains(map)) {
+            let found = |map: &str| all.get(map).copied().filter(|_| map != missing);
+            assert_eq!(MapSizes::DEFAULT.of_maps(found), sizes, "{missing}");
+        }
+        assert_eq!(sizes.of_maps(|_| None), sizes);
+        // One that does not fit the others shows.
+        let found = |map: &str| if map == STANDBYS { Some(8) } else { all.get(map).copied() };
+        assert_ne!(MapSizes::DEFAULT.of_maps(found).entries(STANDBYS), Some(8));
+    }
+
+    #[test]
+    fn packed_words_have_bits_for_the_highest_numbers() {
+        let sizes = most();
+        let (backend, pool) = (sizes.backends() - 1, sizes.pools() - 1);
+        let hop = (MAX_NEXT_HOPS - 1) as u16;
+        let member = MemberWord::new(backend, 255, Accepts::All, 255, hop);
+        assert_eq!((member.backend(), member.incarnation()), (backend, 255));
+        assert_eq!((member.accepts(), member.next_hop()), (Accepts::All, hop));
+        let state = BackendStateWord::new(255, Accepts::All, hop, pool);
+        assert_eq!((state.pool(), state.next_hop(), state.is_shared()), (pool, hop, false));
+        assert_eq!(split_shared_key(shared_key(pool, backend)), (pool, backend));
+        let placed = Placement { backend, incarnation: 255 };
+        assert_eq!(DisplacedWord::new(placed, Coarse(u64::MAX)).placement(), placed);
+        let entry = HandshakeEntry::new(u32::MAX, u32::MAX, placed, true, Coarse(u64::MAX));
+        assert_eq!((entry.placement(), entry.is_home()), (placed, true));
+        let word = PoolWord::new(sizes.descriptors() - 1, sizes.descriptors() - 2).adopting();
+        let versions = (sizes.descriptors() - 1, sizes.descriptors() - 2);
+        assert_eq!((word.current(), word.previous()), versions);
+    }
+
+    #[test]
+    fn names_are_those_of_a_settings_file() {
+        let names: Vec<_> = Size::ALL.iter().map(|size| size.setting()).collect();
+        for name in &names {
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{name}");
+        }
+        let sorted: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(sorted.len(), names.len(), "{names:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether the packet path's maps have room for a configuration.
+//!
+//! Groups and members of a new generation are written beside those of the old one, and the maps have room for both. So
+//! an acknowledged generation can always be published. During a remap there is a third version and less may fit, so the
+//! reconciler checks that before anything is acknowledged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lb_common::abi::{
+    limits::{CHUNK_WORDS, MAX_CHUNKS},
+    sizes::{MapSizes, Size},
+    slot::TableShape,
+};
+
+use crate::{Configuration, Name, Pool, Service};
+
+/// What makes other sizes take effect while maps are pinned, and what it costs.
+pub const HOW_TO_RESIZE: &str = "stop the daemon, run `spillway detach` and start the daemon again: until then packets are \
+                                 not balanced, and displaced connections break";
+
+const MIB: u64 = 1 << 20;
+/// A quarter of all chunks: where tables fill more than half of a chunk, each takes a whole one.
+const MOST_TABLE_MIB: u64 = MAX_CHUNKS as u64 / 4 * CHUNK_WORDS as u64 * 8 / MIB;
+
+/// A configuration has more of something than the maps have room for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooMany {
+    #[error("{number} {} exceed the {most} that the setting `{}` allows", .size.what(), .size.setting())]
+    Objects { size: Size, number: usize, most: u32 },
+    #[error("{mib} MiB of slot tables exceed the limit of {most}")]
+    Tables { mib: u64, most: u64 },
+}
+
+impl TooMany {
+    /// What the operator can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Objects { size, number, .. } if *number <= size.most() as usize => format!(
+                "set `{}` to {number} or more, at most {}; then {HOW_TO_RESIZE}",
+                size.setting(),
+                size.most()
+            ),
+            Self::Objects { size, .. } => {
+                format!(
+                    "`{}` may be {} at most: use several balancers",
+                    size.setting(),
+                    size.most()
+                )
+            }
+            Self::Tables { .. } => "give pools the same members, weights and slots".into(),
+        }
+    }
+}
+
+/// How much of each size a configuration takes: all but the tables of connections.
+pub fn used(configuration: &Configuration) -> [(Size, usize); 7] {
+    let pools = configuration.pools.values();
+    let backends: BTreeSet<_> = pools.clone().flat_map(|pool| pool.backends.keys()).collect();
+    let groups = pools.clone().map(|pool| groups(pool).len()).sum();
+    let members = pools.clone().map(|pool| pool.backends.len()).sum();
+    let limited = pools.flat_map(|pool| pool.backends.values());
+    let limited = limited.filter(|backend| backend.max_connection_rate.is_some()).count();
+    let ports = configuration.services.values().map(Service::keys).sum();
+    [
+        (Size::Services, configuration.services.len()),
+        (Size::Ports, ports),
+        (Size::Pools, configuration.pools.len()),
+        (Size::Groups, groups),
+        (Size::Backends, backends.len()),
+        (Size::PoolBackends, members),
+        (Size::LimitedBackends, limited),
+    ]
+}
+
+/// Refuses configurations for which the maps have no room.
+///
+/// # Errors
+/// [`TooMany`] says of what.
+pub fn fits(configuration: &Configuration, sizes: &MapSizes) -> Result<(), TooMany> {
+    for (size, number) in used(configuration) {
+        let most = sizes.get(size);
+        if number > most as usize {
+            return Err(TooMany::Objects { size, number, most });
+        }
+    }
+    let tables: BTreeSet<_> = (configuration.pools.values())
+        .flat_map(|pool| groups(pool).into_values().map(|members| (pool.slots, members)))
+        .collect();
+    let words = |(slots, members): &(u32, Vec<_>)| {
+        u64::from(TableShape { slots: *slots, members: members.len() as u32 }.words())
+    };
+    let bytes: u64 = 8 * tables.iter().map(words).sum::<u64>();
+    match bytes.div_ceil(MIB) {
+        mib if mib > MOST_TABLE_MIB => Err(TooMany::Tables { mib, most: MOST_TABLE_MIB }),
+        _ => Ok(()),
+    }
+}
+
+/// What the table of each group of a pool is made of: pools with the same share it.
+fn groups(pool: &Pool) -> BTreeMap<&Name, Vec<(&std::net::IpAddr, u32)>> {
+    let mut groups: BTreeMap<&Name, Vec<_>> = BTreeMap::new();
+    for (address, backend) in &pool.backends {
+        groups.entry(&backend.region).or_default().push((address, backend.weight));
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Slots by need: a new pool's tables have as many as its backends need, and change their size only on request,
+//! without moving an open connection.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::{Document, Member};
+use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_tests::harness::Case;
+use lb_tests::sandbox::Sandbox;
+use lb_tests::topology::REGIONS;
+use lb_tests::traffic::Stream;
+use serde_json::Value;
+
+pub(crate) const CASES: &[Case] =
+    &[Case::waits("a_pool_keeps_its_slots_until_it_is_told_to_choose_again", grown)];
+
+/// The slots of the first pool: as the configuration, the status and the maps have them.
+fn slots(fixture: &Fixture) -> Result<u64> {
+    let pool = fixture.balancer.ask(&["pool", "get", "v4"])?;
+    let status = fixture.balancer.ask(&["status"])?;
+    let tables = fixture.balancer.ask(&["table", "v4"])?;
+    let services = status["services"].as_array().into_iter().flatten();
+    let of_services = services.filter(|service| service["pool"] == "v4");
+    let of_services = of_services.map(|service| service["slots"].as_u64());
+    let of_tables = tables[0]["regions"].as_array().into_iter().flatten();
+    let of_tables = of_tables.map(|region| region["slots"].as_u64());
+    let mut all: Vec<_> = of_services.chain(of_tables).chain([pool["slots"].as_u64()]).collect();
+    let number = all.len();
+    all.dedup();
+    let [Some(slots)] = *all else { anyhow::bail!("{all:?}: {pool}, {status}, {tables}") };
+    // A service, a table for each region, and the pool itself.
+    ensure!(number >= 4, "{pool}, {status}, {tables}");
+    Ok(slots)
+}
+
+/// The causes of conditions about slots.
+fn conditions(fixture: &Fixture) -> Result<Vec<(String, String)>> {
+    let status = fixture.balancer.ask(&["status"])?;
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = conditions.map(|each| (text(&each["subject"]), text(&each["cause"])));
+    Ok(conditions.filter(|(subject, _)| subject.starts_with("slots of ")).collect())
+}
+
+/// As many backends in the first region of the first pool. Those that are added answer nothing.
+fn with_backends(document: &Document, number: usize) -> Document {
+    let mut document = document.clone();
+    let members = &mut document.pools[0].members;
+    let here = members.iter().filter(|member| member.region == REGIONS[0]).count();
+    members.extend((here..number).map(|number| Member {
+        address: IpAddr::V4(Ipv4Addr::from_bits(0x0a01_0064 + number as u32)),
+        region: REGIONS[0].into(),
+        weight: 1,
+    }));
+    document
+}
+
+fn grown(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::idle(sandbox, "slots")?;
+    let small = configuration(&fixture.fabric, Health { interval_ms: 1000, fall: 5 });
+    fixture.balancer.apply(&small.text())?;
+    fixture.wait_up(&[])?;
+    ensure!(slots(&fixture)? == 1_009, "three backends a region");
+    ensure!(conditions(&fixture)?.is_empty());
+    let endpoint = Tunnel::Ipip.endpoint(ECHO);
+    let streams: Vec<_> = (0..20)
+        .map(|seed| Stream::open(&fixture.fabric.client, endpoint, seed))
+        .collect::<Result<_>>()?;
+
+    // Sixty backends: the size stays, over a restart too, and the daemon says that it is too small.
+    let large = with_backends(&small, 60).text();
+    fixture.balancer.apply(&large)?;
+    let outgrown = |fixture: &Fixture| -> Result<()> {
+        ensure!(slots(fixture)? == 1_009);
+        let conditions = conditions(fixture)?;
+        let [(subject, cause)] = &*conditions else { anyhow::bail!("{conditions:?}") };
+        ensure!(subject == "slots of pool v4", "{subject}");
+        let (has, fits) = cause.split_once(" has 16, ").with_context(|| cause.clone())?;
+        ensure!(has == "of 1009 slots the backend with the least weight in region eu", "{cause}");
+        ensure!(fits.contains("; slots = 16381, or slots = 0 "), "{cause}");
+        Ok(())
+    };
+    outgrown(&fixture)?;
+    fixture.balancer.stop()?;
+    fixture.balancer.start()?;
+    outgrown(&fixture)?;
+    let again = fixture.balancer.apply(&large)?;
+    ensure!(again.contains("stays in force: nothing differs"), "{again}");
+    let exported = fixture.balancer.cli(&["export"])?;
+    ensure!(exported.contains("slots = 1009\n"), "{exported}");
+    Stream::all_go_on(&streams)?;
+
+    let update = ["pool", "update", "v4", "--slots", "0"];
+    let dry = fixture.balancer.cli(&[&update[..], &["--dry-run"]].concat())?;
+    ensure!(dry.contains("~ pool v4 (32762 slots moved)\n    slots: 1009 -> 16381\n"), "{dry}");
+    ensure!(dry.contains("\n  pool v4  ") && dry.contains("stay for the settle time"), "{dry}");
+    outgrown(&fixture)?;
+    fixture.balancer.cli(&update)?;
+    ensure!(slots(&fixture)? == 16_381);
+    ensure!(conditions(&fixture)?.is_empty());
+    let status = fixture.balancer.ask(&["status"])?;
+    ensure!(status["settling"][0]["pool"] == "v4", "it is no remap: {status}");
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}
