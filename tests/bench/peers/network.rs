@@ -89,6 +89,11 @@ fn spread_by_router(fabric: &Fabric) -> Result<()> {
         backend.add_vip(IpAddr::from(vip))?;
         route += &format!(" nexthop via {}", backend.v4);
     }
-    fabric.router.sysctls(&[("net.ipv4.fib_multipath_hash_policy", "1")])?;
+    // By addresses, protocol and ports as they stand in the packet (policy 3). Policy 1 takes the hash that the sending
+    // socket left at the packet, which a retransmission changes.
+    fabric.router.sysctls(&[
+        ("net.ipv4.fib_multipath_hash_policy", "3"),
+        ("net.ipv4.fib_multipath_hash_fields", "55"),
+    ])?;
     fabric.router.ip(&route)
 }
