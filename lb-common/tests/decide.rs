@@ -213,16 +213,6 @@ fn an_exact_port_goes_before_any() {
 }
 
 #[test]
-fn a_reused_hash_element_is_a_miss() {
-    let mut fake = one_backend(IPV4);
-    for service in fake.services.values_mut() {
-        service.key.port ^= 1;
-    }
-    let frame = v4([192, 0, 2, 9], 80, true);
-    assert_eq!(path::decide(&frame[..], &fake).map(|_| ()), Err(Verdict::NotOurs));
-}
-
-#[test]
 fn another_incarnation_of_the_backend_is_never_sent_to() {
     let mut fake = one_backend(IPV4);
     fake.backends[1].incarnation += 1;

@@ -236,7 +236,7 @@ fn at_once(fixture: &Fixture) -> Result<u64> {
 }
 
 fn many(sandbox: &Sandbox) -> Result<()> {
-    const MANY: u64 = 400_000;
+    const MANY: u64 = 200_000;
     let mut fixture = Fixture::start(sandbox, "many", Health::QUICK)?;
     let streams = away(&fixture, 20)?;
     Stream::finish_all(streams)?;
@@ -273,7 +273,7 @@ fn many(sandbox: &Sandbox) -> Result<()> {
     // 65,536 a round at the most, and one round for the few of IPv6.
     ensure!(rounds > MANY.div_ceil(65_536), "{rounds} rounds");
     // Half of three quarters of what is left beside 128 free places of each CPU may come at once.
-    let places = 524_288 - 128 * u64::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
+    let places = 262_144 - 128 * u64::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
     ensure!(at_once(&fixture)?.abs_diff((places - held) * 3 / 8) < 2, "{}", at_once(&fixture)?);
     harness::note(format!(
         "{held} displaced entries: {rounds} rounds, {:?} in all, the longest {longest:?}",

@@ -16,7 +16,7 @@ name = \"eu\"
 
 [[pool]]
 name = \"web\"
-slots = 31
+slots = 1009
 [[pool.backend]]
 address = \"10.1.0.11\"
 region = \"eu\"

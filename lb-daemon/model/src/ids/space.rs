@@ -30,6 +30,10 @@ impl<K: Ord + Clone> Space<K> {
 
     /// See [`super::Ids::within`]; indices are below `end`.
     pub(super) fn within(&self, end: u32) -> Self {
+        if self.used.len() >= end as usize {
+            // Some must go, and which of them is not known yet: a number for each that stays is free only if all are.
+            return Self::default();
+        }
         let mut used: BTreeMap<K, Id> = self.used.clone();
         used.retain(|_, id| id.index < end);
         let mut retired = self.retired.clone();

@@ -173,7 +173,7 @@ pub(super) fn greatest(sandbox: &Sandbox) -> Result<()> {
     ensure!(opened.maps.sizes() == expected, "{:?}", opened.maps.sizes());
     let found = entries(&bpffs)?;
     for (map, entries) in [
-        ("SERVICES", 100_000),
+        ("SERVICES", 200_001),
         ("SERVICE_COUNTERS", 10_001),
         ("DESCRIPTORS", 30_003),
         ("GROUPS", 80_001),

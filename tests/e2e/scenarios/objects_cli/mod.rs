@@ -133,7 +133,7 @@ fn several(sandbox: &Sandbox) -> Result<()> {
     let given = format!("{key}\n{several}");
     let refused = balancer.try_cli(&["apply", "-f", "-"], Some(&given))?;
     let said = String::from_utf8_lossy(&refused.stderr);
-    let expected = "error: pools[0] \"web\": slots: must be a number, the same on all 2 balancers; 1 more pool has none\n\
+    let expected = "error: standard input: line 20, column 1: pools[0] \"web\": slots: must be a number, the same on all 2 balancers; 1 more pool has none\n\
         hint: set slots = 1009 in pool web, slots = 1009 in pool dns, in the configuration of all balancers: this one has \
         these numbers in force, or would choose them; `spillway export` prints all that are in force\n";
     ensure!((refused.status.code(), &*said) == (Some(6), expected), "{refused:?}");

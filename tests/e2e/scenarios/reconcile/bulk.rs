@@ -115,15 +115,16 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
     daemon.apply()?;
     let kept = daemon.configuration.clone();
     let checksum = daemon.reconciler().checksum()?;
-    // More members than there is room for beside the 15: 2,047 groups of 128, and 113 more.
-    daemon.configuration = many(2_048, 128, 131, 100);
+    // More members than there is room for beside the 15: 511 groups of 128, and 113 more.
+    daemon.configuration = many(512, 128, 131, 100);
     let ids = daemon.ids.clone();
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
     ensure!(matches!(refused, ReconcileError::Full(_)), "{refused}");
     ensure!(
         refused.to_string()
-            == "members: 128 contiguous entries are needed, the largest free range has 113"
+            == "backends in pools: 128 contiguous entries are needed, the largest free range has 113; \
+                the setting `pool-backends` sizes the map"
     );
     ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
     (daemon.configuration, daemon.ids) = (kept, ids);

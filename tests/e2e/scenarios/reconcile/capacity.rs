@@ -51,7 +51,7 @@ fn decided(daemon: &FakeDaemon) -> Result<(Vec<PoolWord>, Vec<u64>, Vec<BackendS
 /// All limits of groups and members that are set.
 fn limits(daemon: &FakeDaemon) -> Result<BTreeMap<u32, LimitWord>> {
     let maps = daemon.read()?;
-    let limits = (FIRST_LIMITER..4096).map(|limiter| (limiter, maps.limit(limiter)));
+    let limits = (FIRST_LIMITER..65_536).map(|limiter| (limiter, maps.limit(limiter)));
     Ok(limits.filter(|(_, limit)| !limit.is_unlimited()).collect())
 }
 

@@ -14,11 +14,12 @@ use lb_common::{
         member::Accepts,
         service::{ServiceKey, address_of},
         sizes::MapSizes,
+        sizes::Size,
     },
     path,
 };
 use lb_control::reconcile::{ApplySummary, PoolHomes, ReconcileError};
-use lb_maps::{DisplacedMaps, clock};
+use lb_maps::{DisplacedMaps, SizeSettings, clock};
 use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
 use lb_tests::{
     packets::{
@@ -110,7 +111,11 @@ fn other_members(daemon: &mut FakeDaemon, gone: u8, come: u8, heavy: u8) {
 pub(crate) fn half_a_million_leave(sandbox: &Sandbox) -> Result<()> {
     const CONNECTIONS: u32 = 500_000;
     let [interface, _] = interfaces("h")?;
-    let mut daemon = FakeDaemon::new(sandbox, "half")?;
+    let mut daemon = FakeDaemon::with_sizes(
+        sandbox,
+        "half",
+        SizeSettings::default().with(Size::Displaced, 1_048_576),
+    )?;
     daemon.configuration = many(2, 5, 251, 1);
     daemon.apply()?;
     rise(&mut daemon, interface)?;
@@ -402,8 +407,8 @@ pub(crate) fn churn(sandbox: &Sandbox) -> Result<()> {
 
 pub(crate) fn full(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = FakeDaemon::new(sandbox, "full-formers")?;
-    // 2,047 pools of 64 are a little less than half of all members.
-    let of_members = |first| many(2_047, 64, 131, first);
+    // 511 pools of 64 are a little less than half of all members.
+    let of_members = |first| many(511, 64, 131, first);
     for first in [0, 5_000] {
         daemon.configuration = of_members(first);
         daemon.change()?;
@@ -412,9 +417,9 @@ pub(crate) fn full(sandbox: &Sandbox) -> Result<()> {
     let ids = daemon.ids.clone();
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
-    ensure!(matches!(refused, ReconcileError::Settling { pools: 2047, .. }), "{refused}");
-    let said = "members: 64 contiguous entries are needed, the largest free range has 0; \
-                2047 pools are still in a remap and free entries when their settle time is over";
+    ensure!(matches!(refused, ReconcileError::Settling { pools: 511, .. }), "{refused}");
+    let said = "backends in pools: 64 contiguous entries are needed, the largest free range has 0; \
+                the setting `pool-backends` sizes the map; 511 pools are still in a remap and free entries when their settle time is over";
     ensure!(refused.to_string() == said, "{refused}");
     daemon.ids = ids;
     daemon.forget()?;

@@ -58,30 +58,6 @@ fn what_is_kept_must_be_enough_for_the_backends() {
     assert_eq!(resolved(&message, None, &in_force(&[])), Ok(65_537));
 }
 
-/// A limit of the maps that depends on the slots: equal groups share a table only if those are equal.
-#[test]
-fn tables_are_counted_by_what_pools_keep() {
-    let pool = |number: usize, slots| v1::Pool {
-        name: format!("pool-{number}"),
-        backends: correct().pools[1].backends.clone(),
-        slots,
-        ..v1::Pool::default()
-    };
-    let mut message = correct();
-    message.services.clear();
-    let numbers = 0..2_100;
-    message.pools = numbers.clone().map(|number| pool(number, None)).collect();
-    let primes = (1_009_u32..).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d > 0));
-    let each = numbers.zip(primes).map(|(number, prime)| (format!("pool-{number}"), prime));
-    let each: Vec<_> = each.collect();
-    let each: Vec<_> = each.iter().map(|(name, prime)| (&**name, *prime)).collect();
-    let requested = super::super::validate(&message).unwrap();
-    requested.clone().resolve(&in_force(&[])).unwrap();
-    let error = requested.resolve(&in_force(&each)).unwrap_err();
-    let expected = "pools: 2100 different tables exceed the limit of ";
-    assert!(error.to_string().starts_with(expected), "{error}");
-}
-
 #[test]
 fn several_balancers_need_a_number_in_each_pool() {
     let refused = |message: &v1::Configuration, slots: &SlotsByPool| {

@@ -111,7 +111,7 @@ pub(super) fn refused(watch: &mut Watch<'_>) -> Result<()> {
     let pins = Pins::new(&fixture.balancer.bpffs, Component::Balancer);
     let map = pins.map(names::ADDRESSES).display().to_string();
     fixture.fabric.balancer.run("bpftool", ["map", "freeze", "pinned", &map])?;
-    let more = "[[service]]\nname = \"late\"\naddress = \"203.0.113.2\"\nport = 7005\n\
+    let more = "[[service]]\nname = \"late\"\naddress = \"203.0.113.77\"\nport = 7005\n\
                 protocol = \"tcp\"\npool = \"even\"\n";
     let text = fixture.configuration(true) + more;
     ensure!(fixture.balancer.apply(&text).is_err(), "a frozen map takes a service");

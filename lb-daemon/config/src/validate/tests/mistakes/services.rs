@@ -167,15 +167,6 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| {
-            ports(m, &[(1, 65_535)]);
-            m.services[1].affinity = 2;
-            m.services[1].fragments = 2;
-        },
-        "services: 65537 ports of services (any_port and fragments are one each) exceed the limit of 65536",
-        "services",
-    ),
-    (
-        |m| {
             m.services[1].protocol = 1;
             m.services[1].udp = 0;
             m.services[1].port = 80;
