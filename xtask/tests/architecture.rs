@@ -79,7 +79,13 @@ const RULES: &[Rule] = &[
     Rule {
         within: "lb-daemon/model/src",
         words: &["std::fs", "Instant::now()"],
-        except: &["ids/tests.rs", "mark_out/tests.rs", "plan/tests.rs", "remap/tests.rs", "room/tests.rs"],
+        except: &[
+            "ids/tests.rs",
+            "mark_out/tests.rs",
+            "plan/tests.rs",
+            "remap/tests.rs",
+            "room/tests.rs",
+        ],
         because: "what the model computes follows from its arguments alone",
     },
     Rule {

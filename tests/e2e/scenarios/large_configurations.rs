@@ -118,7 +118,7 @@ fn four_hundred_ports(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-/// As many services, ports and pools as settings allow. The pools have the same backends, so they share a table.
+/// As many services, ports and pools as settings allow. Fifty pools each have the same backends, so they share a table.
 fn most_services(sandbox: &Sandbox) -> Result<()> {
     const SERVICES: u32 = 10_000;
     const BACKENDS: usize = 4;
@@ -126,7 +126,8 @@ fn most_services(sandbox: &Sandbox) -> Result<()> {
     let mut text = format!("[[region]]\nname = \"{}\"\n", REGIONS[0]);
     for n in 0..SERVICES {
         writeln!(text, "[[pool]]\nname = \"p{n}\"")?;
-        for host in (0..BACKENDS).map(|n| host(n as u16)) {
+        let first = (n / 50) as u16 * BACKENDS as u16;
+        for host in (first..).take(BACKENDS).map(host) {
             let region = REGIONS[0];
             writeln!(text, "[[pool.backend]]\naddress = \"{host}\"\nregion = \"{region}\"")?;
         }
