@@ -2,7 +2,7 @@
 //! two regions, and as many services with a pool of their own as a case asks for.
 //!
 //! A change of the maps is a change of one of its parts: what publishes a service ([`service::publish`]), what makes a
-//! table ([`table::make`]), and what a pool says of both ([`pool::publish`]).
+//! table ([`table::Chunks`]), and what a pool says of both ([`pool::publish`]).
 
 mod pool;
 mod service;
