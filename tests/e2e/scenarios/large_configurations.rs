@@ -57,6 +57,10 @@ fn balancer(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer)> {
 
 fn thousand_services(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, mut balancer) = balancer(sandbox, "large")?;
+    balancer.stop()?;
+    balancer.cli(&["detach"])?;
+    balancer.more.extend(["--pool-backends".into(), "100000".into()]);
+    balancer.start()?;
     let before = resident(&mut balancer)?;
     let mut document = Document {
         regions: vec![REGIONS[0].into()],

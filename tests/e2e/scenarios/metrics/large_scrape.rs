@@ -21,6 +21,7 @@ pub(crate) fn scrape_thousand(sandbox: &Sandbox) -> Result<()> {
     let binaries = Binaries::find()?;
     let mut balancer = Balancer::new(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
     balancer.more = vec!["--http".into(), HTTP_ADDRESS.to_string(), "--status-page".into()];
+    balancer.more.extend(["--pool-backends".into(), (SERVICES * BACKENDS).to_string()]);
     balancer.start()?;
     let empty = scrape(&fabric.balancer)?.len();
     let applying = Instant::now();
