@@ -134,9 +134,8 @@ const fn mix(word: u64) -> u64 {
 pub const fn tag(key: &ServiceKey, seed: u64) -> u32 {
     let mut mixed = seed;
     if key.version != IPV4 {
-        let [a, b, c, _] = key.address;
-        mixed = mix(mixed ^ (a as u64 | (b as u64) << 32));
-        mixed = mix(mixed ^ c as u64);
+        mixed = mix(mixed ^ key.high_half());
+        mixed = mix(mixed ^ key.address[2] as u64);
     }
     (mix(mixed ^ key.low_half()).wrapping_mul(SECOND) >> 32) as u32
 }

@@ -33,7 +33,7 @@ use super::{
     chunks::Chunks,
     opener::{Access, Opener},
     raw::Mapping,
-    service_index::ServiceWriter,
+    service_index::services,
     slot_tables::{SlotTable, first_list},
 };
 
@@ -197,7 +197,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// [`MapsError::ServicesChanging`] if they changed each time they were read.
     pub fn services(&self) -> Result<Vec<Service>, MapsError> {
-        self.read_twice(|| ServiceWriter::open(self, self.service_capacity()).services(self))
+        self.read_twice(|| services(self))
     }
 
     /// Reads the index until nothing changes meanwhile. The kernel waits for packets, but for no other reader, before a

@@ -82,14 +82,6 @@ impl ServiceWriter {
         Self { capacity, head, entries, removed, free, retired, is_other_read: false }
     }
 
-    /// The published services, by key.
-    pub(super) fn services(&self, memory: &impl ServiceIndex) -> Vec<Service> {
-        let records = self.entries.values().filter_map(|place| memory.record(place.record));
-        let mut services: Vec<_> = records.map(|record| *record).collect();
-        services.sort_by_key(|service| service.key);
-        services
-    }
-
     /// Publishes services, each by one store, and replaces those with the same keys. Then unpublishes the services of
     /// `removed`. If this needs the other area, one store does both.
     ///
@@ -255,6 +247,15 @@ impl ServiceWriter {
     }
 }
 
+/// The published services, by key.
+pub(super) fn services(memory: &impl ServiceIndex) -> Vec<Service> {
+    let head = IndexHead(memory.index_word(HEAD).unwrap_or(0));
+    let records = area(head).filter_map(|at| memory.record(entry(memory, at).record()?));
+    let mut services: Vec<_> = records.map(|record| *record).collect();
+    services.sort_by_key(|service| service.key);
+    services
+}
+
 /// Positions of an area; none if there is no area.
 fn area(head: IndexHead) -> std::ops::Range<u32> {
     if head.0 == 0 { 0..0 } else { head.start()..head.start() + area_words(head.bits()) }
@@ -387,14 +388,14 @@ mod tests {
                 if next.len() > CAPACITY as usize {
                     continue;
                 }
-                let services: Vec<_> = set.into_values().collect();
-                if writer.change(&memory, &services, &removed).is_err() {
+                let set: Vec<_> = set.into_values().collect();
+                if writer.change(&memory, &set, &removed).is_err() {
                     writer.released();
-                    prop_assert_eq!(writer.change(&memory, &services, &removed), Ok(()));
+                    prop_assert_eq!(writer.change(&memory, &set, &removed), Ok(()));
                 }
                 model = next;
                 assert_same(&memory, &model, 3 * CAPACITY);
-                prop_assert_eq!(writer.services(&memory), model.values().copied().collect::<Vec<_>>());
+                prop_assert_eq!(services(&memory), model.values().copied().collect::<Vec<_>>());
                 if is_restart {
                     let again = ServiceWriter::open(&memory, CAPACITY);
                     prop_assert_eq!(again.removed, writer.removed);
@@ -416,17 +417,16 @@ mod tests {
         const CAPACITY: u32 = 20_000;
         let memory = Memory::new(CAPACITY);
         let mut writer = ServiceWriter::open(&memory, CAPACITY);
-        let services = |from| (from..from + CAPACITY).map(|n| service(n, n)).collect::<Vec<_>>();
+        let made = |from| (from..from + CAPACITY).map(|n| service(n, n)).collect::<Vec<_>>();
         for round in 0..4 {
-            let removed: Vec<_> =
-                writer.services(&memory).iter().map(|service| service.key).collect();
+            let removed: Vec<_> = services(&memory).iter().map(|service| service.key).collect();
             writer.released();
-            let (old, new) = (services(round * CAPACITY), services((round + 1) * CAPACITY));
+            let (old, new) = (made(round * CAPACITY), made((round + 1) * CAPACITY));
             writer.change(&memory, &new, &removed).unwrap();
             assert!(new.iter().all(|service| *find(&memory, &service.key).unwrap() == *service));
             assert!(old.iter().all(|service| find(&memory, &service.key).is_none()));
         }
-        assert_eq!(writer.change(&memory, &services(0), &[]), Err(IndexFull(20_000)));
+        assert_eq!(writer.change(&memory, &made(0), &[]), Err(IndexFull(20_000)));
     }
 
     #[test]
