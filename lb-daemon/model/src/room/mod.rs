@@ -42,7 +42,7 @@ impl TooMany {
             ),
             Self::Objects { size, .. } => {
                 format!(
-                    "`{}` may be {} at most: use several balancers",
+                    "`{}` may be {} at most: serve a part of the configuration by other balancers",
                     size.setting(),
                     size.most()
                 )

@@ -99,7 +99,10 @@ fn each_size_counts_what_it_is_about() {
 #[test]
 fn no_setting_allows_more_than_its_most() {
     let refused = TooMany::Objects { size: Size::Pools, number: 10_001, most: 10_000 };
-    assert_eq!(refused.hint(), "`pools` may be 10000 at most: use several balancers");
+    assert_eq!(
+        refused.hint(),
+        "`pools` may be 10000 at most: serve a part of the configuration by other balancers"
+    );
 }
 
 #[test]
