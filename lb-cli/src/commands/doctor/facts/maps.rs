@@ -160,22 +160,15 @@ fn watch_drops(
     let lost = |stats: &InterfaceStats| {
         (stats.dropped_after_program().unwrap_or(0), stats.link.tx_dropped)
     };
-    let begun = Instant::now();
     let first = read()?;
-    let mut sending: Vec<_> =
-        first.iter().map(|it| SendingInterface { stats: it.clone(), is_growing: false }).collect();
-    let was = |name: &str| first.iter().find(|it| it.interface == name).map(lost);
-    while sending.iter().any(|it| !it.is_growing && lost(&it.stats) != (0, 0))
-        && begun.elapsed() < WATCH_TIME
-    {
-        thread::park_timeout(POLL_INTERVAL);
-        let now = read()?.into_iter().map(|stats| SendingInterface {
-            is_growing: was(&stats.interface).is_some_and(|was| lost(&stats) > was),
-            stats,
-        });
-        sending = now.collect();
-    }
-    Ok(sending)
+    let is_growing = |now: &InterfaceStats| {
+        let was = first.iter().find(|it| it.interface == now.interface);
+        was.is_some_and(|was| lost(now) > lost(was))
+    };
+    let now = watch(&read, |now| now.iter().all(|it| lost(it) == (0, 0) || is_growing(it)))?;
+    let sending =
+        now.into_iter().map(|stats| SendingInterface { is_growing: is_growing(&stats), stats });
+    Ok(sending.collect())
 }
 
 /// Why maps cannot be read.
@@ -259,18 +252,26 @@ fn growing(maps: &ReceiverMaps) -> Result<[Option<u64>; 2], MapsError> {
         };
         Ok(WATCHED.map(packets))
     };
-    let (first, begun) = (count()?, Instant::now());
-    let mut grown = [None; 2];
-    let is_open = |grown: &[Option<u64>; 2]| {
-        first.iter().zip(grown).any(|(first, grown)| *first > 0 && grown.is_none())
+    let first = count()?;
+    let grown =
+        |now: &[u64; 2]| [0, 1].map(|at| (first[at] > 0 && now[at] > first[at]).then_some(now[at]));
+    let is_over = |now: &[u64; 2]| {
+        grown(now).iter().zip(first).all(|(grown, first)| grown.is_some() || first == 0)
     };
-    while is_open(&grown) && begun.elapsed() < WATCH_TIME {
-        thread::park_timeout(POLL_INTERVAL);
-        for ((now, first), grown) in count()?.into_iter().zip(first).zip(&mut grown) {
-            if first > 0 && now > first {
-                *grown = Some(now);
-            }
+    Ok(grown(&watch(count, is_over)?))
+}
+
+/// Reads until it is over, but only for a while, and returns what it read last.
+fn watch<T>(
+    read: impl Fn() -> Result<T, MapsError>,
+    is_over: impl Fn(&T) -> bool,
+) -> Result<T, MapsError> {
+    let begun = Instant::now();
+    loop {
+        let now = read()?;
+        if is_over(&now) || begun.elapsed() >= WATCH_TIME {
+            return Ok(now);
         }
+        thread::park_timeout(POLL_INTERVAL);
     }
-    Ok(grown)
 }
