@@ -147,8 +147,10 @@ impl Fabric {
     fn region(&mut self, region: &'static str, number: u8, backends: u8) -> Result<()> {
         let v4 = |host| Ipv4Addr::new(10, number, 0, host);
         let v6 = |host| Ipv6Addr::new(0xfd00, number.into(), 0, 0, 0, 0, 0, host);
+        // An address of its own: otherwise the bridge takes the lowest of its ports', and changes it when one with a lower
+        // one joins, which the backends learn some time later.
         self.router.ip(&format!(
-            "link add {region} mtu {FABRIC_MTU} type bridge\n\
+            "link add {region} address 02:00:00:00:{number:02x}:01 mtu {FABRIC_MTU} type bridge\n\
              address add {}/24 dev {region}\naddress add {}/64 dev {region} nodad",
             v4(1),
             v6(1),

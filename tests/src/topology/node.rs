@@ -18,6 +18,10 @@ pub struct Node {
     inner: Arc<Inner>,
 }
 
+/// Local ports that the kernel chooses from for who does not ask for one. Those that scenarios name are below: a health
+/// check from one of them would pass for the scenario's own connection.
+const CHOSEN_PORTS: &str = "45000 65535";
+
 #[derive(Debug)]
 struct Inner {
     namespace: String,
@@ -38,6 +42,7 @@ impl Node {
             ("net.ipv6.conf.default.accept_dad", "0"),
             ("net.ipv6.conf.default.accept_ra", "0"),
             ("net.ipv6.conf.default.router_solicitations", "0"),
+            ("net.ipv4.ip_local_port_range", CHOSEN_PORTS),
         ])?;
         node.ip("link set lo up")?;
         Ok(node)
