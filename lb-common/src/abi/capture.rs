@@ -13,8 +13,6 @@ pub const SECTION: &str = ".data.capture";
 pub const MAX_SNAP: u32 = 2_000;
 /// Bytes of the ring that samples wait in.
 pub const RING_BYTES: u32 = 2 << 20;
-/// Number of no capture.
-pub const NO_CAPTURE: u64 = 0;
 
 /// What to capture. All of it is zero while no capture runs.
 #[repr(C)]
@@ -107,6 +105,13 @@ impl Prefix {
         Self { address, mask }
     }
 
+    /// Whether all addresses are among them, and none too.
+    #[inline(always)]
+    pub const fn is_any(&self) -> bool {
+        let mask = &self.mask;
+        mask[0] | mask[1] | mask[2] | mask[3] == 0
+    }
+
     /// Whether an address is among them; all zeros are no address.
     #[inline(always)]
     pub const fn has(&self, address: &AddressWords) -> bool {
@@ -156,6 +161,8 @@ pub const SAMPLE_BYTES: usize = 4_096;
 pub struct CaptureBuffer {
     /// Its counters, over all captures.
     pub counted: Captured,
+    /// Index of the frame's backend, which the head gets the address of.
+    pub backend: u64,
     /// The sample's head.
     pub head: SampleHead,
     /// The sample's frames.

@@ -80,7 +80,7 @@ impl MemberWord {
         Accepts::from_number((self.0 >> 32) as u8 & 0x1f)
     }
 
-    /// Whether it has a limit of its own: its limiter is named by [`super::names::MEMBER_LIMITERS`].
+    /// Whether it has a limit of its own: its limiter is named by [`super::arrays::Array::MemberLimiters`].
     #[inline(always)]
     pub const fn is_limited(self) -> bool {
         self.0 >> 39 & 1 != 0

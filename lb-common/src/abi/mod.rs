@@ -3,6 +3,7 @@
 //! Flat structs are immutable once published; what changes in place is a single `u64` word.
 //! All integers are in host order unless a field says that it holds bytes as they stand in a packet.
 
+pub mod arrays;
 pub mod backend;
 pub mod capture;
 pub mod clock;

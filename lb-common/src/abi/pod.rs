@@ -1,6 +1,8 @@
 //! The one place of this crate with unsafe code: plain-old-data views of the map values.
 #![allow(unsafe_code)]
 
+use crate::path::Deferred;
+
 use super::{
     backend::Backend,
     capture::{Capture, CaptureBuffer, SampleHead},
@@ -48,7 +50,8 @@ pod!(
     ProbeRoute = 48,
     Capture = 168,
     SampleHead = 64,
-    CaptureBuffer = 4_184,
+    CaptureBuffer = 4_192,
+    Deferred = 112,
 );
 
 /// The bytes of a value, as the kernel sees them.

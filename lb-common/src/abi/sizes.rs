@@ -6,12 +6,10 @@ use super::{
     limiter::FIRST_LIMITER,
     limits::STANDBYS_PER_GROUP,
     names::{
-        ADDRESSES, BACKEND_COUNTERS, BACKEND_STATES, BACKENDS, DESCRIPTORS, DISPLACED_V4,
-        DISPLACED_V6, FLOWS_V4, FLOWS_V6, GROUP_COUNTERS, GROUPS, LIMITERS, MEMBER_LIMITERS,
-        MEMBERS, POOLS, SERVICE_COUNTERS, SERVICE_INDEX, SERVICES, SHARED_BACKENDS, STANDBYS,
+        ADDRESSES, BACKEND_COUNTERS, DISPLACED_V4, DISPLACED_V6, FLOWS_V4, FLOWS_V6,
+        GROUP_COUNTERS, SERVICE_COUNTERS, SHARED_BACKENDS,
     },
 };
-
 use crate::service_index::index_words;
 
 /// A setting that says how much maps hold.
@@ -219,21 +217,14 @@ impl MapSizes {
         self.get(Size::UdpFlows) / V4_TO_V6
     }
 
-    /// Entries of a map by its name; `None`: no setting sizes it.
+    /// Entries of a map by its name; `None`: no setting sizes it. ([`super::arrays::Array::entries`] has the arrays.)
     pub fn entries(&self, map: &str) -> Option<u32> {
         Some(match map {
-            SERVICES => self.service_records(),
-            SERVICE_INDEX => self.service_index(),
             ADDRESSES => self.get(Size::Services),
             SERVICE_COUNTERS => self.services(),
-            POOLS => self.pools(),
-            DESCRIPTORS => self.descriptors(),
-            GROUPS => self.groups(),
-            STANDBYS => self.standbys(),
-            MEMBERS | MEMBER_LIMITERS | SHARED_BACKENDS => self.members(),
+            SHARED_BACKENDS => self.members(),
             GROUP_COUNTERS => self.group_limiters(),
-            LIMITERS => self.limiters(),
-            BACKENDS | BACKEND_STATES | BACKEND_COUNTERS => self.backends(),
+            BACKEND_COUNTERS => self.backends(),
             DISPLACED_V4 => self.get(Size::Displaced),
             DISPLACED_V6 => self.displaced_v6(),
             FLOWS_V4 => self.get(Size::UdpFlows),
@@ -242,54 +233,28 @@ impl MapSizes {
         })
     }
 
-    /// The sizes of maps that exist, `found` by name. What no existing map tells is as in `self`. If the maps do not fit
-    /// each other, some of them differ from [`Self::entries`] of the result.
-    #[must_use]
-    pub fn of_maps(mut self, found: impl Fn(&str) -> Option<u32>) -> Self {
-        for size in Size::ALL {
-            let maps: &[&str] = match size {
-                Size::Services => &[SERVICE_COUNTERS, ADDRESSES],
-                Size::Ports => &[SERVICES],
-                Size::Pools => &[POOLS, DESCRIPTORS],
-                Size::Groups => &[GROUPS, STANDBYS, GROUP_COUNTERS],
-                Size::Backends => &[BACKENDS, BACKEND_STATES, BACKEND_COUNTERS],
-                Size::PoolBackends => &[MEMBERS, MEMBER_LIMITERS, SHARED_BACKENDS],
-                Size::LimitedBackends => &[LIMITERS],
-                Size::Displaced => &[DISPLACED_V4, DISPLACED_V6],
-                Size::UdpFlows => &[FLOWS_V4, FLOWS_V6],
-            };
-            let told = maps.iter().find_map(|map| Some((*map, found(map)?)));
-            if let Some((map, entries)) = told {
-                self = self.with(size, self.number_for(map, entries));
-            }
-        }
-        self
+    /// The settings' values, by [`Size`].
+    pub const fn numbers(&self) -> [u32; Size::ALL.len()] {
+        self.0
     }
 
-    /// What a map of so many entries was made for. The groups are known already.
-    fn number_for(&self, map: &str, entries: u32) -> u32 {
-        match map {
-            SERVICE_COUNTERS | POOLS | BACKENDS | BACKEND_STATES | BACKEND_COUNTERS => {
-                entries.saturating_sub(1)
-            }
-            DESCRIPTORS => (entries / VERSIONS).saturating_sub(1),
-            SERVICES | GROUPS => entries.saturating_sub(1) / GENERATIONS,
-            STANDBYS => (entries / STANDBYS_PER_GROUP).saturating_sub(1) / GENERATIONS,
-            GROUP_COUNTERS => entries.saturating_sub(FIRST_LIMITER) / GENERATIONS,
-            LIMITERS => entries.saturating_sub(self.group_limiters()) / GENERATIONS,
-            MEMBERS | MEMBER_LIMITERS | SHARED_BACKENDS => entries / GENERATIONS,
-            DISPLACED_V6 | FLOWS_V6 => entries.saturating_mul(V4_TO_V6),
-            _ => entries,
-        }
+    /// The sizes with these [`Self::numbers`]; `None`: one is not in its setting's range.
+    pub fn from_numbers(numbers: [u32; Size::ALL.len()]) -> Option<Self> {
+        let all_in_range = Size::ALL
+            .into_iter()
+            .zip(numbers)
+            .all(|(size, number)| (size.least()..=size.most()).contains(&number));
+        all_in_range.then_some(Self(numbers))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, vec::Vec};
+    use std::vec::Vec;
 
     use super::*;
     use crate::abi::{
+        arrays::Array,
         backend::{BackendStateWord, shared_key, split_shared_key},
         clock::Coarse,
         connection::{DisplacedWord, HandshakeEntry, Placement},
@@ -297,29 +262,6 @@ mod tests {
         member::{Accepts, MemberWord},
         pool::PoolWord,
     };
-
-    const SIZED: [&str; 20] = [
-        ADDRESSES,
-        BACKEND_COUNTERS,
-        BACKEND_STATES,
-        BACKENDS,
-        DESCRIPTORS,
-        DISPLACED_V4,
-        DISPLACED_V6,
-        FLOWS_V4,
-        FLOWS_V6,
-        GROUP_COUNTERS,
-        GROUPS,
-        LIMITERS,
-        MEMBER_LIMITERS,
-        MEMBERS,
-        POOLS,
-        SERVICE_COUNTERS,
-        SERVICE_INDEX,
-        SERVICES,
-        SHARED_BACKENDS,
-        STANDBYS,
-    ];
 
     fn most() -> MapSizes {
         let all = Size::ALL.into_iter();
@@ -348,49 +290,43 @@ mod tests {
         for (map, entries) in [
             (SERVICE_COUNTERS, 9),
             (ADDRESSES, 8),
-            (SERVICES, 131_073),
-            // A head of a cache line, and two areas of four entries a key and 32 more.
-            (SERVICE_INDEX, 8 + 2 * (262_144 + 32)),
-            (POOLS, 6),
-            (DESCRIPTORS, 18),
-            (GROUPS, 13),
-            (STANDBYS, 104),
-            (MEMBERS, 60),
             (GROUP_COUNTERS, 20),
-            (LIMITERS, 28),
             (BACKEND_COUNTERS, 21),
+            (SHARED_BACKENDS, 60),
             (DISPLACED_V4, 4_100),
             (DISPLACED_V6, 1_025),
         ] {
             assert_eq!(small.entries(map), Some(entries), "{map}");
         }
         assert_eq!(small.entries("VERDICT_COUNTERS"), None);
+        for (array, entries) in [
+            (Array::Services, 131_073),
+            // A head of a cache line, and two areas of four entries a key and 32 more.
+            (Array::ServiceIndex, 8 + 2 * (262_144 + 32)),
+            (Array::Pools, 6),
+            (Array::Descriptors, 18),
+            (Array::Groups, 13),
+            (Array::Standbys, 104),
+            (Array::Members, 60),
+            (Array::Limiters, 28),
+            (Array::BackendStates, 21),
+        ] {
+            assert_eq!(array.entries(&small), entries, "{array:?}");
+        }
     }
 
     #[test]
-    fn each_map_tells_what_it_was_made_for() {
-        let sizes = MapSizes::DEFAULT
-            .with(Size::Services, 11)
-            .with(Size::Ports, 12)
-            .with(Size::Pools, 13)
-            .with(Size::Groups, 14)
-            .with(Size::Backends, 15)
-            .with(Size::PoolBackends, 16)
-            .with(Size::LimitedBackends, 17)
-            .with(Size::Displaced, 5_000)
-            .with(Size::UdpFlows, 6_000);
-        let all: BTreeMap<_, _> = SIZED.map(|map| (map, sizes.entries(map).unwrap())).into();
-        assert_eq!(MapSizes::DEFAULT.of_maps(|map| all.get(map).copied()), sizes);
-        // Whichever of them is missing, because a start was interrupted.
-        let alone = [LIMITERS, SERVICES];
-        for missing in SIZED.into_iter().filter(|map| !alone.contains(map)) {
-            let found = |map: &str| all.get(map).copied().filter(|_| map != missing);
-            assert_eq!(MapSizes::DEFAULT.of_maps(found), sizes, "{missing}");
+    fn numbers_are_read_back_if_they_are_in_their_ranges() {
+        for sizes in [MapSizes::DEFAULT, most()] {
+            assert_eq!(MapSizes::from_numbers(sizes.numbers()), Some(sizes));
         }
-        assert_eq!(sizes.of_maps(|_| None), sizes);
-        // One that does not fit the others shows.
-        let found = |map: &str| if map == STANDBYS { Some(8) } else { all.get(map).copied() };
-        assert_ne!(MapSizes::DEFAULT.of_maps(found).entries(STANDBYS), Some(8));
+        for size in Size::ALL {
+            for number in [size.least() - 1, size.most() + 1] {
+                let mut numbers = MapSizes::DEFAULT.numbers();
+                numbers[size as usize] = number;
+                assert_eq!(MapSizes::from_numbers(numbers), None, "{size:?}");
+            }
+        }
     }
 
     #[test]

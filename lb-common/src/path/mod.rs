@@ -28,7 +28,7 @@ mod udp_flow;
 
 pub use encapsulate::{Head, Shim};
 pub use parse::{Kind, Parsed, Version};
-pub use query::Query;
+pub use query::{Deferred, Query};
 pub use search::{FURTHER_SLOTS, Search};
 pub use select::{Choice, Memory, Observe, Outcome, Position, RegionSkip, Unobserved};
 pub use tables::Tables;

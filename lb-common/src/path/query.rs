@@ -18,6 +18,7 @@ use crate::{
 
 /// What a backend is chosen for. Made of whole words: a packet program keeps it on the stack, where the verifier requires
 /// aligned stores and the compiler merges small ones.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
     /// The words of the pool's line that are of use.
@@ -167,6 +168,22 @@ impl Query {
             flow
         }
     }
+}
+
+/// What the fast path of a packet program leaves to its slow path.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Deferred {
+    /// The query to resolve.
+    pub query: Query,
+    /// Why, by a number that is the program's own.
+    pub reason: u32,
+    /// 1: its frame is captured.
+    pub is_captured: u32,
+    /// Of a packet that is too large for its backend: bytes of one that fits.
+    pub room: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 const DATAGRAM: u64 = 0;

@@ -2,8 +2,9 @@
 
 use std::{fmt, io, path::Path};
 
-use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
+use aya::maps::{self, MapData, PerCpuArray, RingBuf};
 use lb_common::abi::{
+    arrays::Array,
     capture::{Capture, CaptureBuffer, Captured, SampleHead},
     limiter::{LimitWord, Limiter, SAMPLES},
     names,
@@ -20,7 +21,7 @@ use super::{
 
 /// Turns a capture on and off, and counts.
 pub struct CaptureSwitch {
-    settings: Array<MapData, [u8; size_of::<Capture>()]>,
+    settings: maps::Array<MapData, [u8; size_of::<Capture>()]>,
     buffers: PerCpuArray<MapData, [u8; size_of::<CaptureBuffer>()]>,
     limiters: ArrayView<Limiter, MappingMut>,
 }
@@ -62,13 +63,13 @@ impl CaptureMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Component::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer)?;
         let ring = watched(pins.typed(names::SAMPLES)?)
             .map_err(|source| MapsError::Call { map: names::SAMPLES, source })?;
         let switch = CaptureSwitch {
             settings: pins.typed(names::CAPTURE)?,
             buffers: pins.typed(names::CAPTURE_BUFFER)?,
-            limiters: pins.array(names::LIMITERS)?,
+            limiters: pins.arrays()?.view(Array::Limiters),
         };
         Ok(Self { switch, samples: Samples(ring) })
     }

@@ -85,6 +85,6 @@ pub enum MapsError {
     #[error("services: changed each time they were read")]
     ServicesChanging,
     /// There are more services than the maps were made for.
-    #[error("map {}", names::SERVICES)]
+    #[error("services")]
     ServicesFull(#[source] IndexFull),
 }

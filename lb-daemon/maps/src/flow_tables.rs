@@ -4,6 +4,7 @@ use std::{fmt, ops::Deref, path::Path};
 
 use aya::maps::{HashMap, MapData, MapError};
 use lb_common::abi::{
+    arrays::Array,
     clock::Coarse,
     connection::{CELLS_PER_LINE, HandshakeEntry},
     limiter::{LimitWord, Limiter},
@@ -131,7 +132,7 @@ impl FlowTables {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Component::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer)?;
         Ok(Self {
             displaced_v4: FlowTable::open(&pins, names::DISPLACED_V4)?,
             displaced_v6: FlowTable::open(&pins, names::DISPLACED_V6)?,
@@ -157,11 +158,11 @@ impl DisplacedMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Component::Balancer);
+        let arrays = Opener::new(bpffs, Component::Balancer)?.arrays()?;
         Ok(Self {
             maps: PinnedMaps::open(bpffs)?,
-            pools: pins.array(names::POOLS)?,
-            limiters: pins.array(names::LIMITERS)?,
+            pools: arrays.view(Array::Pools),
+            limiters: arrays.view(Array::Limiters),
             tables: FlowTables::open(bpffs)?,
         })
     }

@@ -2,14 +2,12 @@
 
 use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
-    backend::Backend,
+    arrays::ArrayLayout,
     capture::{Capture, CaptureBuffer, RING_BYTES, SECTION},
-    connection::{FlowKeyV4, FlowKeyV6, HandshakeLine},
+    connection::{FlowKeyV4, FlowKeyV6},
     counter::{EVENT_SLOTS, GroupCounter, TrafficCounter, VerdictCounter},
-    limiter::Limiter,
     limits, names,
-    pool::{Descriptor, Group, PoolLine},
-    service::{ANY_PORT_WORDS, Service, SourcePrefix, VipKey},
+    service::{SourcePrefix, VipKey},
     sizes::MapSizes,
     verdict::VERDICT_SLOTS,
 };
@@ -18,6 +16,9 @@ use super::Component;
 
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
+
+/// How a map differs that was made without.
+pub(super) const NOT_MAPPED: &str = "memory that cannot be mapped, expected BPF_F_MMAPABLE";
 
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Shape {
     pub(super) in_object: &'static str,
     map_type: MapType,
     key_size: usize,
-    /// 0: the loader chose it by the kernel's abilities.
+    /// 0: the sizes in force say it, or the loader chose it by the kernel's abilities.
     value_size: usize,
     /// `None`: what the sizes in force say, or any number.
     entries: Option<u32>,
@@ -53,10 +54,6 @@ impl Shape {
         Self { entries: Some(entries), ..self }
     }
 
-    const fn mapped<T>(name: &'static str) -> Self {
-        Self { mmapable: true, ..Self::new(name, MapType::Array, 4, size_of::<T>()) }
-    }
-
     const fn flows<K>(name: &'static str) -> Self {
         Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
     }
@@ -72,45 +69,32 @@ impl Shape {
             return Some(format!("type {found:?}, expected {:?}", self.map_type));
         }
         let (key_size, value_size) = (map.key_size() as usize, map.value_size() as usize);
-        let value_differs = self.value_size != 0 && self.value_size != value_size;
-        if self.key_size != key_size || value_differs {
+        let expected = match self.name {
+            names::ARRAYS => ArrayLayout::new(sizes).bytes() as usize,
+            _ => self.value_size,
+        };
+        if self.key_size != key_size || expected != 0 && expected != value_size {
             return Some(format!(
-                "key and value of {key_size} and {value_size} bytes, expected {} and {}",
-                self.key_size, self.value_size
+                "key and value of {key_size} and {value_size} bytes, expected {} and {expected}",
+                self.key_size
             ));
         }
         let expected = self.entries.or_else(|| sizes.entries(self.name));
         if let Some(entries) = expected.filter(|entries| *entries != map.max_entries()) {
             return Some(format!("{} entries, expected {entries}", map.max_entries()));
         }
-        (self.mmapable && map.map_flags() & MMAPABLE == 0)
-            .then(|| "memory that cannot be mapped, expected BPF_F_MMAPABLE".to_owned())
+        (self.mmapable && map.map_flags() & MMAPABLE == 0).then(|| NOT_MAPPED.to_owned())
     }
 }
 
-const BALANCER: [Shape; 32] = [
-    Shape::mapped::<Service>(names::SERVICES),
-    Shape::mapped::<u64>(names::SERVICE_INDEX),
-    Shape::mapped::<u64>(names::ANY_PORTS).of(ANY_PORT_WORDS),
+const BALANCER: [Shape; 17] = [
+    Shape { entries: Some(1), mmapable: true, ..Shape::new(names::ARRAYS, MapType::Array, 4, 0) },
     Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4),
-    Shape::mapped::<PoolLine>(names::POOLS),
-    Shape::mapped::<Descriptor>(names::DESCRIPTORS),
-    Shape::mapped::<Group>(names::GROUPS),
-    Shape::mapped::<u64>(names::STANDBYS),
-    Shape::mapped::<u64>(names::MEMBERS),
-    Shape::mapped::<u64>(names::MEMBER_LIMITERS),
-    Shape::mapped::<Limiter>(names::LIMITERS),
-    Shape::mapped::<u64>(names::BACKEND_STATES),
     Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>()),
-    Shape::mapped::<HandshakeLine>(names::HANDSHAKES).of(limits::HANDSHAKE_LINES),
     Shape::flows::<FlowKeyV4>(names::DISPLACED_V4),
     Shape::flows::<FlowKeyV6>(names::DISPLACED_V6),
     Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
     Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
-    Shape::mapped::<Backend>(names::BACKENDS),
-    Shape::mapped::<u64>(names::NEXT_HOPS).of(limits::MAX_NEXT_HOPS),
-    Shape::mapped::<u64>(names::INTERFACES).of(limits::MAX_INTERFACES),
-    Shape::mapped::<u64>(names::BONDS).of(limits::MAX_INTERFACES),
     Shape::new(names::TABLES, MapType::ArrayOfMaps, 4, 4).of(limits::MAX_CHUNKS),
     Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS).of(VERDICT_SLOTS),

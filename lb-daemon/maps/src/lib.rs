@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows what is wanted; the reconciler of `lb-control` alone writes maps through it.
 
-mod array;
+mod arrays;
 mod attach;
 mod backend_states;
 mod bpffs;
@@ -28,10 +28,11 @@ mod slot_tables;
 mod view;
 mod writable;
 
-pub use array::ArrayView;
+pub use arrays::{ArrayView, Arrays};
 pub use attach::{
     AttachError, Attached, AttachedMode, Dataplane, DataplaneError, Detached, Hold, Hook,
-    Interface, Linked, Occupant, Options, XdpMode, detach, detach_layouts, links, occupant,
+    Interface, Linked, Occupant, Options, SlowPathError, XdpMode, detach, detach_layouts, links,
+    load_slow_path, occupant,
 };
 pub use backend_states::SharedBackend;
 pub use bpffs::BpffsError;

@@ -4,14 +4,19 @@ use std::io;
 
 use aya::{Ebpf, EbpfError, EbpfLoader, maps::MapInfo, programs::ProgramError};
 use lb_common::abi::{
+    arrays::{ArrayLayout, LAYOUT},
     clock::{TICK, TICKS_AT_START, ticks_at_start},
     names,
+    sizes::MapSizes,
 };
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    Component, Hook, MapsError, Pins, SizeSettings, attach::Program, clock, layout,
-    pins::RECEIVER_TC, sizes,
+    Component, Hook, MapsError, Pins, SizeSettings, arrays,
+    attach::{Program, SlowPathError, load_slow_path},
+    clock, layout,
+    pins::RECEIVER_TC,
+    sizes,
 };
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
@@ -42,6 +47,9 @@ pub enum LoadError {
     /// The program is not in the object, or is one for another hook.
     #[error("{component} program")]
     Program { component: Component, source: ProgramError },
+    /// The balancer's slow path cannot be reached.
+    #[error("slow path")]
+    SlowPath(#[source] SlowPathError),
     /// The length of the kernel's tick is not known.
     #[error("cannot read the length of the kernel's tick")]
     Clock { source: io::Error },
@@ -65,7 +73,10 @@ pub(super) fn load(
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
     loader.btf(None);
-    let sizes = sizes::of_pinned(pins, settings.sizes());
+    let sizes = match component {
+        Component::Balancer => arrays_of(pins, settings)?,
+        Component::Receiver => MapSizes::DEFAULT,
+    };
     for shape in layout::shapes(component) {
         let pin = pins.map(shape.name);
         let pinned = MapInfo::from_pin(&pin).ok();
@@ -77,16 +88,41 @@ pub(super) fn load(
         }
         loader.map_pin_path(shape.in_object, pin);
     }
-    let (tick, start);
+    let (tick, start, layout);
     if component == Component::Balancer {
         tick = clock::tick().map_err(|source| LoadError::Clock { source })?;
         start = ticks_at_start(tick);
-        loader.override_global(TICK, &tick, true).override_global(TICKS_AT_START, &start, true);
+        layout = ArrayLayout::new(&sizes).numbers();
+        loader
+            .override_global(TICK, &tick, true)
+            .override_global(TICKS_AT_START, &start, true)
+            .override_global(LAYOUT, &layout[..], true);
     }
     let mut loaded =
         loader.load(object).map_err(|source| LoadError::Object { component, source })?;
     program(&mut loaded, component, hook)?.load().map_err(|source| refused(component, source))?;
+    if component == Component::Balancer {
+        load_slow_path(&mut loaded).map_err(|error| match error {
+            SlowPathError::Program(source) => refused(component, source),
+            source => LoadError::SlowPath(source),
+        })?;
+    }
     Ok(loaded)
+}
+
+/// The sizes of the pinned arrays, which are pinned first if there are none.
+fn arrays_of(pins: &Pins, settings: &SizeSettings) -> Result<MapSizes, MapsError> {
+    match sizes::of_pinned(pins) {
+        Err(MapsError::Missing { path }) => {
+            let sizes = settings.sizes();
+            let map = arrays::create(&sizes);
+            let map = map.map_err(|source| MapsError::Map { map: names::ARRAYS, source })?;
+            map.pin(&path)
+                .map_err(|error| MapsError::Pin { path, source: io::Error::other(error) })?;
+            Ok(sizes)
+        }
+        pinned => pinned,
+    }
 }
 
 /// The program of a loaded object for a hook; a balancer has one for XDP only.

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt, ops::Deref, path::Path, sync::Arc};
 
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
+    arrays::Array,
     backend::Backend,
     connection::{
         DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine, flow_key_v4,
@@ -97,36 +98,37 @@ impl PinnedMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        Self::open_with(&Opener::new(bpffs, Component::Balancer))
+        Self::open_with(&Opener::new(bpffs, Component::Balancer)?)
     }
 }
 
 impl<M: Access> Maps<M> {
     pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
+        let arrays = pins.arrays()?;
         Ok(Self {
             sizes: pins.sizes(),
-            services: pins.array(names::SERVICES)?,
-            service_index: pins.array(names::SERVICE_INDEX)?,
-            any_ports: pins.array(names::ANY_PORTS)?,
+            services: arrays.view(Array::Services),
+            service_index: arrays.view(Array::ServiceIndex),
+            any_ports: arrays.view(Array::AnyPorts),
             vips: pins.typed(names::ADDRESSES)?,
-            pools: pins.array(names::POOLS)?,
-            descriptors: pins.array(names::DESCRIPTORS)?,
-            groups: pins.array(names::GROUPS)?,
-            standbys: pins.array(names::STANDBYS)?,
-            members: pins.array(names::MEMBERS)?,
-            member_limiters: pins.array(names::MEMBER_LIMITERS)?,
-            limiters: pins.array(names::LIMITERS)?,
-            backend_states: pins.array(names::BACKEND_STATES)?,
+            pools: arrays.view(Array::Pools),
+            descriptors: arrays.view(Array::Descriptors),
+            groups: arrays.view(Array::Groups),
+            standbys: arrays.view(Array::Standbys),
+            members: arrays.view(Array::Members),
+            member_limiters: arrays.view(Array::MemberLimiters),
+            limiters: arrays.view(Array::Limiters),
+            backend_states: arrays.view(Array::BackendStates),
             shared_backends: pins.typed(names::SHARED_BACKENDS)?,
-            handshakes: pins.array(names::HANDSHAKES)?,
+            handshakes: arrays.view(Array::Handshakes),
             displaced_v4: pins.typed(names::DISPLACED_V4)?,
             displaced_v6: pins.typed(names::DISPLACED_V6)?,
             flows_v4: pins.typed(names::FLOWS_V4)?,
             flows_v6: pins.typed(names::FLOWS_V6)?,
-            backends: pins.array(names::BACKENDS)?,
-            next_hops: pins.array(names::NEXT_HOPS)?,
-            interfaces: pins.array(names::INTERFACES)?,
-            bonds: pins.array(names::BONDS)?,
+            backends: arrays.view(Array::Backends),
+            next_hops: arrays.view(Array::NextHops),
+            interfaces: arrays.view(Array::Interfaces),
+            bonds: arrays.view(Array::Bonds),
             chunks: Chunks::new(pins),
             devices: pins.typed(names::DEVICES)?,
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,

@@ -9,10 +9,10 @@ use aya::{
     maps::{Map, MapData, MapError},
     sys::SyscallError,
 };
-use lb_common::abi::{pod::Pod, sizes::MapSizes};
+use lb_common::abi::{names::ARRAYS, sizes::MapSizes};
 
 use super::{
-    ArrayView, Component, MapsError, Pins, layout,
+    Arrays, Component, MapsError, Pins, layout,
     raw::{Mapping, MappingMut},
     sizes,
 };
@@ -24,31 +24,17 @@ pub trait Access: AsRef<Mapping> + Send + Sync + Sized + 'static {
     /// # Errors
     /// As [`Mapping::new`].
     fn words(map: &MapData, words: usize) -> io::Result<Self>;
-
-    /// Maps an array.
-    ///
-    /// # Errors
-    /// As [`Mapping::new`].
-    fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>>;
 }
 
 impl Access for Mapping {
     fn words(map: &MapData, words: usize) -> io::Result<Self> {
         Self::new(map.fd(), words)
     }
-
-    fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
-        ArrayView::<T, Self>::new(map.fd(), entries)
-    }
 }
 
 impl Access for MappingMut {
     fn words(map: &MapData, words: usize) -> io::Result<Self> {
         Self::new(map.fd(), words)
-    }
-
-    fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
-        ArrayView::<T, Self>::new(map.fd(), entries)
     }
 }
 
@@ -61,10 +47,13 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    pub(super) fn new(bpffs: &Path, component: Component) -> Self {
+    pub(super) fn new(bpffs: &Path, component: Component) -> Result<Self, MapsError> {
         let pins = Pins::new(bpffs, component);
-        let sizes = sizes::of_pinned(&pins, MapSizes::DEFAULT);
-        Self { pins, component, sizes }
+        let sizes = match component {
+            Component::Balancer => sizes::of_pinned(&pins)?,
+            Component::Receiver => MapSizes::DEFAULT,
+        };
+        Ok(Self { pins, component, sizes })
     }
 
     pub(super) fn sizes(&self) -> MapSizes {
@@ -96,13 +85,10 @@ impl Opener {
         self.pins.inner(name)
     }
 
-    /// An array map in memory. The map may be closed then: the mapping keeps it.
-    pub(super) fn array<T: Pod, M: Access>(
-        &self,
-        name: &'static str,
-    ) -> Result<ArrayView<T, M>, MapsError> {
-        let (map, path, entries) = self.open(name)?;
-        M::view(&map, entries).map_err(|source| MapsError::Memory { path, source })
+    /// The arrays in memory. Their map may be closed then: the mapping keeps it.
+    pub(super) fn arrays<M: Access>(&self) -> Result<Arrays<M>, MapsError> {
+        let (map, path, _) = self.open(ARRAYS)?;
+        Arrays::new(&map, &self.sizes).map_err(|source| MapsError::Memory { path, source })
     }
 
     /// The map, its pin and its number of entries.

@@ -42,7 +42,8 @@ impl fmt::Display for Component {
 }
 
 /// The pins of one component: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`; of a
-/// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps; of a receiver at tc's hook before Linux
+/// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps, and `slow-paths/PROGRAM`, the array by which a
+/// fast path jumps into its slow path; of a receiver at tc's hook before Linux
 /// 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
@@ -148,6 +149,16 @@ impl Pins {
     /// Whether the interface has a pin here.
     pub fn has(&self, interface: &str) -> bool {
         self.link(interface).exists() || self.filter(interface).exists()
+    }
+
+    /// The directory of the arrays by which a balancer's fast paths jump into their slow paths.
+    pub(super) fn slow_paths(&self) -> PathBuf {
+        self.root.join("slow-paths")
+    }
+
+    /// The pin of the array of a fast path with this program id.
+    pub(super) fn slow_path(&self, program: u32) -> PathBuf {
+        self.slow_paths().join(program.to_string())
     }
 
     /// The pin of the program.

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use aya::maps::MapInfo;
-use lb_common::abi::sizes::{MapSizes, Size};
+use aya::maps::MapData;
+use lb_common::abi::{
+    names::ARRAYS,
+    sizes::{MapSizes, Size},
+};
 
-use super::Pins;
+use super::{
+    MapsError, Pins, arrays,
+    layout::{MMAPABLE, NOT_MAPPED},
+    opener::why,
+};
 
 /// The sizes that the daemon's settings ask for. What is not set is as the pinned maps have it, or else the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,9 +59,24 @@ impl FromIterator<(Size, u32)> for SizeSettings {
     }
 }
 
-/// The sizes of the pinned maps. What none of them tells is as in `otherwise`.
-pub(super) fn of_pinned(pins: &Pins, otherwise: MapSizes) -> MapSizes {
-    otherwise.of_maps(|map| Some(MapInfo::from_pin(pins.map(map)).ok()?.max_entries()))
+/// The sizes of the pinned maps.
+///
+/// # Errors
+/// [`MapsError::Missing`]: none are pinned; or the pin cannot be opened, or is another build's.
+pub(super) fn of_pinned(pins: &Pins) -> Result<MapSizes, MapsError> {
+    let path = pins.map(ARRAYS);
+    let opened = MapData::from_pin(&path).and_then(|map| Ok((map.info()?, map)));
+    let (info, map) = opened.map_err(|error| why(path.clone(), error))?;
+    if info.map_flags() & MMAPABLE == 0 {
+        return Err(MapsError::Layout { path, difference: NOT_MAPPED.into() });
+    }
+    match arrays::sizes(&map) {
+        Ok(Some(sizes)) => Ok(sizes),
+        Ok(None) => {
+            Err(MapsError::Layout { path, difference: "sizes that no settings make".into() })
+        }
+        Err(source) => Err(MapsError::Memory { path, source }),
+    }
 }
 
 #[cfg(test)]

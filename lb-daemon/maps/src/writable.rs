@@ -30,7 +30,7 @@ use super::{
     service_index::{IndexMemory, ServiceWriter},
 };
 
-/// The words of [`names::ANY_PORTS`].
+/// The words of [`lb_common::abi::arrays::Array::AnyPorts`].
 pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
 
 /// Value in maps that are sets, where only the key counts.

@@ -1,6 +1,6 @@
 //! What a capture sees: a frame as it came, and as it leaves once its verdict is known.
 //!
-//! While no capture runs, a packet pays three loads of one word (four if it is tagged) that nothing writes meanwhile.
+//! While no capture runs, a packet of the fast path pays one load of a word that nothing writes meanwhile.
 
 use aya_ebpf::{
     btf_maps::{PerCpuArray, RingBuf},
@@ -9,7 +9,7 @@ use aya_ebpf::{
 };
 use lb_common::{
     abi::{
-        capture::{CaptureBuffer, NO_CAPTURE, RING_BYTES, SAMPLE_BYTES, SampleHead},
+        capture::{CaptureBuffer, RING_BYTES, SAMPLE_BYTES, SampleHead},
         limiter,
     },
     capture,
@@ -26,39 +26,36 @@ static CAPTURE_BUFFER: PerCpuArray<CaptureBuffer, 1> = PerCpuArray::new();
 /// Without a value type: with one, libbpf requires a value size, and ring buffers have none.
 static SAMPLES: RingBuf<(), { RING_BYTES as usize }> = RingBuf::new();
 
-/// Notes whether a frame matches the capture's addresses and ports, and copies it as it came if the ring has room.
-#[inline(never)]
-pub(super) fn before(context: &XdpContext) {
-    let frame = Frame::in_subprogram(context);
-    if Maps.now() >= LiveCapture.until() {
+/// Whether a frame is of the capture, by its addresses and ports.
+#[inline(always)]
+pub(super) fn matches(context: &XdpContext) -> bool {
+    if kernel::now() >= LiveCapture.until() {
         // The daemon renews the deadline every second, so it is gone.
         kernel::end_capture();
+        return false;
     }
-    let is_wanted = kernel::is_captured() && capture::matches(&LiveCapture, &frame);
+    capture::matches(&LiveCapture, &Frame::new(context))
+}
+
+/// Copies a frame that matches as it came, if the ring has room.
+#[inline(always)]
+pub(super) fn before(context: &XdpContext) {
+    let frame = Frame::new(context);
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
-        if is_wanted {
-            let number = LiveCapture.number();
-            buffer.head = SampleHead { number, ..SampleHead::default() };
-            buffer.head.interface = frame.interface();
-            buffer.head.length = frame.length() as u32;
-            if has_room() {
-                buffer.head.time = kernel::exact_time();
-                buffer.head.captured = kernel::copy_frame(buffer, &frame, 0, LiveCapture.snap());
-            }
-        } else {
-            buffer.head.number = NO_CAPTURE;
+        let number = LiveCapture.number();
+        buffer.head = SampleHead { number, ..SampleHead::default() };
+        buffer.backend = NO_BACKEND;
+        buffer.head.interface = frame.interface();
+        buffer.head.length = frame.length() as u32;
+        if has_room() {
+            buffer.head.time = kernel::exact_time();
+            buffer.head.captured = kernel::copy_frame(buffer, &frame, 0, LiveCapture.snap());
         }
     });
 }
 
-/// Whether [`before`] found that the frame matches. (Remembered in memory: if it were in a register, the verifier would
-/// explore all that comes between once for each value.)
-#[inline(always)]
-pub(super) fn is_noted() -> bool {
-    let mut is_noted = false;
-    kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| is_noted = buffer.head.number != NO_CAPTURE);
-    is_noted
-}
+/// No backend was chosen: no array has so many elements.
+const NO_BACKEND: u64 = u32::MAX as u64;
 
 /// Whether the ring has room for the largest sample. A packet for which it has none is only counted.
 #[inline(always)]
@@ -70,29 +67,26 @@ fn has_room() -> bool {
 /// What the kernel puts before each sample in the ring, bytes (`BPF_RINGBUF_HDR_SZ`, include/uapi/linux/bpf.h).
 const RING_HEADER: usize = 8;
 
-/// Records the frame's backend, and the interface that it would leave by.
+/// Records the index of the frame's backend, and the interface that it would leave by.
 #[inline(always)]
 pub(super) fn note_choice(backend: u32, interface: u32) {
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
-        if buffer.head.number == NO_CAPTURE {
-            return;
-        }
+        buffer.backend = backend.into();
         buffer.head.left_by = interface;
-        if let Some(backend) = Maps.backend(backend) {
-            buffer.head.backend = backend.address;
-            buffer.head.backend_version = u32::from(backend.version);
-        }
     });
 }
 
 /// Records the frame's verdict and the frame as it leaves, and sends the sample to the daemon.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn after(context: &XdpContext, ended: u64) {
     let (ended, frame) = (Disposition(ended as u32), Frame::in_subprogram(context));
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
-        // Reset, because nothing may be recorded of the next packet.
-        let number = core::mem::replace(&mut buffer.head.number, NO_CAPTURE);
-        if number != LiveCapture.number() || !buffer.is_wanted(ended) {
+        // Without a time the ring had no room when the packet came.
+        let is_copied = buffer.head.time != 0;
+        if is_copied || !LiveCapture.backend().is_any() {
+            buffer.add_backend();
+        }
+        if buffer.head.number != LiveCapture.number() || !buffer.is_wanted(ended) {
             return;
         }
         if ended.is_sent_back() {
@@ -100,30 +94,41 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
             buffer.head.left_by = 0;
         }
         buffer.counted.matched += 1;
-        if subprograms::debit(limiter::SAMPLES, Maps.now()) == 0 {
+        if !is_copied {
+            // Nor does it count against the rate.
+            buffer.counted.lost += 1;
+            return;
+        }
+        if subprograms::debit(limiter::SAMPLES, kernel::now()) == 0 {
             buffer.counted.left_out += 1;
             return;
         }
-        // Without a time the ring had no room when the packet came.
-        let is_copied = buffer.head.time != 0;
-        if is_copied {
-            buffer.head.number = number;
-            buffer.leaves(&frame, ended);
-        }
+        buffer.leaves(&frame, ended);
         let bytes = buffer.head.captured + buffer.head.left_captured;
-        if !is_copied || !kernel::send_sample(&SAMPLES, buffer, bytes) {
+        if !kernel::send_sample(&SAMPLES, buffer, bytes) {
             buffer.counted.lost += 1;
         }
-        buffer.head.number = NO_CAPTURE;
     });
 }
 
 trait CaptureActions {
+    fn add_backend(&mut self);
     fn is_wanted(&mut self, ended: Disposition) -> bool;
     fn leaves(&mut self, frame: &Frame<'_>, ended: Disposition);
 }
 
 impl CaptureActions for CaptureBuffer {
+    /// Adds the address of the backend that was chosen, if one was.
+    #[inline(always)]
+    fn add_backend(&mut self) {
+        if let Some(maps) = Maps::open()
+            && let Some(backend) = maps.backend(self.backend as u32)
+        {
+            self.head.backend = backend.address;
+            self.head.backend_version = u32::from(backend.version);
+        }
+    }
+
     /// Whether its verdict and backend match the capture.
     #[inline(always)]
     fn is_wanted(&mut self, ended: Disposition) -> bool {

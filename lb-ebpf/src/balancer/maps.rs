@@ -4,24 +4,25 @@ use core::mem::offset_of;
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
-    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
+    btf_maps::{Array as Chunk, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
     macros::btf_map,
 };
 use lb_common::{
     abi::{
+        arrays::Array,
         backend::{Backend, BackendStateWord, shared_key},
         clock::{Coarse, Nanoseconds},
         connection::{
-            CELLS_PER_LINE, DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine,
-            flow_key_v4, flow_key_v6,
+            CELLS_PER_LINE, DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, flow_key_v4,
+            flow_key_v6,
         },
         counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
         limiter::{LimitWord, Limiter},
-        limits::{CHUNK_WORDS, HANDSHAKE_LINES, MAX_CHUNKS, MAX_INTERFACES, MAX_NEXT_HOPS},
+        limits::{CHUNK_WORDS, MAX_CHUNKS},
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
-        service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
+        service::{AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
         sizes::{MapSizes, Size},
         slot::{SlotWord, StandbyWord, TableRef},
     },
@@ -35,9 +36,9 @@ use lb_common::{
 };
 
 use super::subprograms;
-use crate::kernel;
+use crate::kernel::{self, Arrays};
 
-/// The daemon maps these arrays into its memory, so it publishes a word by one store.
+/// The daemon maps chunks into its memory.
 const MMAP: usize = BPF_F_MMAPABLE as usize;
 /// Not preallocated, because few balancers have many of these elements.
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
@@ -51,35 +52,11 @@ const WORD_OF_LAST_DISPLACED: usize = offset_of!(PoolLine, last_displaced) / 8;
 const WORD_OF_LIMIT: usize = offset_of!(Limiter, limit) / 8;
 const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
-#[btf_map]
-static SERVICES: Array<Service, { SIZES.service_records() as usize }, MMAP> = Array::new();
-#[btf_map]
-static SERVICE_INDEX: Array<u64, { SIZES.service_index() as usize }, MMAP> = Array::new();
-#[btf_map]
-static ANY_PORTS: Array<u64, { ANY_PORT_WORDS as usize }, MMAP> = Array::new();
 /// Addresses of services, which can be pinged.
 #[btf_map]
 static ADDRESSES: HashMap<VipKey, u32, { SIZES.get(Size::Services) as usize }> = HashMap::new();
 #[btf_map]
-static POOLS: Array<PoolLine, { SIZES.pools() as usize }, MMAP> = Array::new();
-#[btf_map]
-static DESCRIPTORS: Array<Descriptor, { SIZES.descriptors() as usize }, MMAP> = Array::new();
-#[btf_map]
-static GROUPS: Array<Group, { SIZES.groups() as usize }, MMAP> = Array::new();
-#[btf_map]
-static STANDBYS: Array<u64, { SIZES.standbys() as usize }, MMAP> = Array::new();
-#[btf_map]
-static MEMBERS: Array<u64, { SIZES.members() as usize }, MMAP> = Array::new();
-#[btf_map]
-static MEMBER_LIMITERS: Array<u64, { SIZES.members() as usize }, MMAP> = Array::new();
-#[btf_map]
-static LIMITERS: Array<Limiter, { SIZES.limiters() as usize }, MMAP> = Array::new();
-#[btf_map]
-static BACKEND_STATES: Array<u64, { SIZES.backends() as usize }, MMAP> = Array::new();
-#[btf_map]
 static SHARED_BACKENDS: HashMap<u64, u64, { SIZES.members() as usize }, ON_DEMAND> = HashMap::new();
-#[btf_map]
-static HANDSHAKES: Array<HandshakeLine, { HANDSHAKE_LINES as usize }, MMAP> = Array::new();
 /// IPv4 has its own maps because its keys have a third of the bytes to hash.
 #[btf_map]
 static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::Displaced) as usize }> =
@@ -92,18 +69,9 @@ static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::UdpFlows) as usize
     LruHashMap::new();
 #[btf_map]
 static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { SIZES.flows_v6() as usize }> = LruHashMap::new();
-#[btf_map]
-static BACKENDS: Array<Backend, { SIZES.backends() as usize }, MMAP> = Array::new();
-#[btf_map]
-static NEXT_HOPS: Array<u64, { MAX_NEXT_HOPS as usize }, MMAP> = Array::new();
-#[btf_map]
-static INTERFACES: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
-/// The program on a bond also runs for the bond's ports, which no next hop names.
-#[btf_map]
-static BONDS: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
 /// The kernel inlines the look-up in a chunk because all chunks have this size.
 #[btf_map]
-static TABLES: ArrayOfMaps<Array<u64, { CHUNK_WORDS as usize }, MMAP>, { MAX_CHUNKS as usize }> =
+static TABLES: ArrayOfMaps<Chunk<u64, { CHUNK_WORDS as usize }, MMAP>, { MAX_CHUNKS as usize }> =
     ArrayOfMaps::new();
 #[btf_map]
 pub(super) static DEVICES: DevMapHash<256> = DevMapHash::new();
@@ -120,19 +88,45 @@ static GROUP_COUNTERS: PerCpuArray<GroupCounter, { SIZES.group_limiters() as usi
 static EVENT_COUNTERS: PerCpuArray<u64, { EVENT_SLOTS as usize }> = PerCpuArray::new();
 
 /// The maps as the decision sees them.
-pub(super) struct Maps;
+#[derive(Clone, Copy)]
+pub(super) struct Maps {
+    arrays: Arrays,
+}
+
+impl Maps {
+    /// Opens them; they are always there, but the verifier does not know.
+    #[inline(always)]
+    pub(super) fn open() -> Option<Self> {
+        Arrays::open().map(|arrays| Self { arrays })
+    }
+
+    /// Whether an interface is a port of a bond. The program on a bond also runs for the bond's ports, which no next hop
+    /// names.
+    #[inline(always)]
+    pub(super) fn is_port(&self, interface: u32, bond: u32) -> bool {
+        self.arrays.word(Array::Bonds, interface) == Some(bond.into())
+    }
+
+    /// Whether an address may have an any-port service. False for nearly all addresses without one, so that a packet of
+    /// no service usually costs one look-up in the index, not two.
+    #[inline(always)]
+    fn may_have_any_port(&self, address: &AddressWords) -> bool {
+        let (word, bit) = any_port_bit(address);
+        self.arrays.word(Array::AnyPorts, word).is_some_and(|word| word & bit != 0)
+    }
+}
 
 impl ServiceIndex for Maps {
     type Record<'i> = &'i Service;
 
     #[inline(always)]
     fn index_word(&self, at: u32) -> Option<u64> {
-        kernel::word(&SERVICE_INDEX, at)
+        self.arrays.word(Array::ServiceIndex, at)
     }
 
     #[inline(always)]
     fn record(&self, index: u32) -> Option<&Service> {
-        kernel::element(&SERVICES, index)
+        self.arrays.element(Array::Services, index)
     }
 
     #[inline(always)]
@@ -156,7 +150,7 @@ impl Tables for Maps {
     #[inline(always)]
     fn service_of_port(&self, key: &ServiceKey) -> Option<&Service> {
         match self.service(key) {
-            None if may_have_any_port(&key.address) => self.service(&key.any_port()),
+            None if self.may_have_any_port(&key.address) => self.service(&key.any_port()),
             found => found,
         }
     }
@@ -168,8 +162,8 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn pool(&self, index: u32) -> Option<PoolLine> {
-        let [word, cleared, last_displaced] = kernel::words(
-            &POOLS,
+        let [word, cleared, last_displaced] = self.arrays.words(
+            Array::Pools,
             index,
             [WORD_OF_VERSIONS, WORD_OF_CLEARED, WORD_OF_LAST_DISPLACED],
         )?;
@@ -178,12 +172,12 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn descriptor(&self, index: u32) -> Option<&Descriptor> {
-        kernel::element(&DESCRIPTORS, index)
+        self.arrays.element(Array::Descriptors, index)
     }
 
     #[inline(always)]
     fn group(&self, index: u32) -> Option<&Group> {
-        kernel::element(&GROUPS, index)
+        self.arrays.element(Array::Groups, index)
     }
 
     #[inline(always)]
@@ -200,27 +194,27 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn standby(&self, index: u32) -> Option<StandbyWord> {
-        kernel::word(&STANDBYS, index).map(StandbyWord)
+        self.arrays.word(Array::Standbys, index).map(StandbyWord)
     }
 
     #[inline(always)]
     fn member(&self, index: u32) -> Option<MemberWord> {
-        kernel::word(&MEMBERS, index).map(MemberWord)
+        self.arrays.word(Array::Members, index).map(MemberWord)
     }
 
     #[inline(always)]
     fn backend(&self, index: u32) -> Option<&Backend> {
-        kernel::element(&BACKENDS, index)
+        self.arrays.element(Array::Backends, index)
     }
 
     #[inline(always)]
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
-        kernel::word(&NEXT_HOPS, index).map(NextHopWord)
+        self.arrays.word(Array::NextHops, index).map(NextHopWord)
     }
 
     #[inline(always)]
     fn interface(&self, index: u32) -> Option<InterfaceWord> {
-        kernel::word(&INTERFACES, index).map(InterfaceWord)
+        self.arrays.word(Array::Interfaces, index).map(InterfaceWord)
     }
 
     #[inline(always)]
@@ -230,23 +224,24 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {
-        let [limit, arrival] = kernel::words(&LIMITERS, index, [WORD_OF_LIMIT, WORD_OF_ARRIVAL])?;
+        let [limit, arrival] =
+            self.arrays.words(Array::Limiters, index, [WORD_OF_LIMIT, WORD_OF_ARRIVAL])?;
         Some((LimitWord(limit), arrival))
     }
 
     #[inline(always)]
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
-        kernel::shared_word(&LIMITERS, index, WORD_OF_ARRIVAL)
+        self.arrays.shared_word(Array::Limiters, index, WORD_OF_ARRIVAL)
     }
 
     #[inline(always)]
     fn member_limiter(&self, index: u32) -> Option<u32> {
-        kernel::word(&MEMBER_LIMITERS, index).map(|limiter| limiter as u32)
+        self.arrays.word(Array::MemberLimiters, index).map(|limiter| limiter as u32)
     }
 
     #[inline(always)]
     fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
-        kernel::word(&BACKEND_STATES, backend).map(BackendStateWord)
+        self.arrays.word(Array::BackendStates, backend).map(BackendStateWord)
     }
 
     #[inline(always)]
@@ -257,20 +252,24 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn set_last_displaced(&self, pool: u32, now: Coarse) {
-        kernel::store_words(&POOLS, pool, [(WORD_OF_LAST_DISPLACED, now.0)]);
+        self.arrays.store_words(Array::Pools, pool, [(WORD_OF_LAST_DISPLACED, now.0)]);
     }
 
     #[inline(always)]
     fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
         let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        let [syn, decision] = kernel::words(&HANDSHAKES, line, [first, first + 1])?;
+        let [syn, decision] = self.arrays.words(Array::Handshakes, line, [first, first + 1])?;
         Some(HandshakeEntry { syn, decision })
     }
 
     #[inline(always)]
     fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry) {
         let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        kernel::store_words(&HANDSHAKES, line, [(first, entry.syn), (first + 1, entry.decision)]);
+        self.arrays.store_words(
+            Array::Handshakes,
+            line,
+            [(first, entry.syn), (first + 1, entry.decision)],
+        );
     }
 
     #[inline(always)]
@@ -363,20 +362,6 @@ impl Tables for Maps {
     ) -> SearchEnd {
         SearchEnd(subprograms::run_search(request.hash.0, request.how, request.now, choice))
     }
-}
-
-/// Whether an interface is a port of a bond.
-#[inline(always)]
-pub(super) fn is_port(interface: u32, bond: u32) -> bool {
-    kernel::word(&BONDS, interface) == Some(bond.into())
-}
-
-/// Whether an address may have an any-port service. False for nearly all addresses without one, so that a packet of no
-/// service usually costs one look-up in the index, not two.
-#[inline(always)]
-fn may_have_any_port(address: &AddressWords) -> bool {
-    let (word, bit) = any_port_bit(address);
-    kernel::word(&ANY_PORTS, word).is_some_and(|word| word & bit != 0)
 }
 
 #[inline(always)]

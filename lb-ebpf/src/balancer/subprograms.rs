@@ -1,6 +1,7 @@
 //! Subprograms: parts of the decision as global functions (kernel 5.6). They take and return only numbers, so the
 //! kernel verifies each once, whatever the number of callers.
 
+use aya_ebpf::{bindings::xdp_md, programs::XdpContext};
 use lb_common::{
     abi::{clock::Coarse, connection::HandshakeEntry, pool::GroupHead, service::ServiceKey},
     flow_hash::FlowHash,
@@ -24,7 +25,8 @@ global! {
     /// [`service_index::find_further`]; 0: none.
     fn find_further(at: u32, tag: u32, high: u64, third: u32, low: u64) -> u64 {
         let key = ServiceKey::from_halves(high, third, low);
-        service_index::find_further(&Maps, at, tag, &key).map_or(0, u64::from)
+        let found = Maps::open().and_then(|maps| service_index::find_further(&maps, at, tag, &key));
+        found.map_or(0, u64::from)
     }
     /// [`Tables::search`].
     fn run_search(hash: u64, how: u64, now: u64, choice: *mut Choice) -> u64 {
@@ -38,43 +40,50 @@ global! {
     }
     /// [`search::debit`]; 0: no.
     fn debit(limiter: u32, now: u64) -> u64 {
-        u64::from(search::debit(&Maps, limiter, now))
+        Maps::open().map_or(0, |maps| u64::from(search::debit(&maps, limiter, now)))
     }
     /// [`search::is_full`]; 0: no.
     fn is_full(limiter: u32, now: u64) -> u64 {
-        u64::from(search::is_full(&Maps, limiter, now))
+        Maps::open().map_or(0, |maps| u64::from(search::is_full(&maps, limiter, now)))
     }
     /// [`select::stand_in`].
     fn stand_in(table: u32, slot: u32, members: u32, member_count: u32) -> u64 {
         let head = GroupHead { table, slots: 0, members, member_count };
-        u64::from(select::stand_in(&Maps, &head, slot))
+        Maps::open().map_or(0, |maps| u64::from(select::stand_in(&maps, &head, slot)))
     }
     /// [`handshakes::find_repeated_syn`].
     fn find_repeated_syn(flow: u64, now: u64, number: u32) -> u64 {
-        handshakes::find_repeated_syn(&Maps, Line { flow, now: Coarse(now) }, number).0
+        let line = Line { flow, now: Coarse(now) };
+        Maps::open().map_or(0, |maps| handshakes::find_repeated_syn(&maps, line, number).0)
     }
     /// [`handshakes::write`].
     fn write_handshake(flow: u64, now: u64, syn: u64, decision: u64) -> u64 {
-        handshakes::write(&Maps, Line { flow, now: Coarse(now) }, HandshakeEntry { syn, decision });
+        if let Some(maps) = Maps::open() {
+            let line = Line { flow, now: Coarse(now) };
+            handshakes::write(&maps, line, HandshakeEntry { syn, decision });
+        }
         0
     }
     /// [`handshakes::find_handshake`].
     fn find_handshake(flow: u64, now: u64, segment: u64) -> u64 {
-        handshakes::find_handshake(&Maps, Line { flow, now: Coarse(now) }, Segment(segment)).0
+        let line = Line { flow, now: Coarse(now) };
+        Maps::open().map_or(0, |maps| handshakes::find_handshake(&maps, line, Segment(segment)).0)
     }
-    /// [`capture::note_choice`].
-    fn note_choice(backend: u32, interface: u32) -> u64 {
-        capture::note_choice(backend, interface);
+    /// [`capture::after`].
+    fn capture_after(context: *mut xdp_md, ended: u64) -> u64 {
+        capture::after(&XdpContext::new(context), ended);
         0
     }
     /// [`admit::count_overflow`].
     fn count_overflow(version: u32, taken_by: u32, over_capacity: u32) -> u64 {
-        admit::count_overflow(&Maps, version, taken_by, over_capacity != 0);
+        if let Some(maps) = Maps::open() {
+            admit::count_overflow(&maps, version, taken_by, over_capacity != 0);
+        }
         0
     }
 }
 
 /// One step of a search.
 extern "C" fn search_step(step: u32, search: &mut Search) -> i64 {
-    i64::from(search.step(step, &Maps, &mut Unobserved))
+    Maps::open().map_or(1, |maps| i64::from(search.step(step, &maps, &mut Unobserved)))
 }

@@ -5,8 +5,14 @@
 
 use aya_ebpf::{macros::xdp, programs::XdpContext};
 
-/// Entry point.
+/// Entry point: the fast path.
 #[xdp]
 pub fn balancer(context: XdpContext) -> u32 {
     lb_ebpf::balancer::run(&context)
+}
+
+/// The slow path, which the fast path jumps into.
+#[xdp]
+pub fn balancer_slow(context: XdpContext) -> u32 {
+    lb_ebpf::balancer::run_slow_path(&context)
 }

@@ -65,6 +65,25 @@ pub fn borrow_argument<'a, T>(pointer: *mut T) -> Option<&'a mut T> {
     unsafe { pointer.as_mut() }
 }
 
+/// As [`opaque`], but the same number hidden twice is known to be the same.
+#[inline(always)]
+pub(super) fn opaque_pure(mut number: u64) -> u64 {
+    #[cfg(target_arch = "bpf")]
+    // SAFETY: the number comes out as it went in.
+    unsafe {
+        core::arch::asm!(
+            "{0} = {0}",
+            inout(reg) number,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        number = core::hint::black_box(number);
+    }
+    number
+}
+
 /// Hides a number's value from the compiler.
 #[inline(always)]
 pub fn opaque(mut number: u64) -> u64 {

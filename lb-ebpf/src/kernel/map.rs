@@ -26,39 +26,9 @@ pub fn store<const N: usize, const F: usize>(map: &Array<u64, N, F>, index: u32,
     }
 }
 
-/// Some words of an element of an array, by their places in it; each is one load.
-#[inline(always)]
-pub fn words<T: Pod, const N: usize, const F: usize, const W: usize>(
-    map: &Array<T, N, F>,
-    index: u32,
-    places: [usize; W],
-) -> Option<[u64; W]> {
-    let first = map.get_ptr(index)?.cast::<u64>();
-    Some(places.map(|place| {
-        // The verifier checks that each caller stays within the element.
-        // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte load.
-        unsafe { first.add(place).read_volatile() }
-    }))
-}
-
-/// Stores words of an element of an array, one after the other.
-#[inline(always)]
-pub fn store_words<T: Pod, const N: usize, const F: usize, const W: usize>(
-    map: &Array<T, N, F>,
-    index: u32,
-    words: [(usize, u64); W],
-) {
-    if let Some(first) = map.get_ptr_mut(index) {
-        for (place, word) in words {
-            // SAFETY: as in `words`, a store.
-            unsafe { first.cast::<u64>().add(place).write_volatile(word) }
-        }
-    }
-}
-
 /// A word that programs of other CPUs write too.
 #[derive(Clone, Copy)]
-pub struct SharedWord(*mut u64);
+pub struct SharedWord(pub(super) *mut u64);
 
 impl Word for SharedWord {
     #[inline(always)]
@@ -134,17 +104,6 @@ fn compare_exchange(word: *mut u64, from: u64, to: u64) -> u64 {
     word.compare_exchange(from, to, order, order).unwrap_or_else(|found| found)
 }
 
-/// A word of an element of an array, to change in place.
-#[inline(always)]
-pub fn shared_word<T: Pod, const N: usize, const F: usize>(
-    map: &Array<T, N, F>,
-    index: u32,
-    place: usize,
-) -> Option<SharedWord> {
-    // SAFETY: the verifier holds the place to the element's size.
-    map.get_ptr_mut(index).map(|first| SharedWord(unsafe { first.cast::<u64>().add(place) }))
-}
-
 /// The word of a connection, to change by exchange only: the kernel may have evicted the element and given its memory to
 /// another connection.
 #[inline(always)]
@@ -153,15 +112,6 @@ pub fn lru_word<K: Pod, const N: usize, const F: usize>(
     key: K,
 ) -> Option<SharedWord> {
     map.get_ptr_mut(key).map(SharedWord)
-}
-
-/// An element of an array of immutable values.
-#[inline(always)]
-pub fn element<T: Pod, const N: usize, const F: usize>(
-    map: &Array<T, N, F>,
-    index: u32,
-) -> Option<&T> {
-    map.get(index)
 }
 
 /// A word of an inner array.
@@ -268,6 +218,13 @@ impl<K: Pod> Stacked<K> {
 #[inline(always)]
 const fn pairs(words: &AddressWords) -> [u64; 2] {
     [words[0] as u64 | (words[1] as u64) << 32, words[2] as u64 | (words[3] as u64) << 32]
+}
+
+/// This CPU's one element of a per-CPU array, to read: the program writes it before, never meanwhile.
+#[inline(always)]
+pub fn own_element<T: Pod, const F: usize>(map: &PerCpuArray<T, 1, F>) -> Option<&T> {
+    // SAFETY: the element is this CPU's alone, programs of one CPU do not nest, and every bit pattern is a valid `Pod`.
+    map.get_ptr_mut(0).map(|element| unsafe { &*element })
 }
 
 /// This CPU's element of a per-CPU array, to count in.

@@ -1,6 +1,7 @@
 //! Packet memory, map memory and the kernel's helpers: all unsafe code of this crate.
 #![allow(unsafe_code)]
 
+mod arrays;
 mod capture;
 mod frame;
 mod helpers;
@@ -9,6 +10,7 @@ mod outgoing;
 mod revalidate;
 mod skb;
 
+pub use arrays::Arrays;
 pub use capture::{
     LiveCapture, copy_frame, end_capture, exact_time, is_captured, send_sample, waiting_bytes,
 };
@@ -16,8 +18,8 @@ pub use frame::Frame;
 pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
 pub use map::{
-    SharedWord, contains, element, has_prefix, hash_value, hash_word, lru_word, per_cpu,
-    shared_word, store, store_words, table_word, word, words,
+    SharedWord, contains, has_prefix, hash_value, hash_word, lru_word, own_element, per_cpu, store,
+    table_word, word,
 };
 pub use outgoing::Outgoing;
 pub use revalidate::Revalidated;

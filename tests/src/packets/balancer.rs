@@ -8,15 +8,26 @@ use std::{
 use anyhow::{Context as _, Result};
 use aya::{
     Ebpf,
-    maps::{Array, ArrayOfMaps, HashMap, MapData, xdp::DevMapHash},
+    maps::{self, ArrayOfMaps, HashMap, MapData, xdp::DevMapHash},
     programs::{TestRun, TestRunOptions, TestRunResult},
 };
+use lb_common::abi::{
+    arrays::Array,
+    backend::Backend,
+    limiter::Limiter,
+    pod::{Pod, from_bytes},
+    pool::{Descriptor, Group, PoolLine},
+    service::Service,
+};
+use lb_maps::{Arrays, MappingMut};
 
 use super::{
     counters::Counters,
     fixture::{CHUNK, INGRESS, MapFixture, STRANGER, TABLES, Table},
     layout, objects,
 };
+
+type Chunk = maps::Array<MapData, [u8; 8]>;
 
 /// Flags of chunks, as the balancer's own: `BPF_F_MMAPABLE` (include/uapi/linux/bpf.h).
 const FLAGS: u32 = 1 << 10;
@@ -85,7 +96,8 @@ fn run_in(bpf: &Ebpf, program: &str, frame: &[u8], room: usize) -> Result<Ran> {
 /// The loaded balancer.
 pub struct Balancer {
     bpf: Ebpf,
-    chunks: BTreeMap<u32, Array<MapData, [u8; 8]>>,
+    arrays: Arrays<MappingMut>,
+    chunks: BTreeMap<u32, Chunk>,
     fixture: Option<MapFixture>,
     /// Pools of the fixture, as they are before each frame.
     pools: Vec<(u32, Vec<u8>)>,
@@ -115,7 +127,8 @@ impl Balancer {
             };
             fill_table(chunk, table).context("fill a slot table")?;
         }
-        Ok(Self { bpf, chunks, fixture: None, pools: Vec::new() })
+        let arrays = objects::arrays(&bpf)?;
+        Ok(Self { bpf, arrays, chunks, fixture: None, pools: Vec::new() })
     }
 
     /// Takes the previous fixture out of the maps and puts another one there.
@@ -127,7 +140,7 @@ impl Balancer {
             self.write(&old, true).context("take a fixture away")?;
         }
         self.write(fixture, false).context("show a fixture")?;
-        let pools = fixture.elements().into_iter().filter(|(map, ..)| *map == "POOLS");
+        let pools = fixture.elements().into_iter().filter(|(array, ..)| *array == Array::Pools);
         self.pools = pools.map(|(_, index, line)| (index, line)).collect();
         self.fixture = Some(fixture.clone());
         Ok(())
@@ -138,7 +151,7 @@ impl Balancer {
     /// # Errors
     /// As [`run`].
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
-        self.set_displaced_check()?;
+        self.set_displaced_check();
         run(&self.bpf, "balancer", frame)
     }
 
@@ -147,16 +160,15 @@ impl Balancer {
     /// # Errors
     /// What the kernel answers; before Linux 6.8 it refuses.
     pub fn run_in(&mut self, frame: &[u8], room: usize) -> Result<Ran> {
-        self.set_displaced_check()?;
+        self.set_displaced_check();
         run_in(&self.bpf, "balancer", frame, room)
     }
 
     /// Makes each frame the first one, with the displaced check as the fixture has it: what a SYN away from home left is not looked for.
-    fn set_displaced_check(&mut self) -> Result<()> {
-        let pools = std::mem::take(&mut self.pools);
-        let closed = pools.iter().try_for_each(|(index, line)| self.element("POOLS", *index, line));
-        self.pools = pools;
-        closed
+    fn set_displaced_check(&self) {
+        for (index, line) in &self.pools {
+            self.element(Array::Pools, *index, line);
+        }
     }
 
     /// The first `limit` counters of each map.
@@ -168,28 +180,27 @@ impl Balancer {
     }
 
     /// Sets or erases all services and their index.
-    fn services(&mut self, services: &[([u8; 20], [u8; 32])], erase: bool) -> Result<()> {
+    fn services(&self, services: &[([u8; 20], [u8; 32])], erase: bool) {
         let keys: Vec<_> = (1..).zip(services).map(|(record, (key, _))| (*key, record)).collect();
         for (record, (_, value)) in (1..).zip(services) {
-            self.element("SERVICES", record, if erase { &[0; 32] } else { value })?;
+            self.element(Array::Services, record, if erase { &[0; 32] } else { value });
         }
         for (at, word) in layout::service_index(&keys) {
-            self.element("SERVICE_INDEX", at, &if erase { 0 } else { word }.to_le_bytes())?;
+            self.element(Array::ServiceIndex, at, &if erase { 0 } else { word }.to_le_bytes());
         }
-        Ok(())
     }
 
     fn write(&mut self, fixture: &MapFixture, erase: bool) -> Result<()> {
-        self.services(&fixture.service_entries(), erase)?;
+        self.services(&fixture.service_entries(), erase);
         let mut addresses: HashMap<_, [u8; 20], u32> = map_mut(&mut self.bpf, "ADDRESSES")?;
         for key in fixture.address_entries() {
             if erase { addresses.remove(&key) } else { addresses.insert(key, 1, 0) }?;
         }
-        for (map, index, mut value) in fixture.elements() {
+        for (array, index, mut value) in fixture.elements() {
             if erase {
                 value.fill(0);
             }
-            self.element(map, index, &value).with_context(|| format!("{map} {index}"))?;
+            self.element(array, index, &value);
         }
         for (table, slot, list) in fixture.slots() {
             let chunk = self.chunks.get_mut(&(table.reference / CHUNK));
@@ -244,33 +255,34 @@ impl Balancer {
         }
     }
 
-    fn element(&mut self, map: &str, index: u32, value: &[u8]) -> Result<()> {
-        fn set<const N: usize>(bpf: &mut Ebpf, map: &str, index: u32, value: &[u8]) -> Result<()>
-        where
-            [u8; N]: aya::Pod,
-        {
-            let mut array: Array<_, [u8; N]> = map_mut(bpf, map)?;
-            Ok(array.set(index, <[u8; N]>::try_from(value)?, 0)?)
+    fn element(&self, array: Array, index: u32, value: &[u8]) {
+        fn set<T: Pod>(arrays: &Arrays<MappingMut>, array: Array, index: u32, value: &[u8]) {
+            let value = from_bytes(value).expect("an element has its length");
+            arrays.view::<T>(array).set(index, &value);
         }
-        match value.len() {
-            8 => set::<8>(&mut self.bpf, map, index, value),
-            32 => set::<32>(&mut self.bpf, map, index, value),
-            64 => set::<64>(&mut self.bpf, map, index, value),
-            _ => set::<128>(&mut self.bpf, map, index, value),
-        }
+        let set = match array {
+            Array::Services => set::<Service>,
+            Array::Pools => set::<PoolLine>,
+            Array::Descriptors => set::<Descriptor>,
+            Array::Groups => set::<Group>,
+            Array::Backends => set::<Backend>,
+            Array::Limiters => set::<Limiter>,
+            _ => set::<u64>,
+        };
+        set(&self.arrays, array, index, value);
     }
 }
 
 /// An empty chunk, at its place.
-fn make_chunk(bpf: &mut Ebpf, index: u32) -> Result<Array<MapData, [u8; 8]>> {
-    let chunk = Array::<MapData, [u8; 8]>::create(CHUNK, FLAGS)?;
-    let mut chunks: ArrayOfMaps<_, Array<MapData, [u8; 8]>> = map_mut(bpf, "TABLES")?;
+fn make_chunk(bpf: &mut Ebpf, index: u32) -> Result<Chunk> {
+    let chunk = Chunk::create(CHUNK, FLAGS)?;
+    let mut chunks: ArrayOfMaps<_, Chunk> = map_mut(bpf, "TABLES")?;
     chunks.set(index, &chunk, 0)?;
     Ok(chunk)
 }
 
 /// Makes all slots of a table lead to strangers.
-fn fill_table(chunk: &mut Array<MapData, [u8; 8]>, table: Table) -> Result<()> {
+fn fill_table(chunk: &mut Chunk, table: Table) -> Result<()> {
     let Table { reference, slots, rank_bytes } = table;
     let owners = slots * rank_bytes;
     let first = reference % CHUNK;
@@ -287,12 +299,7 @@ fn fill_table(chunk: &mut Array<MapData, [u8; 8]>, table: Table) -> Result<()> {
 }
 
 /// Writes a slot's list, and its owner behind the lists.
-fn set_list(
-    chunk: &mut Array<MapData, [u8; 8]>,
-    table: Table,
-    slot: u32,
-    list: [u8; 8],
-) -> Result<()> {
+fn set_list(chunk: &mut Chunk, table: Table, slot: u32, list: [u8; 8]) -> Result<()> {
     let first = table.reference % CHUNK;
     chunk.set(first + slot, list, 0)?;
     let (byte, width) = (slot * table.rank_bytes, table.rank_bytes as usize);
@@ -305,7 +312,7 @@ fn set_list(
 /// A map of an object, as a type.
 pub(super) fn map_mut<'b, M>(bpf: &'b mut Ebpf, name: &str) -> Result<M>
 where
-    M: TryFrom<&'b mut aya::maps::Map, Error = aya::maps::MapError>,
+    M: TryFrom<&'b mut maps::Map, Error = maps::MapError>,
 {
     let map = bpf.map_mut(name).with_context(|| format!("{name}: no such map"))?;
     M::try_from(map).with_context(|| name.to_owned())

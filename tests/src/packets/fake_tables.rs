@@ -7,6 +7,7 @@ use std::{
 
 use lb_common::{
     abi::{
+        arrays::Array,
         backend::{Backend, BackendStateWord, shared_key},
         clock::Coarse,
         connection::{DisplacedWord, HandshakeEntry},
@@ -44,7 +45,7 @@ use super::{
 #[derive(Debug, Default)]
 pub struct FakeTables {
     services: HashMap<ServiceKey, Service>,
-    words: HashMap<(&'static str, u32), u64>,
+    words: HashMap<(Array, u32), u64>,
     pools: HashMap<u32, PoolLine>,
     limiters: HashMap<u32, Limiter>,
     descriptors: HashMap<u32, Descriptor>,
@@ -71,11 +72,11 @@ impl FakeTables {
         }
         for (map, index, bytes) in fixture.elements() {
             match map {
-                "POOLS" => drop(fake.pools.insert(index, value(&bytes))),
-                "DESCRIPTORS" => drop(fake.descriptors.insert(index, value(&bytes))),
-                "GROUPS" => drop(fake.groups.insert(index, value(&bytes))),
-                "BACKENDS" => drop(fake.backends.insert(index, value(&bytes))),
-                "LIMITERS" => drop(fake.limiters.insert(index, value(&bytes))),
+                Array::Pools => drop(fake.pools.insert(index, value(&bytes))),
+                Array::Descriptors => drop(fake.descriptors.insert(index, value(&bytes))),
+                Array::Groups => drop(fake.groups.insert(index, value(&bytes))),
+                Array::Backends => drop(fake.backends.insert(index, value(&bytes))),
+                Array::Limiters => drop(fake.limiters.insert(index, value(&bytes))),
                 _ => drop(fake.words.insert((map, index), value(&bytes))),
             }
         }
@@ -101,7 +102,7 @@ impl FakeTables {
         self.remembered.get(&key).copied().map(Snapshot)
     }
 
-    fn word(&self, map: &'static str, index: u32) -> Option<u64> {
+    fn word(&self, map: Array, index: u32) -> Option<u64> {
         Some(self.words.get(&(map, index)).copied().unwrap_or(0))
     }
 
@@ -154,7 +155,7 @@ impl FakeTables {
             frame: Some([head, shim, &inner[frames::ETHERNET..]].concat()),
             traffic: Some((forward.service, forward.choice.member.backend(), connections)),
         };
-        let came_by_it = interface == 1 || self.word("BONDS", 1) == Some(interface.into());
+        let came_by_it = interface == 1 || self.word(Array::Bonds, 1) == Some(interface.into());
         (expected, encapsulate::tags(own, came_by_it, came_with))
     }
 
@@ -242,7 +243,7 @@ impl Tables for FakeTables {
         None
     }
     fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
-        self.word("BACKEND_STATES", backend).map(BackendStateWord)
+        self.word(Array::BackendStates, backend).map(BackendStateWord)
     }
     fn shared_backend(&self, pool: u32, backend: u32) -> Accepts {
         let state = self.shared_backends.get(&shared_key(pool, backend).to_le_bytes());
@@ -286,19 +287,19 @@ impl Tables for FakeTables {
         (slot < there.slots).then(word).map(SlotWord)
     }
     fn standby(&self, index: u32) -> Option<StandbyWord> {
-        self.word("STANDBYS", index).map(StandbyWord)
+        self.word(Array::Standbys, index).map(StandbyWord)
     }
     fn member(&self, index: u32) -> Option<MemberWord> {
-        self.word("MEMBERS", index).map(MemberWord)
+        self.word(Array::Members, index).map(MemberWord)
     }
     fn backend(&self, index: u32) -> Option<&Backend> {
         self.backends.get(&index)
     }
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
-        self.word("NEXT_HOPS", index).map(NextHopWord)
+        self.word(Array::NextHops, index).map(NextHopWord)
     }
     fn interface(&self, index: u32) -> Option<InterfaceWord> {
-        self.word("INTERFACES", index).map(InterfaceWord)
+        self.word(Array::Interfaces, index).map(InterfaceWord)
     }
 }
 

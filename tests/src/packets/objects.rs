@@ -5,8 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::{
     Ebpf,
+    maps::Map,
     programs::{Program, Xdp},
 };
+use lb_common::abi::{
+    names::{ARRAYS, BALANCER},
+    sizes::MapSizes,
+};
+use lb_maps::{Arrays, MappingMut, load_slow_path};
 
 /// Where the objects are: `SPILLWAY_BPF_OBJECTS`, or else where `cargo xtask build` puts them.
 pub fn directory() -> PathBuf {
@@ -34,7 +40,19 @@ pub fn load(name: &str, programs: &[&str]) -> Result<Ebpf> {
         }
         .with_context(|| format!("load {program}"))?;
     }
+    if name == BALANCER {
+        load_slow_path(&mut bpf)?;
+    }
     Ok(bpf)
+}
+
+/// The balancer's arrays, to fill. Without our loader they have the default sizes.
+///
+/// # Errors
+/// An object without arrays, or what the kernel answers.
+pub fn arrays(balancer: &Ebpf) -> Result<Arrays<MappingMut>> {
+    let Some(Map::Array(map)) = balancer.map(ARRAYS) else { bail!("the object has no {ARRAYS}") };
+    Ok(Arrays::new(map, &MapSizes::DEFAULT)?)
 }
 
 /// An XDP program of an object.

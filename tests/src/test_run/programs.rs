@@ -8,6 +8,8 @@ use aya::{
     maps::{Array, ProgramArray},
     programs::{ProgramFd, TestRun as _, TestRunOptions, Xdp},
 };
+use lb_common::abi::names::BALANCER_SLOW;
+use lb_maps::load_slow_path;
 
 /// What the wrapper jumps into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +116,13 @@ pub fn load(objects: &Path, name: &str) -> Result<Ebpf> {
     let mut object = Ebpf::load_file(&path).with_context(|| path.display().to_string())?;
     for (name, program) in object.programs_mut() {
         let program: &mut Xdp = program.try_into()?;
-        program.load().with_context(|| format!("load {name}"))?;
+        // The balancer's slow path has its own way in.
+        if name != BALANCER_SLOW {
+            program.load().with_context(|| format!("load {name}"))?;
+        }
+    }
+    if object.program(BALANCER_SLOW).is_some() {
+        load_slow_path(&mut object)?;
     }
     Ok(object)
 }

@@ -87,7 +87,7 @@ pub(super) fn attached(pins: &Pins) -> Result<Vec<String>, BpffsError> {
 }
 
 /// Names of a directory's files; none where it is missing.
-fn files(directory: &Path) -> Result<Vec<String>, BpffsError> {
+pub(super) fn files(directory: &Path) -> Result<Vec<String>, BpffsError> {
     let names = fs::read_dir(directory).and_then(|files| {
         files.map(|file| Ok(file?.file_name().to_string_lossy().into_owned())).collect()
     });
@@ -103,7 +103,7 @@ fn files(directory: &Path) -> Result<Vec<String>, BpffsError> {
 }
 
 /// What came of a removal: that there was nothing to remove is no error.
-fn remove(path: &Path, removed: io::Result<()>) -> Result<(), BpffsError> {
+pub(super) fn remove(path: &Path, removed: io::Result<()>) -> Result<(), BpffsError> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result.map_err(|source| BpffsError::File { path: path.into(), source }),

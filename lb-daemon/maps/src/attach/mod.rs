@@ -7,6 +7,7 @@ mod interface;
 mod occupant;
 mod pinned;
 mod program;
+mod slow_path;
 
 use std::{fs, io, path::PathBuf};
 
@@ -25,6 +26,7 @@ pub use hook::{AttachedMode, Hook, XdpMode};
 pub use interface::{AttachError, Interface};
 pub use occupant::{Hold, Linked, Occupant, links, occupant};
 pub(crate) use program::Program;
+pub use slow_path::{SlowPathError, load_slow_path};
 
 /// Where a component works and how.
 #[derive(Clone, Debug)]
@@ -132,6 +134,11 @@ fn attach_all(
     pins: &Pins,
     options: &Options,
 ) -> Result<Vec<Interface>, DataplaneError> {
+    if component == Component::Balancer {
+        let id = loader::program(loaded, component, options.hook)?.id();
+        let id = id.map_err(|source| LoadError::Program { component, source })?;
+        slow_path::pin(loaded, pins, id)?;
+    }
     let mut program = loader::program(loaded, component, options.hook)?;
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
     pinned::remove_unplaced(pins)?;
@@ -188,9 +195,11 @@ impl Dataplane {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options) -> Result<Self, DataplaneError> {
-        let (attached, maps) = Attached::open(Component::Balancer, options, || {
-            WritableMaps::open(&Opener::new(&options.bpffs, Component::Balancer))
+        let (attached, mut maps) = Attached::open(Component::Balancer, options, || {
+            WritableMaps::open(&Opener::new(&options.bpffs, Component::Balancer)?)
         })?;
+        maps.wait_for_readers()?;
+        slow_path::remove_unused(&attached.pins)?;
         Ok(Self { attached, maps })
     }
 }

@@ -20,6 +20,20 @@ unsafe trait Command {
     const COMMAND: libc::c_long;
 }
 
+/// The beginning of what makes a map.
+#[repr(C)]
+#[derive(Default)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+    inner_map_fd: u32,
+    numa_node: u32,
+    name: [u8; 16],
+}
+
 #[repr(C)]
 struct ObjGet {
     path: u64,
@@ -69,6 +83,11 @@ struct LinkInfo {
     padding: u32,
     interface: u32,
     more: u32,
+}
+
+// SAFETY: 44 bytes without padding, of which none is an address.
+unsafe impl Command for MapCreate {
+    const COMMAND: libc::c_long = 0;
 }
 
 // SAFETY: 16 bytes without padding; `path` is made from a `CString` that outlives the call.
@@ -172,6 +191,23 @@ pub(crate) fn lookup_batch<const N: usize>(
     };
     let read = keys.into_iter().zip(values).take(lookup.0.count as usize);
     Ok((read.collect(), more.then_some(next)))
+}
+
+/// Makes an array of one element with so many bytes (from Linux 6.0 on at most 2^31); aya cannot choose the size of an
+/// element. The name has at most 15 bytes.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn create_array(name: &str, value_size: u32, flags: u32) -> io::Result<OwnedFd> {
+    /// `BPF_MAP_TYPE_ARRAY`.
+    const ARRAY: u32 = 2;
+    let (map_type, key_size) = (ARRAY, size_of::<u32>() as u32);
+    let mut create =
+        MapCreate { map_type, key_size, value_size, max_entries: 1, flags, ..MapCreate::default() };
+    create.name.iter_mut().take(15).zip(name.bytes()).for_each(|(to, from)| *to = from);
+    let fd = call(&mut create)?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Opens a pinned link.

@@ -97,7 +97,7 @@ impl ReceiverMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Component::Receiver);
+        let pins = Opener::new(bpffs, Component::Receiver)?;
         Ok(Self {
             sources: pins.typed(names::SOURCES)?,
             vips: pins.typed(names::VIPS)?,

@@ -37,7 +37,8 @@ fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, b
 
 #[inline(always)]
 fn send_error(frame: &mut Frame<'_>, room: u16) -> Result<(), Verdict> {
-    match oversize::too_large(frame, &Maps, room)? {
+    let maps = Maps::open().ok_or(Verdict::Inconsistent)?;
+    match oversize::too_large(frame, &maps, room)? {
         Head::V4(head) => quote(frame, QUOTE_V4, &head),
         Head::V6(head) => quote(frame, QUOTE_V6, &head),
     }
@@ -67,7 +68,8 @@ pub(in crate::balancer) fn echo(frame: &mut Frame<'_>, tags: Tags) -> u32 {
 
 #[inline(always)]
 fn reply(frame: &mut Frame<'_>) -> Result<(), Verdict> {
-    let turned = match icmp_reply::echo(frame, &Maps)? {
+    let maps = Maps::open().ok_or(Verdict::Inconsistent)?;
+    let turned = match icmp_reply::echo(frame, &maps)? {
         Version::V4 => frame.bytes_mut(0).and_then(icmp_reply::turn_v4),
         Version::V6 => frame.bytes_mut(0).and_then(icmp_reply::turn_v6),
     };

@@ -2,7 +2,10 @@
 
 mod icmp_reply;
 
-use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
+use aya_ebpf::{
+    bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX},
+    programs::XdpContext,
+};
 use lb_common::{
     abi::{
         counter::TrafficCounter,
@@ -21,8 +24,8 @@ use lb_common::{
 pub(super) use icmp_reply::{echo, too_large};
 
 use super::{
-    maps::{self, BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
-    subprograms,
+    capture, deferred,
+    maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
 };
 use crate::{
     count_verdict,
@@ -30,26 +33,17 @@ use crate::{
 };
 
 /// Decides a frame on the fast path, rewrites it, counts it, and returns its [`Disposition`]. If more must be done it
-/// returns what, and leaves the rest in `deferred`, with the frame as it was and nothing counted. `tags` were taken off
-/// the frame, here and below.
+/// returns what, and leaves the rest [`deferred`], with the frame as it was and nothing counted. `tags` were taken off
+/// the frame, here and below; `is_captured`: it is captured.
 #[inline(always)]
-pub(super) fn emit_fast(frame: &mut Frame<'_>, deferred: &mut Deferred, tags: Tags) -> u32 {
-    emit_by(frame, &mut FastPath { deferred }, tags)
-}
-
-/// What the fast path leaves to do for a frame.
-pub(super) enum Deferred {
-    Nothing,
-    /// Its query must be resolved.
-    Query(Query),
-    /// It is too large for its backend: packets of so many bytes fit.
-    Oversize(u16),
+pub(super) fn emit_fast(frame: &mut Frame<'_>, tags: Tags, is_captured: bool) -> u32 {
+    emit_by(frame, &mut FastPath { is_captured }, tags)
 }
 
 /// As [`emit_fast`], with the slow parser; a frame that it cannot parse either belongs to no flow.
 #[inline(always)]
-pub(super) fn parse_slow_path(frame: &mut Frame<'_>, deferred: &mut Deferred, tags: Tags) -> u32 {
-    emit_by(frame, &mut SlowParser { deferred }, tags)
+pub(super) fn parse_slow_path(frame: &mut Frame<'_>, tags: Tags) -> u32 {
+    emit_by(frame, &mut SlowParser, tags)
 }
 
 /// Rewrites a frame as the slow path decided, counts it, and returns its [`Disposition`].
@@ -78,37 +72,53 @@ trait Decision {
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse::parse_ipv6(frame)
     }
+    /// Whether the frame is captured.
+    #[inline(always)]
+    fn is_captured(&self) -> bool {
+        deferred::is_captured()
+    }
     /// Called for a frame that is too large for its backend.
     #[inline(always)]
     fn too_large(&mut self, _: &Forward<'_>) {}
     /// Decides a parsed frame; `None`: deferred.
-    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
+    fn decide<'m>(
+        &mut self,
+        maps: &'m Maps,
+        parsed: Parsed,
+    ) -> Result<Option<Forward<'m>>, Verdict>;
 }
 
 /// The fast path, for steady state.
-struct FastPath<'l> {
-    deferred: &'l mut Deferred,
+struct FastPath {
+    /// Whether the frame is captured.
+    is_captured: bool,
 }
 
-impl Decision for FastPath<'_> {
+impl Decision for FastPath {
     #[inline(always)]
-    fn too_large(&mut self, forward: &Forward<'_>) {
-        *self.deferred =
-            Deferred::Oversize(encapsulate::room(forward.backend, forward.descriptor.form()));
+    fn is_captured(&self) -> bool {
+        self.is_captured
     }
 
     #[inline(always)]
-    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        path::decide_fast(parsed, &Maps, |query| *self.deferred = Deferred::Query(*query))
+    fn too_large(&mut self, forward: &Forward<'_>) {
+        deferred::set_room(encapsulate::room(forward.backend, forward.descriptor.form()));
+    }
+
+    #[inline(always)]
+    fn decide<'m>(
+        &mut self,
+        maps: &'m Maps,
+        parsed: Parsed,
+    ) -> Result<Option<Forward<'m>>, Verdict> {
+        path::decide_fast(parsed, maps, deferred::set_query)
     }
 }
 
 /// The slow parser, which defers the query.
-struct SlowParser<'l> {
-    deferred: &'l mut Deferred,
-}
+struct SlowParser;
 
-impl Decision for SlowParser<'_> {
+impl Decision for SlowParser {
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse_slow::parse_ipv4(frame)
@@ -120,8 +130,12 @@ impl Decision for SlowParser<'_> {
     }
 
     #[inline(always)]
-    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        *self.deferred = Deferred::Query(path::build_query(&Maps, &parsed)?);
+    fn decide<'m>(
+        &mut self,
+        maps: &'m Maps,
+        parsed: Parsed,
+    ) -> Result<Option<Forward<'m>>, Verdict> {
+        deferred::set_query(&path::build_query(maps, &parsed)?);
         Ok(None)
     }
 }
@@ -140,9 +154,13 @@ impl Decision for Resolved<'_> {
     }
 
     #[inline(always)]
-    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+    fn decide<'m>(
+        &mut self,
+        maps: &'m Maps,
+        parsed: Parsed,
+    ) -> Result<Option<Forward<'m>>, Verdict> {
         match self.failure {
-            None => path::forward_by(&Maps, self.query, self.choice, parsed).map(Some),
+            None => path::forward_by(maps, self.query, self.choice, parsed).map(Some),
             Some(verdict) => Err(verdict),
         }
     }
@@ -151,17 +169,18 @@ impl Decision for Resolved<'_> {
 #[inline(always)]
 fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u32 {
     let bytes = received_length(frame, tags);
+    let Some(maps) = Maps::open() else { return inconsistent(bytes) };
     // One copy of the code for each IP version: the compiler then removes half of it, and the rest fits into registers.
     let done = match parse::version(frame) {
         Err(_) if tags.is_none() && !Tags::read(frame).is_none() => return TAGGED,
         Err(verdict) => Emitted::AsItIs(verdict),
         Ok(Version::V4) => {
             let parsed = decision.ipv4(frame);
-            carry_out(frame, parsed, decision, (bytes, tags))
+            carry_out(frame, &maps, parsed, decision, (bytes, tags))
         }
         Ok(Version::V6) => {
             let parsed = decision.ipv6(frame);
-            carry_out(frame, parsed, decision, (bytes, tags))
+            carry_out(frame, &maps, parsed, decision, (bytes, tags))
         }
     };
     match done {
@@ -181,10 +200,23 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
     }
 }
 
+/// Counts a frame for which a map or program is missing, and returns its [`Disposition`].
+#[inline(always)]
+pub(super) fn count_inconsistent(context: &XdpContext) -> u32 {
+    inconsistent(received_length(&Frame::new(context), Tags::NONE))
+}
+
+#[inline(always)]
+fn inconsistent(bytes: u64) -> u32 {
+    count_verdict(Verdict::Inconsistent, bytes);
+    Disposition::new(Verdict::Inconsistent, action_of(Verdict::Inconsistent)).0
+}
+
 /// Length of a frame as it came in, bytes.
 #[inline(always)]
 fn received_length(frame: &Frame<'_>, tags: Tags) -> u64 {
-    (frame.length() + tags.length()) as u64
+    // Hidden, because the compiler adds the tags to the packet's end otherwise, which the verifier forbids.
+    kernel::opaque(frame.length() as u64) + tags.length() as u64
 }
 
 /// Verdict and action of a frame, as one number for functions to return: `{action 8, verdict 8, 0}` from the low end.
@@ -264,6 +296,7 @@ fn leave(frame: &mut Frame<'_>, decided: (Verdict, u32), tags: Tags) -> (Verdict
 #[inline(always)]
 fn carry_out(
     frame: &mut Frame<'_>,
+    maps: &Maps,
     parsed: Result<Parsed, Verdict>,
     decision: &mut impl Decision,
     (bytes, tags): (u64, Tags),
@@ -271,20 +304,20 @@ fn carry_out(
     let decided = match parsed {
         Err(Verdict::OtherProtocol) => return Emitted::NeedsSlowParser,
         Err(verdict) => Err(verdict),
-        Ok(parsed) => decision.decide(parsed),
+        Ok(parsed) => decision.decide(maps, parsed),
     };
     let forward = match decided {
         Err(verdict) => return Emitted::AsItIs(verdict),
         Ok(None) => return Emitted::Deferred,
         Ok(Some(forward)) => forward,
     };
-    if kernel::is_captured() {
-        subprograms::note_choice(
+    if decision.is_captured() {
+        capture::note_choice(
             forward.choice.member.backend(),
             u32::from(forward.choice.next_hop.interface()),
         );
     }
-    match rewrite(frame, &forward, tags) {
+    match rewrite(frame, maps, &forward, tags) {
         Err(Verdict::TooLarge) => {
             decision.too_large(&forward);
             Emitted::TooLarge
@@ -310,11 +343,16 @@ const fn action_of(verdict: Verdict) -> u32 {
 
 /// Makes of a frame what its backend gets.
 #[inline(always)]
-fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(), Verdict> {
+fn rewrite(
+    frame: &mut Frame<'_>,
+    maps: &Maps,
+    forward: &Forward<'_>,
+    tags: Tags,
+) -> Result<(), Verdict> {
     // IP in IP, the usual form, has its own copy of the code and pays for no other.
     match forward.descriptor.form() {
-        Form::IP_IN_IP => rewrite_in(frame, forward, Form::IP_IN_IP, tags),
-        form => rewrite_in(frame, forward, form, tags),
+        Form::IP_IN_IP => rewrite_in(frame, maps, forward, (Form::IP_IN_IP, tags)),
+        form => rewrite_in(frame, maps, forward, (form, tags)),
     }
 }
 
@@ -322,11 +360,11 @@ fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(
 #[inline(always)]
 fn rewrite_in(
     frame: &mut Frame<'_>,
+    maps: &Maps,
     forward: &Forward<'_>,
-    form: Form,
-    tags: Tags,
+    (form, tags): (Form, Tags),
 ) -> Result<(), Verdict> {
-    let (head, own) = encapsulate::head_in(&Maps, forward, form)?;
+    let (head, own) = encapsulate::head_in(maps, forward, form)?;
     let interface = forward.choice.next_hop.interface().into();
     if form.is_direct() {
         let to = frame.bytes(0).ok_or(Verdict::Malformed)?;
@@ -352,13 +390,14 @@ fn rewrite_in(
         Head::V6(head) => write_head(frame, &head, form, shim)?,
         Head::Link(head) => *frame.bytes_mut(0).ok_or(Verdict::Malformed)? = head,
     }
-    tag_out(frame, (own, interface), tags)
+    tag_out(frame, maps, (own, interface), tags)
 }
 
 /// Puts on the tags of the way out.
 #[inline(always)]
 fn tag_out(
     frame: &mut Frame<'_>,
+    maps: &Maps,
     (own, interface): (InterfaceWord, u32),
     tags: Tags,
 ) -> Result<(), Verdict> {
@@ -367,7 +406,7 @@ fn tag_out(
     }
     let came = frame.interface();
     // The interface that the frame came by matters only if it is tagged and no VLAN is set for the one it leaves by.
-    let came_by_it = own.vlan() == 0 && (interface == came || maps::is_port(came, interface));
+    let came_by_it = own.vlan() == 0 && (interface == came || maps.is_port(came, interface));
     let tags = encapsulate::tags(own, came_by_it, tags);
     if tags.is_none() || frame.tag(tags) { Ok(()) } else { Err(Verdict::NoHeadroom) }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::{
-    maps::{Array, MapData},
+    maps::{Array, MapData, PerCpuArray},
     programs::links::{FdLink, PinnedLink},
 };
 use lb_common::abi::{LAYOUT_VERSION, sizes::Size};
@@ -304,31 +304,48 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     PinnedMaps::open(&bpffs)?;
     let detached = detach(&bpffs, Component::Balancer)?;
     let interfaces = vec!["da".into(), "db.7".into()];
-    let expected = Detached { layouts: vec![LAYOUT_VERSION], interfaces, maps: 32 };
+    let expected = Detached { layouts: vec![LAYOUT_VERSION], interfaces, maps: 17 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());
     ensure!(std::fs::read_dir(&bpffs)?.count() == 0, "something is left under {bpffs:?}");
     ensure!(detach(&bpffs, Component::Balancer)? == Detached::default());
     let said = refusal(PinnedMaps::open(&bpffs))?;
-    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("ARRAYS");
     ensure!(said.starts_with(&format!("{}: no such pin: ", pin.display())), "{said}");
     Ok(())
 }
 
 fn other_layout(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("layout")?;
-    let pin = Pins::new(&bpffs, Component::Balancer).map("DESCRIPTORS");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICE_COUNTERS");
     std::fs::create_dir_all(pin.parent().unwrap())?;
-    let other = Array::<MapData, [u8; 64]>::create(12_288, 0)?;
+    let other = PerCpuArray::<MapData, [u8; 64]>::create(4_097, 0)?;
     other.pin(&pin)?;
     let said = refusal(Dataplane::open(&options(&bpffs, &[], XdpMode::Auto)))?;
     let expected = format!(
-        "{}: has key and value of 4 and 64 bytes, expected 4 and 128: another build of spillwayd \
+        "{}: has key and value of 4 and 64 bytes, expected 4 and 24: another build of spillwayd \
          made it; remove its pins with `spillway detach`",
         pin.display()
     );
     ensure!(said == expected, "{said}");
+    // Arrays of another build say no sizes, or cannot be read at all.
+    for (flags, has) in [
+        (1 << 10, "sizes that no settings make"),
+        (0, "memory that cannot be mapped, expected BPF_F_MMAPABLE"),
+    ] {
+        detach(&bpffs, Component::Balancer)?;
+        let pin = Pins::new(&bpffs, Component::Balancer).map("ARRAYS");
+        std::fs::create_dir_all(pin.parent().unwrap())?;
+        Array::<MapData, [u8; 64]>::create(1, flags)?.pin(&pin)?;
+        let said = refusal(Dataplane::open(&options(&bpffs, &[], XdpMode::Auto)))?;
+        let expected = format!(
+            "{}: has {has}: another build of spillwayd made it; remove its pins with `spillway \
+             detach`",
+            pin.display()
+        );
+        ensure!(said == expected, "{said}");
+    }
     detach(&bpffs, Component::Balancer)?;
     Dataplane::open(&options(&bpffs, &[], XdpMode::Auto))?;
     Ok(())

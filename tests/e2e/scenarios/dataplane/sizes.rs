@@ -4,8 +4,15 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{HashMap, Map, MapData, MapInfo, PerCpuArray};
-use lb_common::abi::sizes::{MapSizes, Size};
-use lb_maps::{Component, Dataplane, FlowTables, Options, Pins, SizeSettings, XdpMode, detach};
+use lb_common::abi::{
+    arrays::Array,
+    limiter::Limiter,
+    sizes::{MapSizes, Size},
+};
+use lb_maps::{
+    Arrays, Component, Dataplane, FlowTables, MappingMut, Options, Pins, SizeSettings, XdpMode,
+    detach,
+};
 use lb_tests::sandbox::Sandbox;
 
 use super::{options, refusal};
@@ -15,14 +22,16 @@ fn with(bpffs: &Path, sizes: &[(Size, u32)]) -> Options {
     Options { sizes, ..options(bpffs, &[], XdpMode::Auto) }
 }
 
-/// Entries of each pinned map, as the kernel has them.
+/// Entries of each pinned map, as the kernel has them; of the arrays, which are one element, its bytes.
 fn entries(bpffs: &Path) -> Result<BTreeMap<String, u32>> {
     let maps = Pins::new(bpffs, Component::Balancer).maps();
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(&maps)? {
         let path = entry?.path();
         let name = path.file_name().context("a name")?.to_string_lossy().into_owned();
-        found.insert(name, MapInfo::from_pin(&path)?.max_entries());
+        let info = MapInfo::from_pin(&path)?;
+        let size = if name == "ARRAYS" { info.value_size() } else { info.max_entries() };
+        found.insert(name, size);
     }
     Ok(found)
 }
@@ -41,28 +50,21 @@ const SMALL: [(Size, u32); 9] = [
 ];
 
 /// What the maps of these sizes have, two generations and three versions side by side.
-const SMALL_MAPS: [(&str, u32); 20] = [
+const SMALL_MAPS: [(&str, u32); 10] = [
     ("ADDRESSES", 8),
-    ("BACKENDS", 21),
+    // Bytes: a head of 64; 3 times 65,536 words; 64 words; 131,072 times 64; 1,096 words of index (a cache line for its
+    // head, and two areas of 512 entries and 32 more); 141, 6, 18 and 21 times 32, 32, 128 and 32 (services, pools,
+    // descriptors, backends); 60 words (members); 13 times 32 (groups); 104 words (standbys); 60 words (limiters of
+    // members); 28 times 64 (limiters); 21 words (states); each a whole number of cache lines.
+    ("ARRAYS", 9_982_848),
     ("BACKEND_COUNTERS", 21),
-    ("BACKEND_STATES", 21),
-    ("DESCRIPTORS", 18),
     ("DISPLACED_V4", 8_192),
     ("DISPLACED_V6", 2_048),
     ("FLOWS_V4", 4_096),
     ("FLOWS_V6", 1_024),
-    ("GROUPS", 13),
     ("GROUP_COUNTERS", 20),
-    ("LIMITERS", 28),
-    ("MEMBERS", 60),
-    ("MEMBER_LIMITERS", 60),
-    ("POOLS", 6),
-    ("SERVICES", 141),
-    // A cache line for the head, and two areas of 512 entries and 32 more.
-    ("SERVICE_INDEX", 1_096),
     ("SERVICE_COUNTERS", 9),
     ("SHARED_BACKENDS", 60),
-    ("STANDBYS", 104),
 ];
 
 fn are_small(found: &BTreeMap<String, u32>) -> Result<()> {
@@ -101,10 +103,9 @@ pub(super) fn stay(sandbox: &Sandbox) -> Result<()> {
     let found = entries(&bpffs)?;
     for (map, entries) in [
         ("SERVICE_COUNTERS", 4_097),
-        ("POOLS", 4_097),
-        ("GROUPS", 8_193),
-        ("BACKENDS", 16_385),
-        ("MEMBERS", 65_536),
+        ("BACKEND_COUNTERS", 16_385),
+        ("GROUP_COUNTERS", 8_200),
+        ("SHARED_BACKENDS", 65_536),
         ("DISPLACED_V4", 262_144),
         ("DISPLACED_V6", 65_536),
         ("FLOWS_V4", 5_000),
@@ -121,20 +122,10 @@ pub(super) fn interrupted(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&with(&bpffs, &SMALL))?);
     let small = entries(&bpffs)?;
     let pins = Pins::new(&bpffs, Component::Balancer);
-    for kept in [
-        ["SERVICE_COUNTERS", "SERVICES", "POOLS", "GROUPS", "BACKENDS", "MEMBERS"],
-        [
-            "ADDRESSES",
-            "SERVICES",
-            "DESCRIPTORS",
-            "GROUP_COUNTERS",
-            "BACKEND_STATES",
-            "SHARED_BACKENDS",
-        ],
-    ] {
-        let also = ["LIMITERS", "DISPLACED_V4", "FLOWS_V6"];
+    // The arrays, which say the sizes, are the first that it pins.
+    for kept in [vec!["ARRAYS"], vec!["ARRAYS", "ADDRESSES", "GROUP_COUNTERS", "DISPLACED_V4"]] {
         for (map, _) in SMALL_MAPS {
-            if !kept.contains(&map) && !also.contains(&map) {
+            if !kept.contains(&map) {
                 fs::remove_file(pins.map(map)).with_context(|| map.to_owned())?;
             }
         }
@@ -172,18 +163,30 @@ pub(super) fn greatest(sandbox: &Sandbox) -> Result<()> {
     let expected = most.iter().fold(MapSizes::DEFAULT, |all, (size, most)| all.with(*size, *most));
     ensure!(opened.maps.sizes() == expected, "{:?}", opened.maps.sizes());
     let found = entries(&bpffs)?;
-    for (map, entries) in [
-        ("SERVICES", 200_001),
-        ("SERVICE_COUNTERS", 10_001),
-        ("DESCRIPTORS", 30_003),
-        ("GROUPS", 80_001),
-        ("MEMBERS", 800_000),
-        ("BACKENDS", 200_001),
-        ("LIMITERS", 880_008),
-        ("GROUP_COUNTERS", 80_008),
-    ] {
+    for (map, entries) in
+        [("SERVICE_COUNTERS", 10_001), ("BACKEND_COUNTERS", 200_001), ("GROUP_COUNTERS", 80_008)]
+    {
         ensure!(found.get(map) == Some(&entries), "{map}: {:?}", found.get(map));
     }
+    // The highest index of each array whose size is a setting, and none above.
+    let arrays = Arrays::<MappingMut>::open(&bpffs)?;
+    for (array, entries) in [
+        (Array::Services, 200_001),
+        (Array::Pools, 10_001),
+        (Array::Descriptors, 30_003),
+        (Array::Groups, 80_001),
+        (Array::Members, 800_000),
+        (Array::Backends, 200_001),
+        (Array::Limiters, 880_008),
+        (Array::BackendStates, 200_001),
+    ] {
+        ensure!(array.entries(&expected) == entries, "{array:?}: {}", array.entries(&expected));
+    }
+    let limiters = arrays.view::<Limiter>(Array::Limiters);
+    limiters.set(880_007, &Limiter { arrival: 5, ..Limiter::default() });
+    ensure!(limiters.get(880_007).is_some_and(|it| it.arrival == 5));
+    ensure!(limiters.get(880_008).is_none(), "there are more than expected");
+    ensure!(arrays.view::<u64>(Array::BackendStates).get(0) == Some(0), "written beyond the end");
     opened.maps.reset_service_traffic(10_000)?;
     opened.maps.reset_backend_traffic(200_000)?;
     opened.maps.reset_group_connections(80_007)?;

@@ -3,17 +3,16 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use aya::maps::{Array, Map, MapData};
 use fastrand::Rng;
 use lb_common::abi::{
+    arrays::Array,
     backend::BackendStateWord,
     limiter::{FIRST_LIMITER, LimitWord, Limiter},
     member::Accepts,
-    names,
     pool::PoolWord,
 };
 use lb_control::reconcile::ApplySummary;
-use lb_maps::{Component, PinnedMaps, Pins};
+use lb_maps::{Arrays, MappingMut, PinnedMaps};
 use lb_model::{GroupSettings, Rate, Scaler};
 use lb_tests::sandbox::Sandbox;
 
@@ -90,12 +89,10 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
 
 /// Says in a limiter that connections came, as packets do.
 fn arrive(bpffs: &Path, limiter: u32, arrival: u64) -> Result<()> {
-    let pin = Pins::new(bpffs, Component::Balancer).map(names::LIMITERS);
-    let mut limiters: Array<_, [u64; size_of::<Limiter>() / 8]> =
-        Array::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
-    let mut words = limiters.get(&limiter, 0)?;
-    words[1] = arrival;
-    Ok(limiters.set(limiter, words, 0)?)
+    let limiters = Arrays::<MappingMut>::open(bpffs)?.view::<Limiter>(Array::Limiters);
+    let before = limiters.get(limiter).context("no such limiter")?;
+    limiters.set(limiter, &Limiter { arrival, ..before });
+    Ok(())
 }
 
 /// Limiters of a pool's one group and of its members, by the members' numbers.

@@ -4,14 +4,15 @@
 use std::{net::IpAddr, process, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use aya::maps::{Array, HashMap, Map, MapData};
+use aya::maps::{HashMap, Map, MapData};
 use lb_common::abi::{
+    arrays::Array,
     member::{Accepts, MemberWord},
     names,
     service::VipKey,
     sizes::{MapSizes, Size},
 };
-use lb_maps::{Component, Pins};
+use lb_maps::{Arrays, Component, Mapping, Pins};
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
 
@@ -158,9 +159,7 @@ pub(crate) fn port_left(sandbox: &Sandbox) -> Result<()> {
 
 /// Ports and the bonds that the maps say they are of.
 fn ports(daemon: &FakeDaemon) -> Result<Vec<(u32, u64)>> {
-    let pin = Pins::new(daemon.bpffs(), Component::Balancer).map(names::BONDS);
-    let bonds: Array<_, u64> = Array::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
-    let ports = (0..bonds.len()).map(|port| Ok((port, bonds.get(&port, 0)?)));
-    let ports: Result<Vec<_>> = ports.collect();
-    Ok(ports?.into_iter().filter(|(_, bond)| *bond != 0).collect())
+    let bonds = Arrays::<Mapping>::open(daemon.bpffs())?.view::<u64>(Array::Bonds);
+    let ports = (0..bonds.entries()).filter_map(|port| Some((port, bonds.get(port)?)));
+    Ok(ports.filter(|(_, bond)| *bond != 0).collect())
 }

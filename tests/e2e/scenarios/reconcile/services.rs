@@ -12,7 +12,7 @@ use aya::{
     programs::{TestRun as _, TestRunOptions, Xdp},
 };
 use lb_common::abi::verdict::Verdict;
-use lb_maps::{Component, Pins};
+use lb_maps::{Component, Pins, load_slow_path};
 use lb_model::{PortList, Ports};
 use lb_tests::{
     packets::frames::{Flow, Packet},
@@ -40,6 +40,7 @@ fn program(bpffs: &Path) -> Result<aya::Ebpf> {
     let mut object = loader.load(lb_daemon::OBJECTS.balancer)?;
     let balancer: &mut Xdp = object.program_mut("balancer").context("no program")?.try_into()?;
     balancer.load()?;
+    load_slow_path(&mut object)?;
     Ok(object)
 }
 

@@ -13,9 +13,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
-    maps::{Array, Map, xdp::DevMapHash},
+    maps::{self, Map, xdp::DevMapHash},
 };
 use lb_common::abi::{
+    arrays::Array,
     capture::{Capture, SECTION},
     form::Form,
     limiter::{LimitWord, Limiter},
@@ -28,6 +29,7 @@ use lb_common::abi::{
 use lb_maps::clock;
 
 use super::frame::{VIP4, VIP6};
+use crate::packets::objects::arrays;
 use pool::{GroupPlan, PoolPlan};
 use table::Chunks;
 
@@ -95,13 +97,15 @@ impl State {
 /// A map that is missing or does not take a value, or a capture that is not what it should be.
 pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     let State { interface, v6, situation, form, capture, own_pools } = *state;
-    set(balancer, SECTION, 0, bytes::<{ size_of::<Capture>() }>(&capture))?;
-    set(balancer, names::NEXT_HOPS, 1, NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0)?;
+    set_capture(balancer, &capture)?;
+    let arrays = &arrays(balancer)?;
+    let hop = NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0;
+    arrays.view(Array::NextHops).set(1, &hop);
     let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
-    set(balancer, names::INTERFACES, u32::from(interface), own)?;
+    arrays.view(Array::Interfaces).set(u32::from(interface), &own);
     let limited = !matches!(situation, Situation::Steady);
     let full = matches!(situation, Situation::Full | Situation::Spilling);
-    set(balancer, names::LIMITERS, LIMITERS[0], bytes::<64>(&near_limiter(limited, full)?))?;
+    arrays.view(Array::Limiters).set(LIMITERS[0], &near_limiter(limited, full)?);
     let flags = form.flags() | if limited { LIMITED } else { 0 };
     let shared = PoolPlan {
         pool: 0,
@@ -110,14 +114,14 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
         last_displaced: u64::from(situation == Situation::Open),
     };
     let mut chunks = Chunks::default();
-    pool::publish(balancer, &mut chunks, &shared)?;
+    pool::publish(arrays, &mut chunks, &shared)?;
     let mut services = services(if situation == Situation::Full { SERVICE_REJECTS } else { 0 });
     for n in 0..own_pools {
-        pool::publish(balancer, &mut chunks, &own_pool(n, form.flags()))?;
+        pool::publish(arrays, &mut chunks, &own_pool(n, form.flags()))?;
         services.extend(service::both(own_vip(n).into(), 2 + OTHER_SERVICES + n, 1 + n, 0));
     }
     chunks.publish(balancer)?;
-    service::publish(balancer, &services)?;
+    service::publish(arrays, &services)?;
     ensure!(is_captured(balancer)? == (capture.until != 0), "what is captured was not set");
     Ok(())
 }
@@ -181,7 +185,8 @@ pub fn allow_redirect(balancer: &mut Ebpf, interface: u32) -> Result<()> {
 /// # Errors
 /// An object that cannot capture.
 pub fn is_captured(balancer: &mut Ebpf) -> Result<bool> {
-    let map: Array<_, [u8; size_of::<Capture>()]> = Array::try_from(map_mut(balancer, SECTION)?)?;
+    let map = map_mut(balancer, SECTION)?;
+    let map: maps::Array<_, [u8; size_of::<Capture>()]> = map.try_into()?;
     Ok(map.get(&0, 0)?.iter().any(|&byte| byte != 0))
 }
 
@@ -191,7 +196,8 @@ pub fn is_captured(balancer: &mut Ebpf) -> Result<bool> {
 /// A map that is missing or does not take a value.
 pub fn limit(balancer: &mut Ebpf, limiter: u32, limit: LimitWord) -> Result<()> {
     let limiter_value = Limiter { limit: limit.0, ..Limiter::default() };
-    set(balancer, names::LIMITERS, limiter, bytes::<64>(&limiter_value))
+    arrays(balancer)?.view(Array::Limiters).set(limiter, &limiter_value);
+    Ok(())
 }
 
 /// A limiter without limit, with one that is never reached, or with one that is reached until long
@@ -208,15 +214,13 @@ fn near_limiter(limited: bool, full: bool) -> Result<Limiter> {
     Ok(Limiter { limit: limit.0, arrival, ..Limiter::default() })
 }
 
-fn set<V: aya::Pod>(balancer: &mut Ebpf, map: &str, index: u32, value: V) -> Result<()> {
-    Ok(Array::try_from(map_mut(balancer, map)?)?.set(index, value, 0)?)
+fn set_capture(balancer: &mut Ebpf, capture: &Capture) -> Result<()> {
+    let bytes: [u8; size_of::<Capture>()] = bytes_of(capture).try_into()?;
+    let mut map: maps::Array<_, [u8; size_of::<Capture>()]> =
+        map_mut(balancer, SECTION)?.try_into()?;
+    Ok(map.set(0, bytes, 0)?)
 }
 
 fn map_mut<'b>(balancer: &'b mut Ebpf, name: &str) -> Result<&'b mut Map> {
     balancer.map_mut(name).with_context(|| format!("the object has no map {name}"))
-}
-
-#[expect(clippy::expect_used, reason = "both sizes are constants of the ABI")]
-fn bytes<const N: usize>(value: &impl lb_common::abi::pod::Pod) -> [u8; N] {
-    bytes_of(value).try_into().expect("the size stands in the ABI")
 }

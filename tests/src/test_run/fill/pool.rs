@@ -3,16 +3,16 @@
 use std::net::IpAddr;
 
 use anyhow::Result;
-use aya::Ebpf;
 use lb_common::abi::{
+    arrays::Array,
     backend::{Backend, BackendStateWord},
     member::{Accepts, FULL_RAMP, MemberWord},
-    names,
     pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
     service::address_words,
 };
+use lb_maps::{Arrays, MappingMut};
 
-use super::{bytes, set, table::Chunks};
+use super::table::Chunks;
 
 /// A pool to publish.
 pub(super) struct PoolPlan {
@@ -43,7 +43,11 @@ pub(super) struct GroupPlan {
 }
 
 /// Writes all that packets of the pool read, its line last.
-pub(super) fn publish(balancer: &mut Ebpf, chunks: &mut Chunks, plan: &PoolPlan) -> Result<()> {
+pub(super) fn publish(
+    arrays: &Arrays<MappingMut>,
+    chunks: &mut Chunks,
+    plan: &PoolPlan,
+) -> Result<()> {
     let mut heads: Vec<(u32, GroupHead)> = Vec::new();
     for group in &plan.groups {
         let made = heads.iter().find(|(table, _)| *table == group.table).map(|(_, head)| *head);
@@ -55,8 +59,8 @@ pub(super) fn publish(balancer: &mut Ebpf, chunks: &mut Chunks, plan: &PoolPlan)
         let head = GroupHead { table, slots, members: group.members, member_count };
         let region = heads.len() as u32;
         let value = Group { head, region, limiter: group.limiter, reserved: [0; 2] };
-        set(balancer, names::GROUPS, group.group, bytes::<32>(&value))?;
-        members(balancer, group)?;
+        arrays.view(Array::Groups).set(group.group, &value);
+        members(arrays, group);
         heads.push((group.table, head));
     }
     let mut groups = [0; 8];
@@ -75,14 +79,15 @@ pub(super) fn publish(balancer: &mut Ebpf, chunks: &mut Chunks, plan: &PoolPlan)
         group_count: plan.groups.len() as u32,
         spare: [0; 7],
     };
-    set(balancer, names::DESCRIPTORS, plan.pool + 1, bytes::<128>(&descriptor))?;
+    arrays.view(Array::Descriptors).set(plan.pool + 1, &descriptor);
     let word = PoolWord::new(plan.pool + 1, 0).0;
     let line = PoolLine { word, last_displaced: plan.last_displaced, ..PoolLine::default() };
-    set(balancer, names::POOLS, plan.pool, bytes::<32>(&line))
+    arrays.view(Array::Pools).set(plan.pool, &line);
+    Ok(())
 }
 
 /// The members of a group, all of which accept everything, and their backends.
-fn members(balancer: &mut Ebpf, group: &GroupPlan) -> Result<()> {
+fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan) {
     for (n, address) in (0..).zip(&group.addresses) {
         let backend = group.backends + n;
         let value = Backend {
@@ -93,11 +98,10 @@ fn members(balancer: &mut Ebpf, group: &GroupPlan) -> Result<()> {
             on_link: 1,
             reserved: [0; 5],
         };
-        set(balancer, names::BACKENDS, backend, bytes::<32>(&value))?;
+        arrays.view(Array::Backends).set(backend, &value);
         let word = MemberWord::new(backend, 0, Accepts::All, FULL_RAMP, 1);
-        set(balancer, names::MEMBERS, group.members + n, word.0)?;
+        arrays.view(Array::Members).set(group.members + n, &word.0);
         let state = BackendStateWord::new(0, Accepts::All, 1, 0);
-        set(balancer, names::BACKEND_STATES, backend, state.0)?;
+        arrays.view(Array::BackendStates).set(backend, &state.0);
     }
-    Ok(())
 }

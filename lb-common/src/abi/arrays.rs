@@ -1,0 +1,239 @@
+//! The balancer's arrays, which are regions of one map ([`super::names::ARRAYS`]): a packet looks the map up once, and
+//! every element is then an address away. A map of its own for each array would cost a look-up for each element, whose
+//! index goes through memory and whose result has to be checked.
+//!
+//! The map has one element, which begins with the [`MapSizes`] that it was made for: these say where everything is.
+//! The loader tells the program by [`LAYOUT`].
+
+use super::{
+    backend::Backend,
+    connection::HandshakeLine,
+    limiter::Limiter,
+    limits::{HANDSHAKE_LINES, MAX_INTERFACES, MAX_NEXT_HOPS},
+    pool::{Descriptor, Group, PoolLine},
+    service::{ANY_PORT_WORDS, Service},
+    sizes::{MapSizes, Size},
+};
+
+/// The program's global with [`ArrayLayout::numbers`].
+pub const LAYOUT: &str = "ARRAY_LAYOUT";
+
+/// An array.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Array {
+    /// [`super::next_hop::NextHopWord`]s.
+    NextHops,
+    /// [`super::next_hop::InterfaceWord`]s, by interface index.
+    Interfaces,
+    /// Bonds' interface indices, by the index of a port of theirs; 0: a port of none.
+    Bonds,
+    /// Words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
+    AnyPorts,
+    /// [`HandshakeLine`]s.
+    Handshakes,
+    /// The index of [`Self::Services`] by [`super::service::ServiceKey`] ([`crate::service_index`]).
+    ServiceIndex,
+    /// [`Service`]s, in no order.
+    Services,
+    /// [`PoolLine`]s.
+    Pools,
+    /// [`Descriptor`]s.
+    Descriptors,
+    /// [`super::member::MemberWord`]s.
+    Members,
+    /// [`Backend`]s.
+    Backends,
+    /// [`Group`]s.
+    Groups,
+    /// [`super::slot::StandbyWord`]s: a group's stand at `group * STANDBYS_PER_GROUP`.
+    Standbys,
+    /// Limiter indices, by index of the member's word: the limit of its own that a member has.
+    MemberLimiters,
+    /// [`Limiter`]s.
+    Limiters,
+    /// [`super::backend::BackendStateWord`]s, by backend index.
+    BackendStates,
+}
+
+/// Number of arrays.
+const COUNT: usize = Array::ALL.len();
+
+impl Array {
+    /// All of them, in the order of the map. Those that no setting sizes come first, so their places are constants.
+    pub const ALL: [Self; 16] = [
+        Self::NextHops,
+        Self::Interfaces,
+        Self::Bonds,
+        Self::AnyPorts,
+        Self::Handshakes,
+        Self::ServiceIndex,
+        Self::Services,
+        Self::Pools,
+        Self::Descriptors,
+        Self::Members,
+        Self::Backends,
+        Self::Groups,
+        Self::Standbys,
+        Self::MemberLimiters,
+        Self::Limiters,
+        Self::BackendStates,
+    ];
+
+    /// How many elements it has whatever the settings say; `None`: that depends on them.
+    const fn fixed_entries(self) -> Option<u32> {
+        match self {
+            Self::NextHops => Some(MAX_NEXT_HOPS),
+            Self::Interfaces | Self::Bonds => Some(MAX_INTERFACES),
+            Self::AnyPorts => Some(ANY_PORT_WORDS),
+            Self::Handshakes => Some(HANDSHAKE_LINES),
+            _ => None,
+        }
+    }
+
+    /// How many elements it has.
+    pub const fn entries(self, sizes: &MapSizes) -> u32 {
+        match self {
+            Self::ServiceIndex => sizes.service_index(),
+            Self::Services => sizes.service_records(),
+            Self::Pools => sizes.pools(),
+            Self::Descriptors => sizes.descriptors(),
+            Self::Members | Self::MemberLimiters => sizes.members(),
+            Self::Backends | Self::BackendStates => sizes.backends(),
+            Self::Groups => sizes.groups(),
+            Self::Standbys => sizes.standbys(),
+            Self::Limiters => sizes.limiters(),
+            fixed => match fixed.fixed_entries() {
+                Some(entries) => entries,
+                None => 0,
+            },
+        }
+    }
+
+    /// Bytes of an element, a multiple of 8.
+    pub const fn element_bytes(self) -> u32 {
+        (match self {
+            Self::Handshakes => size_of::<HandshakeLine>(),
+            Self::Services => size_of::<Service>(),
+            Self::Pools => size_of::<PoolLine>(),
+            Self::Descriptors => size_of::<Descriptor>(),
+            Self::Backends => size_of::<Backend>(),
+            Self::Groups => size_of::<Group>(),
+            Self::Limiters => size_of::<Limiter>(),
+            _ => size_of::<u64>(),
+        }) as u32
+    }
+
+    /// Where it is, if that is a constant.
+    #[inline(always)]
+    pub const fn fixed_region(self) -> Option<Region> {
+        match self.fixed_entries() {
+            Some(_) => Some(ArrayLayout::DEFAULT.region(self)),
+            None => None,
+        }
+    }
+}
+
+/// Where an array is in the map's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Bytes before it, a multiple of [`CACHE_LINE`].
+    pub start: u32,
+    /// Elements of it.
+    pub entries: u32,
+}
+
+/// Where each array is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayLayout {
+    regions: [Region; COUNT],
+    bytes: u32,
+}
+
+const CACHE_LINE: u32 = 64;
+/// Numbers at the map's beginning: the [`MapSizes`] by [`Size`], 32 bits each.
+const HEAD_BYTES: u32 = CACHE_LINE;
+const _: () = assert!(Size::ALL.len() * size_of::<u32>() <= HEAD_BYTES as usize);
+
+/// 32-bit numbers of [`LAYOUT`].
+pub const LAYOUT_NUMBERS: usize = 2 * COUNT;
+
+impl ArrayLayout {
+    /// The layout for [`MapSizes::DEFAULT`].
+    pub const DEFAULT: Self = Self::new(&MapSizes::DEFAULT);
+
+    /// The layout for some sizes. The settings' ranges keep it below 2^29 bytes, where the verifier stops counting
+    /// (`BPF_MAX_VAR_OFF`).
+    pub const fn new(sizes: &MapSizes) -> Self {
+        let mut regions = [Region { start: 0, entries: 0 }; COUNT];
+        let (mut at, mut start) = (0, HEAD_BYTES);
+        while at < COUNT {
+            let array = Array::ALL[at];
+            let entries = array.entries(sizes);
+            regions[at] = Region { start, entries };
+            start += (entries * array.element_bytes()).next_multiple_of(CACHE_LINE);
+            at += 1;
+        }
+        Self { regions, bytes: start }
+    }
+
+    /// Where an array is.
+    pub const fn region(&self, array: Array) -> Region {
+        self.regions[array as usize]
+    }
+
+    /// Bytes of the map's value.
+    pub const fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Start and entries of each array, as the program has them.
+    pub const fn numbers(&self) -> [u32; LAYOUT_NUMBERS] {
+        let mut numbers = [0; LAYOUT_NUMBERS];
+        let mut at = 0;
+        while at < COUNT {
+            numbers[2 * at] = self.regions[at].start;
+            numbers[2 * at + 1] = self.regions[at].entries;
+            at += 1;
+        }
+        numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn most() -> MapSizes {
+        let all = Size::ALL.into_iter();
+        all.fold(MapSizes::DEFAULT, |sizes, size| sizes.with(size, size.most()))
+    }
+
+    #[test]
+    fn arrays_are_one_after_the_other_each_on_cache_lines_of_its_own() {
+        for sizes in [MapSizes::DEFAULT, most(), MapSizes::DEFAULT.with(Size::Pools, 1)] {
+            let layout = ArrayLayout::new(&sizes);
+            let mut end = 64;
+            for (at, array) in Array::ALL.into_iter().enumerate() {
+                assert_eq!(array as usize, at);
+                let Region { start, entries } = layout.region(array);
+                assert_eq!((start, entries), (end, array.entries(&sizes)), "{array:?}");
+                assert_eq!(array.element_bytes() % 8, 0);
+                end = (start + entries * array.element_bytes()).div_ceil(64) * 64;
+                assert_eq!(layout.numbers()[2 * at..][..2], [start, entries]);
+            }
+            assert_eq!(layout.bytes(), end);
+            assert!(end < 1 << 29, "the verifier refuses offsets from there on");
+        }
+    }
+
+    #[test]
+    fn what_no_setting_sizes_is_always_in_the_same_place() {
+        let fixed = Array::ALL.map(Array::fixed_region);
+        assert_eq!(fixed.iter().flatten().count(), 5);
+        let layout = ArrayLayout::new(&most());
+        for (array, region) in Array::ALL.into_iter().zip(fixed) {
+            assert!(region.is_none_or(|region| region == layout.region(array)), "{array:?}");
+        }
+    }
+}
