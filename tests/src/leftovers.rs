@@ -30,7 +30,7 @@ impl BpfObject {
     }
 }
 
-/// The objects that are pinned below a directory; none if it is not there (any more).
+/// The objects that are pinned below a directory, but arrays of programs; none if it is not there (any more).
 pub fn pinned_below(directory: &Path) -> Vec<BpfObject> {
     let mut objects = Vec::new();
     // What is taken away while we look is no object.
@@ -49,6 +49,9 @@ fn pinned(kind: &'static str, path: &Path) -> Option<BpfObject> {
     let output =
         Command::new("bpftool").args(["-j", kind, "show", "pinned"]).arg(path).output().ok()?;
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    // Opened by its id in the moment of its removal, an array of programs stays for good: the kernel clears it once and
+    // counts that twice (kernel/bpf/arraymap.c, `prog_array_map_clear`). To ask whether it is gone would keep it.
+    (shown["type"] != "prog_array").then_some(())?;
     Some(BpfObject { kind, id: shown["id"].as_u64()? })
 }
 
