@@ -95,7 +95,7 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
         }
         buffer.counted.matched += 1;
         if !is_copied {
-            // Nor does it count against the rate.
+            // A sample that is lost does not count against the rate.
             buffer.counted.lost += 1;
             return;
         }

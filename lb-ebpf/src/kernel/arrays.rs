@@ -9,7 +9,7 @@ use lb_common::abi::{
     pod::Pod,
 };
 
-use super::{SharedWord, helpers::opaque_pure};
+use super::{SharedWord, opaque};
 
 /// Words of the map if the loader sets no other size.
 const WORDS: usize = ArrayLayout::DEFAULT.bytes() as usize / size_of::<u64>();
@@ -47,11 +47,11 @@ impl Arrays {
         let region = region(array);
         // Hidden before the check and after it: otherwise the compiler checks a copy or computes the address first,
         // and the verifier does not see that the address is in bounds.
-        let index = opaque_pure(u64::from(index));
+        let index = opaque(u64::from(index));
         if index >= u64::from(region.entries) {
             return None;
         }
-        let offset = offset(array, index);
+        let offset = opaque(index) * u64::from(array.element_bytes());
         // SAFETY: the element is in the map's value, as the verifier sees.
         Some(unsafe { self.0.add(region.start as usize).add(offset as usize).cast() })
     }
@@ -103,33 +103,6 @@ impl Arrays {
         // SAFETY: the pointer is to a live, aligned array element, of which every bit pattern is valid.
         self.element_words(array, index).map(|words| unsafe { &*words.cast::<T>() })
     }
-}
-
-/// Bytes before an element, in an instruction of its own that the compiler does not move before the check.
-#[inline(always)]
-fn offset(array: Array, index: u64) -> u64 {
-    #[cfg(target_arch = "bpf")]
-    let mut index = index;
-    macro_rules! shift {
-        ($($bytes:literal => $shift:literal)+) => {
-            match array.element_bytes() {
-                $(#[cfg(target_arch = "bpf")]
-                $bytes => {
-                    // SAFETY: it computes a number of a number.
-                    unsafe {
-                        core::arch::asm!(
-                            concat!("{0} <<= ", $shift),
-                            inout(reg) index,
-                            options(pure, nomem, nostack, preserves_flags)
-                        );
-                    }
-                    index
-                })+
-                bytes => index * u64::from(bytes),
-            }
-        };
-    }
-    shift!(8 => 3 32 => 5 64 => 6 128 => 7)
 }
 
 /// Where an array is.

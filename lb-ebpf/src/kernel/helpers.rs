@@ -65,9 +65,9 @@ pub fn borrow_argument<'a, T>(pointer: *mut T) -> Option<&'a mut T> {
     unsafe { pointer.as_mut() }
 }
 
-/// As [`opaque`], but the same number hidden twice is known to be the same.
+/// Hides a number's value from the compiler, which knows of it only that the same number gives the same one.
 #[inline(always)]
-pub(super) fn opaque_pure(mut number: u64) -> u64 {
+pub fn opaque(mut number: u64) -> u64 {
     #[cfg(target_arch = "bpf")]
     // SAFETY: the number comes out as it went in.
     unsafe {
@@ -76,21 +76,6 @@ pub(super) fn opaque_pure(mut number: u64) -> u64 {
             inout(reg) number,
             options(pure, nomem, nostack, preserves_flags)
         );
-    }
-    #[cfg(not(target_arch = "bpf"))]
-    {
-        number = core::hint::black_box(number);
-    }
-    number
-}
-
-/// Hides a number's value from the compiler.
-#[inline(always)]
-pub fn opaque(mut number: u64) -> u64 {
-    #[cfg(target_arch = "bpf")]
-    // SAFETY: the number comes out as it went in.
-    unsafe {
-        core::arch::asm!("{0} = {0}", inout(reg) number, options(nomem, nostack, preserves_flags));
     }
     #[cfg(not(target_arch = "bpf"))]
     {
