@@ -292,12 +292,12 @@ open connections that move or end (by the tables alone, ignoring health):
                 needed_bytes: 3 << 19,
                 peak_bytes: 2 << 20,
                 limit_bytes,
-                maps: vec![map("TABLES", 1 << 20), map("HANDSHAKES", 1 << 19)],
+                maps: vec![map("TABLES", 1 << 20), map("ARRAYS", 1 << 19)],
             })
         };
         let all = "kernel memory: the maps need 1.5 MiB, 2 MiB until the change has settled";
         assert_eq!(memory(None).line(), format!("{all}\n"));
         assert_eq!(memory(Some(1 << 30)).line(), format!("{all}; limit 1 GiB\n"));
-        assert_eq!(memory(None).maps(), "  HANDSHAKES  512 KiB\n  TABLES        1 MiB\n");
+        assert_eq!(memory(None).maps(), "  ARRAYS  512 KiB\n  TABLES    1 MiB\n");
     }
 }

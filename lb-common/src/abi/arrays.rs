@@ -56,11 +56,14 @@ pub enum Array {
     BackendStates,
 }
 
+/// The first one that a setting sizes. The places of those before it are constants.
+const FIRST_SIZED: Array = Array::ServiceIndex;
+
 /// Number of arrays.
 const COUNT: usize = Array::ALL.len();
 
 impl Array {
-    /// All of them, in the order of the map. Those that no setting sizes come first, so their places are constants.
+    /// All of them, in the order of the map.
     pub const ALL: [Self; 16] = [
         Self::NextHops,
         Self::Interfaces,
@@ -80,20 +83,13 @@ impl Array {
         Self::BackendStates,
     ];
 
-    /// How many elements it has whatever the settings say; `None`: that depends on them.
-    const fn fixed_entries(self) -> Option<u32> {
-        match self {
-            Self::NextHops => Some(MAX_NEXT_HOPS),
-            Self::Interfaces | Self::Bonds => Some(MAX_INTERFACES),
-            Self::AnyPorts => Some(ANY_PORT_WORDS),
-            Self::Handshakes => Some(HANDSHAKE_LINES),
-            _ => None,
-        }
-    }
-
     /// How many elements it has.
     pub const fn entries(self, sizes: &MapSizes) -> u32 {
         match self {
+            Self::NextHops => MAX_NEXT_HOPS,
+            Self::Interfaces | Self::Bonds => MAX_INTERFACES,
+            Self::AnyPorts => ANY_PORT_WORDS,
+            Self::Handshakes => HANDSHAKE_LINES,
             Self::ServiceIndex => sizes.service_index(),
             Self::Services => sizes.service_records(),
             Self::Pools => sizes.pools(),
@@ -103,10 +99,6 @@ impl Array {
             Self::Groups => sizes.groups(),
             Self::Standbys => sizes.standbys(),
             Self::Limiters => sizes.limiters(),
-            fixed => match fixed.fixed_entries() {
-                Some(entries) => entries,
-                None => 0,
-            },
         }
     }
 
@@ -127,10 +119,8 @@ impl Array {
     /// Where it is, if that is a constant.
     #[inline(always)]
     pub const fn fixed_region(self) -> Option<Region> {
-        match self.fixed_entries() {
-            Some(_) => Some(ArrayLayout::DEFAULT.region(self)),
-            None => None,
-        }
+        let is_fixed = (self as u8) < FIRST_SIZED as u8;
+        if is_fixed { Some(ArrayLayout::DEFAULT.region(self)) } else { None }
     }
 }
 
@@ -229,11 +219,11 @@ mod tests {
 
     #[test]
     fn what_no_setting_sizes_is_always_in_the_same_place() {
-        let fixed = Array::ALL.map(Array::fixed_region);
-        assert_eq!(fixed.iter().flatten().count(), 5);
-        let layout = ArrayLayout::new(&most());
-        for (array, region) in Array::ALL.into_iter().zip(fixed) {
-            assert!(region.is_none_or(|region| region == layout.region(array)), "{array:?}");
+        let (default, most) = (ArrayLayout::DEFAULT, ArrayLayout::new(&most()));
+        for array in Array::ALL {
+            let is_same = default.region(array).entries == most.region(array).entries;
+            let expected = is_same.then(|| most.region(array));
+            assert_eq!(array.fixed_region(), expected, "{array:?}");
         }
     }
 }

@@ -23,4 +23,4 @@ pub mod slot;
 pub mod verdict;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;

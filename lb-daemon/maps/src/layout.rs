@@ -17,9 +17,6 @@ use super::Component;
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
 
-/// How a map differs that was made without.
-pub(super) const NOT_MAPPED: &str = "memory that cannot be mapped, expected BPF_F_MMAPABLE";
-
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
@@ -29,24 +26,44 @@ pub(super) struct Shape {
     pub(super) in_object: &'static str,
     map_type: MapType,
     key_size: usize,
-    /// 0: the sizes in force say it, or the loader chose it by the kernel's abilities.
-    value_size: usize,
+    value: Value,
     /// `None`: what the sizes in force say, or any number.
     entries: Option<u32>,
-    mmapable: bool,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Bytes(usize),
+    /// All arrays, for the sizes in force.
+    Arrays,
+    /// The loader chose it by the kernel's abilities.
+    Any,
+}
+
+impl Value {
+    /// Its bytes, if they are known.
+    fn bytes(self, sizes: &MapSizes) -> Option<usize> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Arrays => Some(ArrayLayout::new(sizes).bytes() as usize),
+            Self::Any => None,
+        }
+    }
 }
 
 impl Shape {
     const fn new(name: &'static str, map_type: MapType, key_size: usize, value: usize) -> Self {
-        Self {
-            name,
-            in_object: name,
-            map_type,
-            key_size,
-            value_size: value,
-            entries: None,
-            mmapable: false,
-        }
+        Self::of_value(name, map_type, key_size, Value::Bytes(value))
+    }
+
+    const fn of_value(
+        name: &'static str,
+        map_type: MapType,
+        key_size: usize,
+        value: Value,
+    ) -> Self {
+        Self { name, in_object: name, map_type, key_size, value, entries: None }
     }
 
     /// The same with a number of entries that no setting changes.
@@ -69,26 +86,21 @@ impl Shape {
             return Some(format!("type {found:?}, expected {:?}", self.map_type));
         }
         let (key_size, value_size) = (map.key_size() as usize, map.value_size() as usize);
-        let expected = match self.name {
-            names::ARRAYS => ArrayLayout::new(sizes).bytes() as usize,
-            _ => self.value_size,
-        };
-        if self.key_size != key_size || expected != 0 && expected != value_size {
+        let expected = self.value.bytes(sizes).unwrap_or(value_size);
+        if (self.key_size, expected) != (key_size, value_size) {
             return Some(format!(
                 "key and value of {key_size} and {value_size} bytes, expected {} and {expected}",
                 self.key_size
             ));
         }
         let expected = self.entries.or_else(|| sizes.entries(self.name));
-        if let Some(entries) = expected.filter(|entries| *entries != map.max_entries()) {
-            return Some(format!("{} entries, expected {entries}", map.max_entries()));
-        }
-        (self.mmapable && map.map_flags() & MMAPABLE == 0).then(|| NOT_MAPPED.to_owned())
+        let entries = expected.filter(|entries| *entries != map.max_entries())?;
+        Some(format!("{} entries, expected {entries}", map.max_entries()))
     }
 }
 
 const BALANCER: [Shape; 17] = [
-    Shape { entries: Some(1), mmapable: true, ..Shape::new(names::ARRAYS, MapType::Array, 4, 0) },
+    Shape::of_value(names::ARRAYS, MapType::Array, 4, Value::Arrays).of(1),
     Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4),
     Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>()),
     Shape::flows::<FlowKeyV4>(names::DISPLACED_V4),
@@ -96,7 +108,7 @@ const BALANCER: [Shape; 17] = [
     Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
     Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
     Shape::new(names::TABLES, MapType::ArrayOfMaps, 4, 4).of(limits::MAX_CHUNKS),
-    Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
+    Shape::of_value(names::DEVICES, MapType::DevMapHash, 4, Value::Any),
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS).of(VERDICT_SLOTS),
     Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS),
     Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS),

@@ -1,6 +1,6 @@
 //! Loading a component's object: its maps are the pinned ones where there are any.
 
-use std::io;
+use std::{io, path::Path};
 
 use aya::{Ebpf, EbpfError, EbpfLoader, maps::MapInfo, programs::ProgramError};
 use lb_common::abi::{
@@ -73,9 +73,9 @@ pub(super) fn load(
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
     loader.btf(None);
-    let sizes = match component {
-        Component::Balancer => arrays_of(pins, settings)?,
-        Component::Receiver => MapSizes::DEFAULT,
+    let sizes = match sizes::of_pinned(pins, component) {
+        Err(MapsError::Missing { path }) => pin_arrays(&path, settings)?,
+        pinned => pinned?,
     };
     for shape in layout::shapes(component) {
         let pin = pins.map(shape.name);
@@ -110,19 +110,14 @@ pub(super) fn load(
     Ok(loaded)
 }
 
-/// The sizes of the pinned arrays, which are pinned first if there are none.
-fn arrays_of(pins: &Pins, settings: &SizeSettings) -> Result<MapSizes, MapsError> {
-    match sizes::of_pinned(pins) {
-        Err(MapsError::Missing { path }) => {
-            let sizes = settings.sizes();
-            let map = arrays::create(&sizes);
-            let map = map.map_err(|source| MapsError::Map { map: names::ARRAYS, source })?;
-            map.pin(&path)
-                .map_err(|error| MapsError::Pin { path, source: io::Error::other(error) })?;
-            Ok(sizes)
-        }
-        pinned => pinned,
-    }
+/// Creates and pins the arrays, and returns their sizes.
+fn pin_arrays(path: &Path, settings: &SizeSettings) -> Result<MapSizes, MapsError> {
+    let sizes = settings.sizes();
+    let map = arrays::create(&sizes);
+    let map = map.map_err(|source| MapsError::Map { map: names::ARRAYS, source })?;
+    let pin = |error| MapsError::Pin { path: path.into(), source: io::Error::other(error) };
+    map.pin(path).map_err(pin)?;
+    Ok(sizes)
 }
 
 /// The program of a loaded object for a hook; a balancer has one for XDP only.

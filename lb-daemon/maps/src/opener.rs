@@ -49,10 +49,7 @@ pub(super) struct Opener {
 impl Opener {
     pub(super) fn new(bpffs: &Path, component: Component) -> Result<Self, MapsError> {
         let pins = Pins::new(bpffs, component);
-        let sizes = match component {
-            Component::Balancer => sizes::of_pinned(&pins)?,
-            Component::Receiver => MapSizes::DEFAULT,
-        };
+        let sizes = sizes::of_pinned(&pins, component)?;
         Ok(Self { pins, component, sizes })
     }
 

@@ -8,11 +8,7 @@ use lb_common::abi::{
     sizes::{MapSizes, Size},
 };
 
-use super::{
-    MapsError, Pins, arrays,
-    layout::{MMAPABLE, NOT_MAPPED},
-    opener::why,
-};
+use super::{Component, MapsError, Pins, arrays, layout::MMAPABLE, opener::why};
 
 /// The sizes that the daemon's settings ask for. What is not set is as the pinned maps have it, or else the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,16 +55,20 @@ impl FromIterator<(Size, u32)> for SizeSettings {
     }
 }
 
-/// The sizes of the pinned maps.
+/// The sizes of a component's pinned maps. Those of a receiver are all constants.
 ///
 /// # Errors
 /// [`MapsError::Missing`]: none are pinned; or the pin cannot be opened, or is another build's.
-pub(super) fn of_pinned(pins: &Pins) -> Result<MapSizes, MapsError> {
+pub(super) fn of_pinned(pins: &Pins, component: Component) -> Result<MapSizes, MapsError> {
+    if component == Component::Receiver {
+        return Ok(MapSizes::DEFAULT);
+    }
     let path = pins.map(ARRAYS);
     let opened = MapData::from_pin(&path).and_then(|map| Ok((map.info()?, map)));
     let (info, map) = opened.map_err(|error| why(path.clone(), error))?;
     if info.map_flags() & MMAPABLE == 0 {
-        return Err(MapsError::Layout { path, difference: NOT_MAPPED.into() });
+        let difference = "memory that cannot be mapped, expected BPF_F_MMAPABLE".into();
+        return Err(MapsError::Layout { path, difference });
     }
     match arrays::sizes(&map) {
         Ok(Some(sizes)) => Ok(sizes),

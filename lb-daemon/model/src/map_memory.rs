@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn what_goes_counts_until_it_has_gone() {
         const CHUNK: u64 = 4_198_400;
-        let made = vec![("POOLS".into(), 100), ("TABLES".into(), CHUNK + 10)];
+        let made = vec![("ARRAYS".into(), 100), ("TABLES".into(), CHUNK + 10)];
         let budget = Budget { made, limit: Some(5 * CHUNK) };
         let memory = budget.with(&TableMemory { chunks: 2, peak: 4 });
-        let maps = [("POOLS", 100), ("TABLES", 2 * CHUNK + 10)];
+        let maps = [("ARRAYS", 100), ("TABLES", 2 * CHUNK + 10)];
         assert_eq!(memory.maps, maps.map(|(name, bytes)| (name.to_owned(), bytes)));
         assert_eq!((memory.needed, memory.peak), (2 * CHUNK + 110, 4 * CHUNK + 110));
         assert!(!memory.exceeds());

@@ -61,8 +61,9 @@ pub(super) fn pin(balancer: &Ebpf, pins: &Pins, program: u32) -> Result<(), Maps
 /// What cannot be read or removed.
 pub(super) fn remove_unused(pins: &Pins) -> Result<(), BpffsError> {
     let links = detach::attached(pins)?;
-    let used: BTreeSet<_> =
-        links.iter().filter_map(|interface| pinned::program(&pins.link(interface))).collect();
+    let used = links.iter().map(|interface| pinned::program(&pins.link(interface)));
+    // One that cannot be read may use any.
+    let Some(used) = used.collect::<Option<BTreeSet<u32>>>() else { return Ok(()) };
     for name in detach::files(&pins.slow_paths())? {
         if !name.parse().is_ok_and(|program| used.contains(&program)) {
             let path = pins.slow_paths().join(name);

@@ -213,7 +213,7 @@ async fn a_pool_that_is_not_there_is_not_found() {
 const CHUNK: u64 = (4 << 20) + 4096;
 
 fn budget(limit: u64) -> Budget {
-    let made = vec![("POOLS".into(), 1 << 20), ("TABLES".into(), 32_768 + CHUNK)];
+    let made = vec![("ARRAYS".into(), 1 << 20), ("TABLES".into(), 32_768 + CHUNK)];
     Budget { made, limit: Some(limit) }
 }
 
@@ -224,7 +224,7 @@ fn memory(needed: u64, peak: u64, limit: u64) -> v1::MapMemory {
         needed_bytes: needed,
         peak_bytes: peak,
         limit_bytes: Some(limit),
-        maps: vec![bytes("POOLS", 1 << 20), bytes("TABLES", tables)],
+        maps: vec![bytes("ARRAYS", 1 << 20), bytes("TABLES", tables)],
     }
 }
 

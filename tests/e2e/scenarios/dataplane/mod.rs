@@ -3,6 +3,7 @@
 
 mod layouts;
 mod sizes;
+mod slow_path;
 
 use std::{
     collections::BTreeSet,
@@ -30,6 +31,7 @@ use nix::{
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_restart_replaces_the_program_and_keeps_the_link", restart_keeps_the_link),
+    Case::waits("the_slow_path_is_there_for_as_long_as_the_fast_one", slow_path::stays),
     Case::waits("auto_falls_back_and_native_refuses", modes),
     Case::waits("another_mode_or_name_is_attached_anew", attached_anew),
     Case::waits("a_foreign_program_is_left_alone", occupied),
@@ -210,7 +212,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options)?);
     let before = xdp("ia")?;
     let said = refusal(Receiver::open(&options, &AllowLists::default()))?;
-    let expected = "ia: already used by balancer-v3, and an interface can have only one component: stop \
+    let expected = "ia: already used by balancer-v4, and an interface can have only one component: stop \
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
@@ -225,7 +227,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     detach(&bpffs, Component::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;
-    ensure!(said == expected.replace("balancer-v3", "receiver-v3"), "{said}");
+    ensure!(said == expected.replace("balancer-v4", "receiver-v4"), "{said}");
     Ok(())
 }
 

@@ -34,7 +34,7 @@ const CHUNK: u64 = (4 << 20) + 4096;
 #[tokio::test]
 async fn a_dry_run_of_one_object_says_what_becomes_of_connections_and_memory() {
     const MADE: u64 = 1 << 20;
-    let daemon = Daemon::with(Budget { made: vec![("POOLS".into(), MADE)], limit: None });
+    let daemon = Daemon::with(Budget { made: vec![("ARRAYS".into(), MADE)], limit: None });
     daemon.client().await.apply(apply(Document::parse(SCENE).unwrap().into())).await.unwrap();
     let mut caller = Caller::of(&daemon).await;
     for (method, request, movements, tables) in CHANGES {
