@@ -3,7 +3,7 @@
 use std::{io::stdin, os::fd::AsFd as _, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
@@ -19,6 +19,8 @@ pub(super) fn set_up(root: &Path) -> Result<()> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&Path>, Path::new("/"), None::<&str>, private, None::<&str>)
         .context("make the mounts private")?;
+    // What iproute2 finds there it writes into, and it would stay.
+    while umount2("/sys/fs/bpf", MntFlags::MNT_DETACH).is_ok() {}
     fresh("proc", Path::new("/proc"))?;
     fresh("tmpfs", Path::new("/run"))?;
     mount_bpf(root)?;

@@ -19,6 +19,7 @@ use lb_tests::leftovers::{BpfObject, others};
 use lb_tests::process::{PATIENCE, eventually, pause, until};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::Fabric;
+use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
@@ -52,8 +53,10 @@ pub(crate) fn victim() -> Option<ExitCode> {
 
 /// Makes one of everything, reports the ids of its BPF objects, and waits to be ended.
 fn serve(sandbox: &Sandbox, how: &str) -> Result<()> {
-    if how == "exit" {
-        std::process::exit(42);
+    match how {
+        "exit" => std::process::exit(42),
+        "look" => std::process::exit(i32::from(has_bpf_file_system()?)),
+        _ => {}
     }
     let fabric = Fabric::new(sandbox, "victim", 1)?;
     let mut programs = Vec::new();
@@ -184,7 +187,19 @@ fn what_is_outside_is_not_seen_inside(sandbox: &Sandbox) -> Result<()> {
     ensure!(links.iter().map(|link| link.trim()).eq(["lo"]), "links: {links:?}");
     let private = sandbox.directory("private")?;
     ensure!(private.starts_with("/run") && sandbox.bpffs("x")?.read_dir()?.next().is_none());
+    // iproute2 writes into it.
+    mount(Some("bpf"), USUAL_BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
+    ensure!(has_bpf_file_system()?);
+    ensure!(start("look")?.wait()?.code() == Some(0), "the outside's BPF file system is seen");
     Ok(())
+}
+
+const USUAL_BPFFS: &str = "/sys/fs/bpf";
+
+/// Whether there is one where one usually is.
+fn has_bpf_file_system() -> Result<bool> {
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    Ok(mounts.lines().any(|line| line.split(' ').nth(1) == Some(USUAL_BPFFS)))
 }
 
 fn give_witness(number: usize, holder: u32) -> Result<()> {
