@@ -220,7 +220,7 @@ mod tests {
             fs::create_dir_all(bpffs.path().join("spillway").join(name)).unwrap();
         }
         assert_eq!(layouts(Component::Balancer), [2, 10]);
-        assert_eq!(layouts(Component::Receiver), [3]);
+        assert_eq!(layouts(Component::Receiver), [4]);
     }
 
     #[test]
