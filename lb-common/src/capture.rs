@@ -49,7 +49,37 @@ impl Filter for Capture {
 /// Whether a frame matches a capture's addresses and ports.
 #[inline(always)]
 pub fn matches<F: Filter + ?Sized, P: Packet + ?Sized>(filter: &F, packet: &P) -> bool {
-    let (ends, version) = (ends(packet), filter.version());
+    with_ends(packet, |ends| has(filter, ends))
+}
+
+/// Source and destination of a frame, even if it is cut short or tagged (802.1Q).
+#[inline(always)]
+pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
+    with_ends(packet, |ends| *ends)
+}
+
+/// Asks about [`ends`]. Each kind of frame asks for
+/// itself, because the ends are then in registers; an answer common to all would keep them on the stack.
+#[inline(always)]
+fn with_ends<T, P: Packet + ?Sized>(packet: &P, ask: impl Fn(&Ends) -> T) -> T {
+    let at = ethernet::LENGTH + Tags::read(packet).length();
+    match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
+        ethernet::IPV4 => match packet.bytes::<{ ipv4::LENGTH }>(at) {
+            Some(header) => ask(&ends_of_ipv4(packet, at, header)),
+            None => ask(&Ends::NONE),
+        },
+        ethernet::IPV6 => match packet.bytes::<{ ipv6::LENGTH }>(at) {
+            Some(header) => ask(&ends_of_ipv6(packet, at, header)),
+            None => ask(&Ends::NONE),
+        },
+        _ => ask(&Ends::NONE),
+    }
+}
+
+/// Whether a packet between some ends matches.
+#[inline(always)]
+fn has<F: Filter + ?Sized>(filter: &F, ends: &Ends) -> bool {
+    let version = filter.version();
     if version != 0 && version != ends.version || !filter.vip().has(&ends.destination) {
         return false;
     }
@@ -58,23 +88,11 @@ pub fn matches<F: Filter + ?Sized, P: Packet + ?Sized>(filter: &F, packet: &P) -
         return false;
     }
     let except = filter.except();
-    except.version == 0 || except != ends
-}
-
-/// Source and destination of a frame, even if it is cut short or tagged (802.1Q).
-#[inline(always)]
-pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
-    let at = ethernet::LENGTH + Tags::read(packet).length();
-    match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
-        ethernet::IPV4 => ends_of_ipv4(packet, at),
-        ethernet::IPV6 => ends_of_ipv6(packet, at),
-        _ => Ends::NONE,
-    }
+    except.version == 0 || except != *ends
 }
 
 #[inline(always)]
-fn ends_of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
-    let Some(header) = packet.bytes::<{ ipv4::LENGTH }>(at) else { return Ends::NONE };
+fn ends_of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize, header: &[u8; ipv4::LENGTH]) -> Ends {
     let ip = Ipv4(header);
     let (source_port, port) = if ip.is_later_fragment() {
         (0, 0)
@@ -93,8 +111,7 @@ fn ends_of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
 }
 
 #[inline(always)]
-fn ends_of_ipv6<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
-    let Some(header) = packet.bytes::<{ ipv6::LENGTH }>(at) else { return Ends::NONE };
+fn ends_of_ipv6<P: Packet + ?Sized>(packet: &P, at: usize, header: &[u8; ipv6::LENGTH]) -> Ends {
     let ip = Ipv6(header);
     let (source_port, port) = ports(packet, ip.next_header(), at + ipv6::LENGTH);
     Ends {

@@ -32,9 +32,10 @@ impl SlotWord {
 /// What of a table its place does not say: a [`super::pool::GroupHead`] has it.
 ///
 /// A table is a run of words: [`TABLE_HEAD`] words of head, the list of each slot ([`SlotWord`]), then the owners once
-/// more, closely packed. Nearly every packet needs only the owner. Up to [`Self::BYTE_MEMBERS`] members, whose ranks fit
-/// a byte, the owners of 65,537 slots take 64 KiB, which stay in a core's cache; the 512 KiB of lists do not. Above,
-/// a rank has two bytes. Every slot has an owner, so none of the 256 values of a byte has to mean *none*.
+/// more, closely packed. Nearly every packet needs only the owner, and the fewer bits a rank has, the more tables stay
+/// in a core's cache: the owners of 65,537 slots take 32 KiB up to [`Self::NIBBLE_MEMBERS`] members, whose ranks have
+/// four bits, and 64 KiB up to [`Self::BYTE_MEMBERS`]; the lists take 512 KiB. Above, a rank has two bytes. Every slot
+/// has an owner, so no value has to mean *none*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableShape {
     /// Slots, a prime.
@@ -44,7 +45,9 @@ pub struct TableShape {
 }
 
 impl TableShape {
-    /// Most members whose ranks are one byte wide among the owners.
+    /// Most members whose ranks have four bits among the owners.
+    pub const NIBBLE_MEMBERS: u32 = 16;
+    /// Most members whose ranks have eight.
     pub const BYTE_MEMBERS: u32 = 256;
 
     /// Words of a table, its head included. A shape that was read from a map may be any.
@@ -54,31 +57,31 @@ impl TableShape {
 
     /// Words of owners.
     const fn owner_words(self) -> u32 {
-        ((self.slots as u64) << self.wide()).div_ceil(8) as u32
+        ((self.slots as u64) << self.rank_width()).div_ceil(64) as u32
     }
 
     /// Index of the word with a slot's owner, counted from the first list.
     #[inline(always)]
     pub const fn owner_index(self, slot: u32) -> u32 {
-        self.slots.wrapping_add((slot << self.wide()) >> 3)
+        self.slots.wrapping_add((slot << self.rank_width()) >> 6)
     }
 
     /// The rank of a slot's owner, from the word at [`Self::owner_index`].
     #[inline(always)]
     pub const fn owner(self, word: u64, slot: u32) -> u16 {
-        let mask = 0xff | (0xff00 * self.wide());
-        (word >> self.owner_bit(slot)) as u16 & mask as u16
+        let above = u64::MAX << (1 << self.rank_width());
+        (word >> self.owner_bit(slot) & !above) as u16
     }
 
     /// Where in its word a slot's owner begins.
     #[inline(always)]
     const fn owner_bit(self, slot: u32) -> u32 {
-        ((slot << self.wide()) & 7) << 3
+        (slot << self.rank_width()) & 63
     }
 
     /// The words of owners of a table, from its lists.
     pub fn owners<'l>(self, list: impl Fn(u32) -> SlotWord + 'l) -> impl Iterator<Item = u64> + 'l {
-        let in_word = 8 >> self.wide();
+        let in_word = 64 >> self.rank_width();
         (0..self.owner_words()).map(move |word| {
             let slots = word * in_word..self.slots.min((word + 1) * in_word);
             slots.fold(0, |owners, slot| {
@@ -93,11 +96,12 @@ impl TableShape {
         self.slots as u64 | (self.members as u64) << 32
     }
 
-    /// 1 if ranks have two bytes, 0 if they have one. This is the sign of a difference and no comparison, because a
-    /// comparison would be a branch, and both its ways would be verified.
+    /// Binary logarithm of the bits of a rank among the owners: 2, 3 or 4. These are the signs of differences and no
+    /// comparisons, because a comparison would be a branch, and each of its ways would be verified.
     #[inline(always)]
-    const fn wide(self) -> u32 {
-        Self::BYTE_MEMBERS.wrapping_sub(self.members) >> 31
+    const fn rank_width(self) -> u32 {
+        2 + (Self::NIBBLE_MEMBERS.wrapping_sub(self.members) >> 31)
+            + (Self::BYTE_MEMBERS.wrapping_sub(self.members) >> 31)
     }
 }
 
@@ -153,40 +157,50 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// A table whose owners are 100 and the following, and the words of its owners.
+    /// A table whose owners are 1 and the following, as many as there are members, and the words of its owners.
     fn owners(slots: u32, members: u32) -> (TableShape, Vec<u64>) {
         let shape = TableShape { slots, members };
-        let list = |slot| SlotWord::new([100 + slot as u16, 1, 2, NO_RANK]);
+        let list = move |slot| SlotWord::new([owner(slot, members), 1, 2, NO_RANK]);
         (shape, shape.owners(list).collect())
     }
 
+    fn owner(slot: u32, members: u32) -> u16 {
+        ((slot + 1) % members) as u16
+    }
+
     #[test]
-    fn owners_have_a_byte_up_to_256_members_and_two_above() {
-        let (narrow, words) = owners(11, 256);
-        assert_eq!(words, [0x6b6a_6968_6766_6564, 0x006e_6d6c]);
-        assert_eq!(narrow.words(), 3 + 11 + 2);
+    fn owners_have_four_bits_up_to_16_members_eight_up_to_256_and_sixteen_above() {
+        let (narrow, words) = owners(19, 16);
+        assert_eq!(words, [0x0fed_cba9_8765_4321, 0x0000_0000_0000_0321]);
+        assert_eq!(narrow.words(), 3 + 19 + 2);
+        for members in [17, 256] {
+            let (byte, words) = owners(11, members);
+            assert_eq!(words, [0x0807_0605_0403_0201, 0x000b_0a09]);
+            assert_eq!(byte.words(), 3 + 11 + 2);
+        }
         let (wide, words) = owners(7, 257);
-        assert_eq!(words, [0x0067_0066_0065_0064, 0x006a_0069_0068]);
+        assert_eq!(words, [0x0004_0003_0002_0001, 0x0007_0006_0005]);
         assert_eq!(wide.words(), 3 + 7 + 2);
-        for (slots, members) in [(11, 256), (7, 257), (11, 1), (11, 65_534)] {
+        for (slots, members) in [(31, 1), (37, 16), (37, 17), (11, 256), (7, 257), (11, 65_534)] {
             let (shape, words) = owners(slots, members);
             for slot in 0..slots {
                 let word = words[(shape.owner_index(slot) - slots) as usize];
-                assert_eq!(u32::from(shape.owner(word, slot)), 100 + slot, "{members}, {slot}");
+                assert_eq!(shape.owner(word, slot), owner(slot, members), "{members}, {slot}");
             }
         }
+        assert_eq!(TableShape { slots: 65_537, members: 16 }.words(), 3 + 65_537 + 4_097);
         assert_eq!(TableShape { slots: 65_537, members: 256 }.words(), 3 + 65_537 + 8_193);
         assert_eq!(TableShape { slots: 65_537, members: 257 }.words(), 3 + 65_537 + 16_385);
     }
 
     #[test]
     fn the_highest_ranks_keep_all_their_bits() {
-        for (members, rank) in [(256, 255), (257, 256), (65_534, 65_533)] {
-            let shape = TableShape { slots: 13, members };
+        for members in [16, 17, 256, 257, 65_534] {
+            let (shape, rank) = (TableShape { slots: 37, members }, (members - 1) as u16);
             let list = |slot| SlotWord::new([if slot == 5 { rank } else { 0 }, 1, 2, 3]);
             let words: Vec<u64> = shape.owners(list).collect();
-            for slot in 0..13 {
-                let word = words[(shape.owner_index(slot) - 13) as usize];
+            for slot in 0..37 {
+                let word = words[(shape.owner_index(slot) - 37) as usize];
                 assert_eq!(shape.owner(word, slot), if slot == 5 { rank } else { 0 }, "{members}");
             }
         }

@@ -127,12 +127,12 @@ mod tests {
     fn a_table_lies_in_one_chunk_behind_its_first_word() {
         const CHUNK: u32 = 1 << 19;
         let shape = TableShape { slots: 31, members: 3 };
-        // 31 lists, and four words of owners.
+        // 31 lists, and two words of owners.
         let place = |word| first_list(TableRef(word), shape, CHUNK as usize);
         assert_eq!(place(4), Some(4));
         assert_eq!(place(3 * CHUNK + 4), Some(4));
-        assert_eq!(place(3 * CHUNK - 35), Some(CHUNK as usize - 35));
-        for outside in [0, 3, 3 * CHUNK - 34, 3 * CHUNK - 1, 3 * CHUNK, 3 * CHUNK + 3] {
+        assert_eq!(place(3 * CHUNK - 33), Some(CHUNK as usize - 33));
+        for outside in [0, 3, 3 * CHUNK - 32, 3 * CHUNK - 1, 3 * CHUNK, 3 * CHUNK + 3] {
             assert_eq!(place(outside), None, "{outside}");
         }
         for slots in [CHUNK, u32::MAX] {

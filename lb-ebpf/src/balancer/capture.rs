@@ -42,11 +42,23 @@ pub(super) fn matches(context: &XdpContext) -> bool {
 pub(super) fn before(context: &XdpContext) {
     let frame = Frame::new(context);
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
-        let number = LiveCapture.number();
-        buffer.head = SampleHead { number, ..SampleHead::default() };
+        // Zeros that the compiler does not know, because it would set known ones by a call.
+        let none = kernel::opaque(0);
+        let none_32 = none as u32;
+        buffer.head = SampleHead {
+            time: none,
+            number: LiveCapture.number(),
+            backend: [none_32; 4],
+            backend_version: none_32,
+            verdict: none_32,
+            interface: frame.interface(),
+            length: frame.length() as u32,
+            captured: none_32,
+            left_length: none_32,
+            left_captured: none_32,
+            left_by: none_32,
+        };
         buffer.backend = NO_BACKEND;
-        buffer.head.interface = frame.interface();
-        buffer.head.length = frame.length() as u32;
         if has_room() {
             buffer.head.time = kernel::exact_time();
             buffer.head.captured = kernel::copy_frame(buffer, &frame, 0, LiveCapture.snap());
@@ -86,12 +98,8 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
         if is_copied || !LiveCapture.backend().is_any() {
             buffer.add_backend();
         }
-        if buffer.head.number != LiveCapture.number() || !buffer.is_wanted(ended) {
+        if !buffer.is_wanted(ended) {
             return;
-        }
-        if ended.is_sent_back() {
-            // An answer does not leave by the interface that the packet would have left by.
-            buffer.head.left_by = 0;
         }
         buffer.counted.matched += 1;
         if !is_copied {
@@ -102,6 +110,10 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
         if subprograms::debit(limiter::SAMPLES, kernel::now()) == 0 {
             buffer.counted.left_out += 1;
             return;
+        }
+        if ended.is_sent_back() {
+            // An answer does not leave by the interface that the packet would have left by.
+            buffer.head.left_by = 0;
         }
         buffer.leaves(&frame, ended);
         let bytes = buffer.head.captured + buffer.head.left_captured;
@@ -129,11 +141,12 @@ impl CaptureActions for CaptureBuffer {
         }
     }
 
-    /// Whether its verdict and backend match the capture.
+    /// Whether its capture is still the one that runs, and its verdict and backend match.
     #[inline(always)]
     fn is_wanted(&mut self, ended: Disposition) -> bool {
         self.head.verdict = ended.verdict();
-        LiveCapture.verdicts() >> self.head.verdict & 1 != 0
+        self.head.number == LiveCapture.number()
+            && LiveCapture.verdicts() >> self.head.verdict & 1 != 0
             && LiveCapture.backend().has(&self.head.backend)
     }
 

@@ -3,7 +3,7 @@
 use crate::packet_table::row::Row;
 use crate::packets::{
     fixture::{
-        CHUNK, HASH_KEY, MEMBERS, MapFixture, NONE, NOTHING, OPEN_ONLY, OUT, PREVIOUS, Room,
+        BYTE, CHUNK, HASH_KEY, MEMBERS, MapFixture, NONE, NOTHING, OPEN_ONLY, OUT, PREVIOUS, Room,
         TABLES, UP, WIDE,
     },
     flow_hash,
@@ -392,7 +392,12 @@ fn tables() -> Vec<Row<MapFixture>> {
         for flow in [v4(), v6()] {
             let version = if flow.vip.is_ipv4() { 4 } else { 6 };
             let fixture = MapFixture::new(4).with(|fixture| fixture.regions[0].table = table);
-            let fixture = fixture.members(if table == WIDE { 257 } else { MEMBERS }, 4);
+            let members = match table {
+                WIDE => 257,
+                BYTE => 17,
+                _ => MEMBERS,
+            };
+            let fixture = fixture.members(members, 4);
             let fixture = listed(fixture, 0);
             let frame = Packet::new(flow).tcp("A");
             let what =
@@ -400,8 +405,8 @@ fn tables() -> Vec<Row<MapFixture>> {
             rows.push(Row::sent(what, fixture, (&flow, frame), (0, 0)));
         }
     }
-    // The last rank that a byte holds, and the first that it does not.
-    for (members, table) in [(256, TABLES[2]), (257, WIDE)] {
+    // The last rank that four bits hold, the first that they do not, and the same of a byte.
+    for (members, table) in [(16, TABLES[2]), (17, BYTE), (256, BYTE), (257, WIDE)] {
         let fixture = MapFixture::new(4).with(|fixture| fixture.regions[0].table = table);
         let fixture = fixture.members(members, 4);
         let flow = v4();

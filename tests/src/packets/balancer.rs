@@ -283,17 +283,14 @@ fn make_chunk(bpf: &mut Ebpf, index: u32) -> Result<Chunk> {
 
 /// Makes all slots of a table lead to strangers.
 fn fill_table(chunk: &mut Chunk, table: Table) -> Result<()> {
-    let Table { reference, slots, rank_bytes } = table;
-    let owners = slots * rank_bytes;
-    let first = reference % CHUNK;
-    let stranger = STRANGER.to_le_bytes();
-    let rank = &stranger[..rank_bytes as usize];
-    for word in 0..slots {
+    let first = table.reference % CHUNK;
+    for word in 0..table.slots {
         chunk.set(first + word, layout::slot([STRANGER; 4]), 0)?;
     }
-    for word in 0..owners.div_ceil(8) {
-        let ranks = rank.repeat(8 / rank.len());
-        chunk.set(first + slots + word, <[u8; 8]>::try_from(ranks).unwrap(), 0)?;
+    let owners = (0..64 / table.rank_bits)
+        .fold(0, |owners: u64, _| owners << table.rank_bits | u64::from(STRANGER));
+    for word in 0..(table.slots * table.rank_bits).div_ceil(64) {
+        chunk.set(first + table.slots + word, owners.to_le_bytes(), 0)?;
     }
     Ok(())
 }
@@ -302,11 +299,11 @@ fn fill_table(chunk: &mut Chunk, table: Table) -> Result<()> {
 fn set_list(chunk: &mut Chunk, table: Table, slot: u32, list: [u8; 8]) -> Result<()> {
     let first = table.reference % CHUNK;
     chunk.set(first + slot, list, 0)?;
-    let (byte, width) = (slot * table.rank_bytes, table.rank_bytes as usize);
-    let (word, place) = (first + table.slots + byte / 8, (byte % 8) as usize);
-    let mut owners = chunk.get(&word, 0)?;
-    owners[place..place + width].copy_from_slice(&list[..width]);
-    Ok(chunk.set(word, owners, 0)?)
+    let (bit, mask) = (slot * table.rank_bits, (1 << table.rank_bits) - 1);
+    let (word, place) = (first + table.slots + bit / 64, bit % 64);
+    let owner = u64::from(u16::from_le_bytes([list[0], list[1]])) & mask;
+    let others = u64::from_le_bytes(chunk.get(&word, 0)?) & !(mask << place);
+    Ok(chunk.set(word, (others | owner << place).to_le_bytes(), 0)?)
 }
 
 /// A map of an object, as a type.

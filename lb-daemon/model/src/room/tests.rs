@@ -107,15 +107,15 @@ fn no_setting_allows_more_than_its_most() {
 
 #[test]
 fn slot_tables_have_a_limit_of_their_own() {
-    // All pools share the table of the region where they have the same two backends. Each of these tables takes 3,774,832
+    // All pools share the table of the region where they have the same two backends. Each of these tables takes 3,565,120
     // bytes.
     let tables = |number: u32| {
         let mut configuration = configuration(0, number - 1);
         configuration.pools.values_mut().for_each(|pool| pool.slots = 419_423);
         configuration
     };
-    fits(&tables(1_137), &MapSizes::DEFAULT).unwrap();
-    let refused = fits(&tables(1_138), &MapSizes::DEFAULT).unwrap_err();
+    fits(&tables(1_204), &MapSizes::DEFAULT).unwrap();
+    let refused = fits(&tables(1_205), &MapSizes::DEFAULT).unwrap_err();
     assert_eq!(refused.to_string(), "4097 MiB of slot tables exceed the limit of 4096");
 }
 
