@@ -46,34 +46,38 @@ impl Filter for Capture {
     }
 }
 
+/// Evaluates an expression with a frame's [`ends`]: once for each kind of frame, because the ends are then in registers. An
+/// answer common to all kinds would keep them on the stack.
+macro_rules! with_ends {
+    ($packet:ident, $ends:ident => $answer:expr) => {{
+        let at = ethernet::LENGTH + Tags::read($packet).length();
+        match $packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
+            ethernet::IPV4 if let Some(header) = $packet.bytes::<{ ipv4::LENGTH }>(at) => {
+                let $ends = ends_of_ipv4($packet, at, header);
+                $answer
+            }
+            ethernet::IPV6 if let Some(header) = $packet.bytes::<{ ipv6::LENGTH }>(at) => {
+                let $ends = ends_of_ipv6($packet, at, header);
+                $answer
+            }
+            _ => {
+                let $ends = Ends::NONE;
+                $answer
+            }
+        }
+    }};
+}
+
 /// Whether a frame matches a capture's addresses and ports.
 #[inline(always)]
 pub fn matches<F: Filter + ?Sized, P: Packet + ?Sized>(filter: &F, packet: &P) -> bool {
-    with_ends(packet, |ends| has(filter, ends))
+    with_ends!(packet, ends => has(filter, &ends))
 }
 
 /// Source and destination of a frame, even if it is cut short or tagged (802.1Q).
 #[inline(always)]
 pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
-    with_ends(packet, |ends| *ends)
-}
-
-/// Asks about [`ends`]. Each kind of frame asks for
-/// itself, because the ends are then in registers; an answer common to all would keep them on the stack.
-#[inline(always)]
-fn with_ends<T, P: Packet + ?Sized>(packet: &P, ask: impl Fn(&Ends) -> T) -> T {
-    let at = ethernet::LENGTH + Tags::read(packet).length();
-    match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
-        ethernet::IPV4 => match packet.bytes::<{ ipv4::LENGTH }>(at) {
-            Some(header) => ask(&ends_of_ipv4(packet, at, header)),
-            None => ask(&Ends::NONE),
-        },
-        ethernet::IPV6 => match packet.bytes::<{ ipv6::LENGTH }>(at) {
-            Some(header) => ask(&ends_of_ipv6(packet, at, header)),
-            None => ask(&Ends::NONE),
-        },
-        _ => ask(&Ends::NONE),
-    }
+    with_ends!(packet, ends => ends)
 }
 
 /// Whether a packet between some ends matches.
