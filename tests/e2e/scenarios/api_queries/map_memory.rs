@@ -153,9 +153,12 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     let there = kernel(&balancer)?;
     ensure!(there.values().sum::<u64>() == most, "{most}, {there:?}");
     let mut more = fits.clone();
-    let mut second = more.pools.first().context("no pool")?.clone();
-    (second.name, second.slots) = ("b".into(), Some(419_423));
-    more.pools.push(second);
+    // Of the same members: only other slots make another table.
+    for (name, slots) in [("b", 419_423), ("c", 419_417)] {
+        let mut further = fits.pools.first().context("no pool")?.clone();
+        (further.name, further.slots) = (name.into(), Some(slots));
+        more.pools.push(further);
+    }
     for dry_run in [true, false] {
         let status = client.apply(&more, dry_run).err().context("beyond the limit")?;
         ensure!(status.code() == Code::ResourceExhausted, "{status}");
@@ -165,7 +168,7 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     ensure!(kernel(&balancer)? == there, "something is in the maps");
     balancer.stop()?;
 
-    // The second table takes a chunk of its own: 4 MiB of words, and a page for its head.
+    // One of the large tables fits beside the first one, the other takes a chunk of its own: 4 MiB of words, and a page for its head.
     let most = most + (4 << 20) + 4096;
     balancer.more = vec!["--map-memory-limit".into(), most.to_string()];
     balancer.start()?;
