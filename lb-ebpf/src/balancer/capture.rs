@@ -43,20 +43,20 @@ pub(super) fn before(context: &XdpContext) {
     let frame = Frame::new(context);
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
         // Zeros that the compiler does not know, because it would set known ones by a call.
-        let none = kernel::opaque(0);
-        let none_32 = none as u32;
+        let zero = kernel::opaque(0);
+        let zero_32 = zero as u32;
         buffer.head = SampleHead {
-            time: none,
+            time: zero,
             number: LiveCapture.number(),
-            backend: [none_32; 4],
-            backend_version: none_32,
-            verdict: none_32,
+            backend: [zero_32; 4],
+            backend_version: zero_32,
+            verdict: zero_32,
             interface: frame.interface(),
             length: frame.length() as u32,
-            captured: none_32,
-            left_length: none_32,
-            left_captured: none_32,
-            left_by: none_32,
+            captured: zero_32,
+            left_length: zero_32,
+            left_captured: zero_32,
+            left_by: zero_32,
         };
         buffer.backend = NO_BACKEND;
         if has_room() {

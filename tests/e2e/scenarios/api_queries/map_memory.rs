@@ -168,7 +168,8 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     ensure!(kernel(&balancer)? == there, "something is in the maps");
     balancer.stop()?;
 
-    // One of the large tables fits beside the first one, the other takes a chunk of its own: 4 MiB of words, and a page for its head.
+    // One of the large tables fits beside the first one, the other takes a chunk of its own: 4 MiB of words, and a page
+    // for its head.
     let most = most + (4 << 20) + 4096;
     balancer.more = vec!["--map-memory-limit".into(), most.to_string()];
     balancer.start()?;
