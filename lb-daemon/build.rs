@@ -4,7 +4,7 @@
 use std::{env, error::Error, fs, path::PathBuf};
 
 const DIRECTORY: &str = "SPILLWAY_BPF_OBJECTS";
-const OBJECTS: [&str; 3] = ["balancer.o", "probe.o", "receiver.o"];
+const OBJECTS: [&str; 4] = ["balancer.o", "probe.o", "receiver.o", "tracepoints.o"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed={DIRECTORY}");

@@ -10,6 +10,7 @@ pub const OBJECTS: Objects = Objects {
     balancer: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/balancer.o")),
     probe: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/probe.o")),
     receiver: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.o")),
+    tracepoints: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tracepoints.o")),
 };
 
 #[derive(Debug)]

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod kernel;
 pub mod probe;
 pub mod receiver;
+pub mod tracepoints;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use lb_common::abi::{

@@ -100,6 +100,15 @@ fn interface_table(interfaces: &[InterfaceStats]) -> String {
     if !some.is_empty() {
         text += &format!("\n{}", drops.lines());
     }
+    let mut traced = Grid::new(["INTERFACE", "DROPS BY TRACEPOINT", "FRAMES"]).right([2]);
+    let all = interfaces.iter().flat_map(|it| it.traced_drops.iter().map(move |of| (it, of)));
+    let some: Vec<_> = all.filter(|(_, of)| of.frames > 0).collect();
+    for (it, of) in &some {
+        traced.row([it.interface.clone(), of.tracepoint.to_string(), of.frames.to_string()]);
+    }
+    if !some.is_empty() {
+        text += &format!("\n{}", traced.lines());
+    }
     text
 }
 
@@ -175,7 +184,7 @@ mod tests {
         verdict::Verdict,
     };
     use lb_inspect::stats::{
-        BackendStats, DriverDrops, DropStage, EventStats, ServiceStats, Table,
+        BackendStats, DriverDrops, DropStage, EventStats, ServiceStats, Table, TracepointDrops,
     };
     use lb_maps::LinkStatistics;
 
@@ -320,6 +329,7 @@ displaced connections: api, web
                 ..LinkStatistics::default()
             },
             driver_drops,
+            traced_drops: Vec::new(),
         }
     }
 
@@ -336,7 +346,7 @@ displaced connections: api, web
             drops("rx_queue_N_xdp_tx_errors", DropStage::Transmit, 50),
             drops("tx_queue_N_xdp_xmit_errors", DropStage::Redirect, 0),
         ];
-        let interfaces = [interface("eth0", of_veth), interface("eth1", Vec::new())];
+        let mut interfaces = [interface("eth0", of_veth), interface("eth1", Vec::new())];
         assert_eq!(
             interface_table(&interfaces),
             "\n\
@@ -347,6 +357,23 @@ eth1       veth    700  650        7       50        unknown
 INTERFACE  DROPPED BY THE DRIVER     STAGE     FRAMES
 eth0       rx_queue_N_drops          mixed          9
 eth0       rx_queue_N_xdp_tx_errors  transmit      50
+"
+        );
+        let traced = |tracepoint: &'static str, frames| TracepointDrops {
+            tracepoint: tracepoint.into(),
+            after_program: true,
+            frames,
+        };
+        interfaces[1].traced_drops = vec![traced("xdp_exception", 0), traced("xdp_devmap_xmit", 7)];
+        let table = interface_table(&interfaces[1..]);
+        assert_eq!(
+            table,
+            "\n\
+INTERFACE  DRIVER   RX   TX  RX LOST  TX LOST  AFTER PROGRAM
+eth1       veth    700  650        7       50              7
+
+INTERFACE  DROPS BY TRACEPOINT  FRAMES
+eth1       xdp_devmap_xmit           7
 "
         );
         let json = serde_json::to_value(&interfaces[0]).unwrap();

@@ -20,6 +20,7 @@ pub mod pool;
 pub mod service;
 pub mod sizes;
 pub mod slot;
+pub mod tracepoint;
 pub mod verdict;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.

@@ -46,6 +46,9 @@ pub const GUE_PORT: &str = "GUE_PORT";
 /// Hash of [`super::form::ProbeRoute`]s by number (probes' program; not pinned).
 pub const PROBE_ROUTES: &str = "PROBE_ROUTES";
 
+/// LRU hash: [`super::tracepoint::Tracepoint::key`] to a number of frames (tracepoints' programs).
+pub const TRACED_DROPS: &str = "TRACED_DROPS";
+
 /// Array of one program: what the balancer's fast path jumps into.
 pub const SLOW_PATH: &str = "SLOW_PATH";
 
@@ -57,3 +60,5 @@ pub const BALANCER_SLOW: &str = "balancer_slow";
 pub const RECEIVER: &str = "receiver";
 /// The program and object of probes.
 pub const PROBE: &str = "probe";
+/// The object of the programs on tracepoints.
+pub const TRACEPOINTS: &str = "tracepoints";

@@ -25,6 +25,7 @@ mod receiver;
 mod service_index;
 mod sizes;
 mod slot_tables;
+mod tracepoints;
 mod view;
 mod writable;
 
@@ -51,5 +52,6 @@ pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};
 pub use service_index::IndexFull;
 pub use sizes::{SizeSettings, WaitingSize};
 pub use slot_tables::{NewTable, SlotTable, TableName};
+pub use tracepoints::{TracedDrops, TracepointError, attach_tracepoints};
 pub use view::{PoolMembers, PoolView, ServiceView};
 pub use writable::{AnyPorts, WritableMaps};

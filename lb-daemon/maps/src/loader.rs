@@ -167,6 +167,8 @@ pub struct Objects {
     pub probe: &'static [u8],
     /// The receiver's programs.
     pub receiver: &'static [u8],
+    /// The programs on tracepoints.
+    pub tracepoints: &'static [u8],
 }
 
 /// This build has no packet programs in it.
@@ -195,6 +197,14 @@ impl Objects {
     /// [`StubObject`]: the build had no BPF compiler.
     pub(super) fn probe(&self) -> Result<&'static [u8], StubObject> {
         whole(self.probe, names::PROBE)
+    }
+
+    /// The object of tracepoints.
+    ///
+    /// # Errors
+    /// [`StubObject`]: the build had no BPF compiler.
+    pub(super) fn tracepoints(&self) -> Result<&'static [u8], StubObject> {
+        whole(self.tracepoints, names::TRACEPOINTS)
     }
 
     /// A digest of a component's object, to tell builds apart; `None` for a stub.

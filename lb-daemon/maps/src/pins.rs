@@ -42,9 +42,9 @@ impl fmt::Display for Component {
 }
 
 /// The pins of one component: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`; of a
-/// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps, and `slow-paths/PROGRAM`, the array by which a
-/// fast path jumps into its slow path; of a receiver at tc's hook before Linux
-/// 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link.
+/// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps, `slow-paths/PROGRAM`, the array by which a
+/// fast path jumps into its slow path, and `tracepoints/NAME`, the links to tracepoints and what they count; of a receiver
+/// at tc's hook before Linux 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     root: PathBuf,
@@ -159,6 +159,16 @@ impl Pins {
     /// The pin of the array of a fast path with this program id.
     pub(super) fn slow_path(&self, program: u32) -> PathBuf {
         self.slow_paths().join(program.to_string())
+    }
+
+    /// The directory of the programs on tracepoints and of their counts.
+    pub(super) fn tracepoints(&self) -> PathBuf {
+        self.root.join("tracepoints")
+    }
+
+    /// The pin of a program on a tracepoint, or of their counts.
+    pub(super) fn tracepoint(&self, name: &str) -> PathBuf {
+        self.tracepoints().join(name)
     }
 
     /// The pin of the program.

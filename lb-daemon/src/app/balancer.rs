@@ -30,7 +30,7 @@ use crate::{
     tls::{self, Connection, Credentials, TlsError},
     watchdog::Watchdog,
 };
-use lb_base::{bytes::ByteSize, conditions::Conditions, write_hint};
+use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, write_hint};
 use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     FollowedFile, WaitingSettings,
@@ -224,6 +224,10 @@ impl Tasks {
         let state =
             on_own_thread("state", state.run(inbox, state_beat, stop.clone().cancelled_owned()))?;
 
+        tokio::task::spawn_blocking({
+            let bpffs = bpffs.clone();
+            move || trace_drops(&bpffs)
+        });
         let tunnels = Tunnels::new(sources, crate::attach_tunnel_program);
         let check_beat = watchdog.register("check");
         let prober =
@@ -415,6 +419,20 @@ fn open_audit(arguments: &BalancerArguments, conditions: &Conditions) -> Result<
         let hint = write_hint(&error, path.parent().unwrap_or(path), "--audit-file");
         Failure::about(&path.display().to_string(), &error).hint(hint)
     })
+}
+
+/// Has the kernel's tracepoints count what is dropped after the packet program. A kernel without them is no reason to
+/// complain: drivers count most of it.
+fn trace_drops(bpffs: &Path) {
+    match lb_maps::attach_tracepoints(&crate::OBJECTS, bpffs) {
+        Ok(()) => tracing::info!(
+            "the kernel's tracepoints count what is dropped after the packet program"
+        ),
+        Err(error) => {
+            let error = error_chain::message(&error);
+            tracing::info!(error, "drops after the packet program are not traced: {error}");
+        }
+    }
 }
 
 /// Runs a loop on a thread of its own, which it may block.

@@ -126,8 +126,10 @@ metrics! {
         "Packets that such an interface lost, by the kernel's statistics of the link; some drivers count a packet in several";
     INTERFACE_DRIVER_DROPS: Counter "interface_driver_drops" None ["interface", "counter", "stage"]
         "Frames that such an interface's driver dropped at XDP, by its own counters over all queues; /usr/share/doc/spillway/docs/observability.md has the stages";
+    INTERFACE_TRACED_DROPS: Counter "interface_traced_drops" None ["interface", "tracepoint"]
+        "Dropped frames of such an interface that a tracepoint of the kernel reported. Absent: the kernel has no tracepoints, or the daemon could not attach to them";
     INTERFACE_DROPPED_AFTER_PROGRAM: Counter "interface_dropped_after_program" None ["interface"]
-        "Frames that the packet program had counted as transmitted or redirected, and that the driver dropped. Absent: the driver does not count them";
+        "Frames that the packet program had counted as transmitted or redirected, and that were dropped then, by the driver's counters or by the tracepoints, whichever has more. Absent: neither counts them";
 
     PUBLISH: Histogram "publish_duration" Seconds []
         "Time that it took to bring the packet path to a plan";

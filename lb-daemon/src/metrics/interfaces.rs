@@ -19,6 +19,11 @@ pub(super) fn interfaces(sheet: &mut Sheet<'_>, interfaces: &[InterfaceStats]) -
         it.driver_drops.iter().map(move |drops| (labels(&drops.counter, &drops.stage), of(drops)))
     });
     sheet.family(&INTERFACE_DRIVER_DROPS, drops)?;
+    let traced = interfaces.iter().flat_map(|it| {
+        let labels = |tracepoint| [it.interface.as_str(), tracepoint];
+        it.traced_drops.iter().map(move |of| (labels(&of.tracepoint), of.frames.into()))
+    });
+    sheet.family(&INTERFACE_TRACED_DROPS, traced)?;
     let after = interfaces
         .iter()
         .filter_map(|it| Some(([it.interface.as_str()], it.dropped_after_program()?.into())));

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod capture;
+mod device;
 mod frame;
 mod helpers;
 mod map;
@@ -14,6 +15,7 @@ pub use arrays::Arrays;
 pub use capture::{
     LiveCapture, copy_frame, end_capture, exact_time, is_captured, send_sample, waiting_bytes,
 };
+pub use device::{Device, argument};
 pub use frame::Frame;
 pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};

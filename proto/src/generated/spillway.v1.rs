@@ -2123,6 +2123,10 @@ pub struct InterfaceStats {
     /// The driver's own counters of drops at XDP, by name. Empty: it has none.
     #[prost(message, repeated, tag = "6")]
     pub driver_drops: ::prost::alloc::vec::Vec<DriverDrops>,
+    /// What the kernel's tracepoints reported of dropped frames. Empty: the kernel has none, or the daemon could not attach
+    /// to them.
+    #[prost(message, repeated, tag = "7")]
+    pub traced_drops: ::prost::alloc::vec::Vec<TracepointDrops>,
 }
 /// The kernel's statistics of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2167,6 +2171,20 @@ pub struct DriverDrops {
     pub after_program: bool,
     /// Frames, over all queues.
     #[prost(uint64, tag = "4")]
+    pub frames: u64,
+}
+/// What a tracepoint of the kernel reported of an interface, since the balancer's pins exist.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TracepointDrops {
+    /// The kernel's name of it: "xdp_exception", "xdp_redirect_err" or "xdp_devmap_xmit". docs/observability.md has their
+    /// meanings.
+    #[prost(string, tag = "1")]
+    pub tracepoint: ::prost::alloc::string::String,
+    /// Whether the packet program had counted all of them as transmitted or redirected.
+    #[prost(bool, tag = "2")]
+    pub after_program: bool,
+    /// Frames that were dropped.
+    #[prost(uint64, tag = "3")]
     pub frames: u64,
 }
 /// Packets under one verdict.

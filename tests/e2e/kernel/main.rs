@@ -9,6 +9,7 @@ mod qinq;
 mod receiver;
 mod service;
 mod tables;
+mod tracepoints;
 mod tunnels;
 mod virtio;
 mod vlan;
@@ -144,6 +145,7 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
         ("receiver: at tc's hook, every tunnel", receiver::run),
         ("receiver: at tc's hook, behind VLANs", receiver::run_tagged),
         ("receiver: beside the kernel's own devices", receiver::run_beside),
+        ("tracepoints: drops after the program are counted", tracepoints::run),
         ("vlan: tagged frames are balanced", vlan::run),
         ("vlan: the way to backends is a device's", vlan::run_by_device),
         ("vlan: a device upon another brings two tags", qinq::run),

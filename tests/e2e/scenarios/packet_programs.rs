@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use aya::{Ebpf, programs::Program};
-use lb_common::abi::names::BALANCER_SLOW;
+use lb_common::abi::{
+    names::{BALANCER_SLOW, TRACEPOINTS},
+    tracepoint::Tracepoint,
+};
 use lb_tests::harness::{self, Case};
 use lb_tests::packets::objects;
 use lb_tests::sandbox::Sandbox;
@@ -38,7 +41,9 @@ pub(crate) const CASES: &[Case] = &[
 
 /// What would panic calls `core::panicking`, and is linked with it.
 fn no_path_panics(_: &Sandbox) -> Result<()> {
-    for (object, name, _) in PROGRAMS {
+    let traced = Tracepoint::ALL.map(|it| (TRACEPOINTS, it.name()));
+    for (object, name) in PROGRAMS.map(|(object, name, _)| (object, name)).into_iter().chain(traced)
+    {
         let path = objects::directory().join(format!("{object}.o"));
         let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
         let elf = object::File::parse(&*bytes).with_context(|| path.display().to_string())?;

@@ -90,7 +90,7 @@ pub fn initramfs(guest: &Guest<'_>, scratch: &Path) -> Result<Vec<u8>> {
         }
         archive.file(&name.to_string_lossy(), &read(&library)?);
     }
-    for object in ["balancer.o", "receiver.o"] {
+    for object in ["balancer.o", "bench.o", "receiver.o"] {
         archive.file(&format!("{OBJECTS}/{object}"), &read(&objects::directory().join(object))?);
     }
     Ok(archive.finish())

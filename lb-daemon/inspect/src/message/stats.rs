@@ -7,7 +7,7 @@ use spillway_proto::v1;
 
 use crate::stats::{
     BackendStats, Budget, DriverDrops, EventStats, GroupStats, InterfaceStats, Remembered,
-    ServiceStats, Stats, Table, Traffic, VerdictStats, sentence,
+    ServiceStats, Stats, Table, TracepointDrops, Traffic, VerdictStats, sentence,
 };
 
 impl From<Stats> for v1::StatsResponse {
@@ -36,6 +36,7 @@ impl From<InterfaceStats> for v1::InterfaceStats {
             redirect_target: it.redirect_target,
             link: Some(link(it.link)),
             driver_drops: it.driver_drops.into_iter().map(Into::into).collect(),
+            traced_drops: it.traced_drops.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -43,6 +44,12 @@ impl From<InterfaceStats> for v1::InterfaceStats {
 impl From<DriverDrops> for v1::DriverDrops {
     fn from(DriverDrops { counter, stage, after_program, frames }: DriverDrops) -> Self {
         Self { counter, stage: stage.into_owned(), after_program, frames }
+    }
+}
+
+impl From<TracepointDrops> for v1::TracepointDrops {
+    fn from(TracepointDrops { tracepoint, after_program, frames }: TracepointDrops) -> Self {
+        Self { tracepoint: tracepoint.into_owned(), after_program, frames }
     }
 }
 
@@ -147,6 +154,7 @@ impl From<v1::InterfaceStats> for InterfaceStats {
             redirect_target: it.redirect_target,
             link: link_from(it.link.unwrap_or_default()),
             driver_drops: it.driver_drops.into_iter().map(Into::into).collect(),
+            traced_drops: it.traced_drops.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -154,6 +162,13 @@ impl From<v1::InterfaceStats> for InterfaceStats {
 impl From<v1::DriverDrops> for DriverDrops {
     fn from(v1::DriverDrops { counter, stage, after_program, frames }: v1::DriverDrops) -> Self {
         Self { counter, stage: stage.into(), after_program, frames }
+    }
+}
+
+impl From<v1::TracepointDrops> for TracepointDrops {
+    fn from(it: v1::TracepointDrops) -> Self {
+        let v1::TracepointDrops { tracepoint, after_program, frames } = it;
+        Self { tracepoint: tracepoint.into(), after_program, frames }
     }
 }
 
@@ -293,6 +308,11 @@ mod tests {
                     stage: "transmit".into(),
                     after_program: true,
                     frames: 25,
+                }],
+                traced_drops: vec![TracepointDrops {
+                    tracepoint: "xdp_devmap_xmit".into(),
+                    after_program: true,
+                    frames: 26,
                 }],
             }],
         };

@@ -1,7 +1,8 @@
 use std::{borrow::Cow, collections::BTreeSet, path::Path};
 
+use lb_common::abi::tracepoint::Tracepoint;
 use lb_maps::{
-    Component, InterfaceStatistics, LinkStatistics, MapsError, PinnedMaps, Pins,
+    Component, InterfaceStatistics, LinkStatistics, MapsError, PinnedMaps, Pins, TracedDrops,
     interface_statistics, links,
 };
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub struct InterfaceStats {
     pub link: LinkStatistics,
     /// The driver's own counters of drops at XDP, by name.
     pub driver_drops: Vec<DriverDrops>,
+    /// What the kernel's tracepoints reported; empty: the kernel has none, or the daemon could not attach to them.
+    pub traced_drops: Vec<TracepointDrops>,
 }
 
 /// A counter of a driver.
@@ -40,15 +43,33 @@ pub struct DriverDrops {
     pub frames: u64,
 }
 
+/// What a tracepoint of the kernel reported of an interface, since the balancer's pins exist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TracepointDrops {
+    /// The kernel's name of the tracepoint.
+    pub tracepoint: Cow<'static, str>,
+    /// Whether the program had counted all of them as on their way to a backend.
+    pub after_program: bool,
+    /// Frames that were dropped.
+    pub frames: u64,
+}
+
 impl InterfaceStats {
-    /// Frames that the program had counted as on their way to a backend, and that the driver dropped; `None`: it does
-    /// not count them.
+    /// Frames that the program had counted as on their way to a backend, and that were dropped then: by the driver's
+    /// counters or by the tracepoints, whichever has more, because most frames are in both. `None`: neither counts them.
     pub fn dropped_after_program(&self) -> Option<u64> {
-        let drops = self.driver_drops.iter().filter(|drops| drops.after_program);
-        drops.map(|drops| drops.frames).reduce(u64::saturating_add)
+        let by_driver = self.driver_drops.iter().filter(|drops| drops.after_program);
+        let by_driver = by_driver.map(|drops| drops.frames).reduce(u64::saturating_add);
+        let traced = self.traced_drops.iter().filter(|drops| drops.after_program);
+        by_driver.max(traced.map(|drops| drops.frames).reduce(u64::saturating_add))
     }
 
-    fn new(read: InterfaceStatistics, attached: bool, redirect_target: bool) -> Self {
+    fn new(
+        read: InterfaceStatistics,
+        attached: bool,
+        redirect_target: bool,
+        traced: impl Iterator<Item = (Tracepoint, u64)>,
+    ) -> Self {
         let InterfaceStatistics { name, link, driver } = read;
         let driver = driver.unwrap_or_default();
         Self {
@@ -57,6 +78,14 @@ impl InterfaceStats {
             redirect_target,
             link,
             driver_drops: driver::drops(&driver),
+            traced_drops: traced
+                .map(|(tracepoint, frames)| TracepointDrops {
+                    tracepoint: tracepoint.name().into(),
+                    // Another program may be on an interface that only sends; what it fails at is none of ours.
+                    after_program: attached || tracepoint == Tracepoint::XdpDevmapXmit,
+                    frames,
+                })
+                .collect(),
             driver: driver.driver,
         }
     }
@@ -83,9 +112,11 @@ pub fn interfaces(
         attached.extend(attached.contains(&bond).then_some(port));
         sending.extend(sending.contains(&bond).then_some(port));
     }
+    let traced = TracedDrops::read(bpffs);
     let read = |&index: &u32| {
         let read = interface_statistics(index).ok()?;
-        Some(InterfaceStats::new(read, attached.contains(&index), sending.contains(&index)))
+        let (is_attached, sends) = (attached.contains(&index), sending.contains(&index));
+        Some(InterfaceStats::new(read, is_attached, sends, traced.of(index)))
     };
     let mut interfaces: Vec<_> = attached.union(&sending).filter_map(read).collect();
     interfaces.sort_by(|a, b| a.interface.cmp(&b.interface));

@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::names::Names;
 
 pub use driver::DropStage;
-pub use interfaces::{DriverDrops, InterfaceStats, interfaces};
+pub use interfaces::{DriverDrops, InterfaceStats, TracepointDrops, interfaces};
 pub use remembered::{Budget, EventStats, Remembered, Table};
 pub use traffic::{BackendStats, ServiceStats, Traffic};
 

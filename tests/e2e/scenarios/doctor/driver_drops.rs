@@ -229,7 +229,7 @@ pub(crate) fn transmitted(sandbox: &Sandbox) -> Result<()> {
     let counted = fixture.send(TRANSMITTED, true)?;
     ensure!(counted == lost, "{counted:?}, not {lost:?}");
     let wrong = fixture.host.until_wrong(&[("driver_drops", "warning", "eth0")])?;
-    let found = "the driver dropped 40 frames after the program, which has counted 80 packets as sent \
+    let found = "40 frames dropped after the program, which has counted 80 packets as sent \
                  (rx_queue_N_xdp_tx_errors: 40), and none now";
     ensure!(wrong[0]["found"] == found, "{wrong:?}");
     let now = fixture.wrong_meanwhile(("driver_drops", "problem", "eth0"))?;

@@ -1,6 +1,6 @@
 //! What becomes of frames after the program has counted them: drops that only kernel and drivers count.
 
-use lb_inspect::stats::{DriverDrops, InterfaceStats};
+use lb_inspect::stats::InterfaceStats;
 use lb_maps::{AttachedMode, Component};
 
 use crate::{
@@ -38,16 +38,14 @@ fn judge(facts: &Facts, balancer: &BalancerFacts, sending: &SendingInterface) ->
     };
     let sent = balancer.sent;
     let found = format!(
-        "the driver dropped {} after the program, which has counted {} as sent ({})",
+        "{} dropped after the program, which has counted {} as sent ({})",
         count(dropped, "frame"),
         count(sent, "packet"),
         list(stats)
     );
     match (dropped, is_growing) {
         (0, true) => link_drops(stats),
-        (0, false) => {
-            Finding::ok("driver_drops", name, "the driver dropped no frame after the program")
-        }
+        (0, false) => Finding::ok("driver_drops", name, "no frame dropped after the program"),
         (_, true) => mended(facts, stats, Finding::problem("driver_drops", name, found)),
         _ if dropped.saturating_mul(FEW) < sent => {
             Finding::ok("driver_drops", name, format!("{found}, and none now"))
@@ -124,9 +122,11 @@ fn mended(facts: &Facts, stats: &InterfaceStats, finding: Finding) -> Finding {
         .mend(format!("ethtool -g {name}  # then: ethtool -G {name} tx MAXIMUM"))
 }
 
-/// `rx_queue_N_xdp_tx_errors: 12`, for each counter that is not zero.
+/// `rx_queue_N_xdp_tx_errors: 12`, for each counter and tracepoint that is not zero.
 fn list(stats: &InterfaceStats) -> String {
-    let some = stats.driver_drops.iter().filter(|drops| drops.after_program && drops.frames > 0);
-    let line = |DriverDrops { counter, frames, .. }: &DriverDrops| format!("{counter}: {frames}");
-    some.map(line).collect::<Vec<_>>().join(", ")
+    let by_driver =
+        stats.driver_drops.iter().map(|it| (it.after_program, &it.counter[..], it.frames));
+    let traced = stats.traced_drops.iter().map(|it| (it.after_program, &*it.tracepoint, it.frames));
+    let some = by_driver.chain(traced).filter(|(after, _, frames)| *after && *frames > 0);
+    some.map(|(_, name, frames)| format!("{name}: {frames}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-use lb_inspect::stats::{DriverDrops, DropStage, InterfaceStats};
+use lb_inspect::stats::{DriverDrops, DropStage, InterfaceStats, TracepointDrops};
 use lb_maps::LinkStatistics;
 use lb_net::device::XdpFeatures;
 
@@ -70,6 +70,9 @@ pub(super) const ROWS: &[Row] = &[
         "eth0",
         PEER,
     ),
+    (balancer, |f| untold(f, 12, true), "driver_drops", Problem, "eth0", RING),
+    (balancer, |f| untold(f, 12, false), "driver_drops", Warning, "eth0", RING),
+    (balancer, |f| untold(f, 9, false), "nothing", Ok, "", ""),
     (
         balancer,
         |f| eth1(f, "veth", false),
@@ -97,6 +100,7 @@ fn stats(name: &str, driver: &str, attached: bool, drops: Vec<DriverDrops>) -> I
         redirect_target: !attached,
         link: LinkStatistics { tx_dropped: 300, ..LinkStatistics::default() },
         driver_drops: drops,
+        traced_drops: Vec::new(),
     }
 }
 
@@ -112,6 +116,24 @@ fn eth0(facts: &mut Facts, driver: &str, stage: DropStage, frames: u64, is_growi
     balancer.sent = 10_000;
     let stats = stats("eth0", driver, true, vec![drops]);
     balancer.interfaces = vec![SendingInterface { stats, is_growing }];
+}
+
+/// An interface whose driver counts nothing, but the kernel has tracepoints.
+fn untold(facts: &mut Facts, frames: u64, is_growing: bool) {
+    eth0(facts, "i40e", DropStage::Mixed, 0, is_growing);
+    let stats = &mut facts.balancer.as_mut().unwrap().interfaces[0].stats;
+    stats.driver_drops.clear();
+    stats.traced_drops = traced(frames);
+}
+
+/// `xdp_devmap_xmit` has reported nothing.
+fn traced(frames: u64) -> Vec<TracepointDrops> {
+    let of = |tracepoint: &'static str, frames| TracepointDrops {
+        tracepoint: tracepoint.into(),
+        after_program: true,
+        frames,
+    };
+    vec![of("xdp_exception", frames), of("xdp_devmap_xmit", 0)]
 }
 
 /// A second interface, which only sends.
@@ -131,7 +153,21 @@ fn the_finding_has_both_counts() {
     let found = run_all(&facts).into_iter().find(|finding| finding.check == "driver_drops");
     assert_eq!(
         found.unwrap().found,
-        "the driver dropped 12 frames after the program, which has counted 10000 packets as sent \
+        "12 frames dropped after the program, which has counted 10000 packets as sent \
          (rx_queue_N_drops: 12)"
+    );
+}
+
+/// Most frames are in both, so the numbers are not added up.
+#[test]
+fn tracepoints_are_counted_beside_the_driver() {
+    let mut facts = balancer();
+    eth0(&mut facts, "mlx5_core", DropStage::Transmit, 12, true);
+    facts.balancer.as_mut().unwrap().interfaces[0].stats.traced_drops = traced(20);
+    let found = run_all(&facts).into_iter().find(|finding| finding.check == "driver_drops");
+    assert_eq!(
+        found.unwrap().found,
+        "20 frames dropped after the program, which has counted 10000 packets as sent \
+         (rx_queue_N_drops: 12, xdp_exception: 20)"
     );
 }

@@ -1,0 +1,282 @@
+//! The kernel's tracepoints count what is dropped after the packet program, of the balancer's own interfaces only. The
+//! host's kernel may have no tracepoints.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, ensure};
+use aya::programs::XdpMode;
+use lb_maps::TracedDrops;
+use lb_tests::{
+    daemon::{Balancer, Binaries, Document, Member, Pool, Service},
+    packets::objects,
+    process::until,
+    sandbox::Sandbox,
+    topology::{Backend, Fabric, Node, REGIONS},
+    traffic::datagrams,
+};
+
+use super::service::LIMIT;
+
+const PORT: u16 = 7;
+const DATAGRAMS: u64 = 40;
+const PINGS: u64 = 5;
+
+/// Frames that each tracepoint has reported of an interface: `xdp_exception`, `xdp_redirect_err`, `xdp_devmap_xmit`.
+type Traced = [u64; 3];
+const NAMES: [&str; 3] = ["xdp_exception", "xdp_redirect_err", "xdp_devmap_xmit"];
+
+/// A balancer on `eth0`, whose packets to backends leave by `eth1`, to the end `second` of the router.
+struct Fixture {
+    fabric: Fabric,
+    balancer: Balancer,
+}
+
+pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox)?;
+    let router = fixture.fabric.router.clone();
+    ensure!(fixture.send("redirected")? == [[0; 3]; 2], "with a right peer none is dropped");
+
+    router.run("ethtool", ["-K", "second", "gro", "off"])?;
+    // Since Linux 6.3 the kernel asks before it puts a frame into the queue of a device.
+    let lost = match is_refused_early()? {
+        true => [[0, DATAGRAMS, 0], [0; 3]],
+        false => [[0; 3], [0, 0, DATAGRAMS]],
+    };
+    let traced = fixture.send("redirected")?;
+    ensure!(traced == lost, "{traced:?}, not {lost:?}");
+    fixture.says(lost)?;
+
+    // What another program fails at is counted, but not as a packet of ours.
+    let failing_here = failing(&fixture.fabric.balancer, "eth1")?;
+    fixture.fail("by the first daemon")?;
+    fixture.says(fixture.traced()?)?;
+    // An interface of another namespace is none of ours, though its index may be the same.
+    router.run("ip", ["link", "set", "balancer", "xdp", "off"])?;
+    let failing_elsewhere = failing(&router, "balancer")?;
+    let before = ethtool(&router, "balancer")?;
+    ping(&fixture.fabric.balancer, "10.0.0.1")?;
+    ensure!(
+        ethtool(&router, "balancer")? >= before + PINGS,
+        "the router's program failed for none"
+    );
+    let [eth0, _] = fixture.traced()?;
+    ensure!(eth0 == lost[0], "frames of the router are counted: {eth0:?}");
+    let (index, own) = (index(&router, "balancer")?, index(&fixture.fabric.balancer, "eth1")?);
+    let traced = TracedDrops::read(&fixture.balancer.bpffs);
+    ensure!(index == own || traced.of(index).all(|(_, frames)| frames == 0), "{traced:?}");
+    drop(failing_elsewhere);
+
+    // The programs do not need the daemon, and the next one counts on.
+    fixture.balancer.kill()?;
+    fixture.fail("without a daemon")?;
+    let [_, before] = fixture.traced()?;
+    fixture.balancer.start()?;
+    fixture.until_logged()?;
+    let [_, after] = fixture.traced()?;
+    ensure!(after >= before, "the counts began anew: {after:?} after {before:?}");
+    fixture.fail("by the next daemon")?;
+    ensure!(programs()? == NAMES.len(), "{} programs on tracepoints", programs()?);
+    drop(failing_here);
+
+    fixture.balancer.stop()?;
+    fixture.balancer.cli(&["detach"])?;
+    until("the programs are gone", LIMIT, || Ok((programs()? == 0).then_some(())))
+}
+
+impl Fixture {
+    fn start(sandbox: &Sandbox) -> Result<Self> {
+        let fabric = Fabric::new(sandbox, "traced", 1)?;
+        let balancer = Balancer::new(sandbox, &Binaries::find()?, &fabric.balancer, REGIONS[0])?;
+        let mut fixture = Self { fabric, balancer };
+        fixture.balancer.more =
+            ["--displaced", "4096", "--udp-flows", "4096"].map(Into::into).to_vec();
+        fixture.balancer.start()?;
+        fixture.balancer.apply(&document(&fixture.fabric))?;
+        let Fabric { net, balancer, router, .. } = &fixture.fabric;
+        net.link(balancer, "eth1", router, "second", 1600)?;
+        balancer.ip("address add 10.9.0.2/24 dev eth1")?;
+        router.ip("address add 10.9.0.1/24 dev second")?;
+        net.ready()?;
+        // The driver looks at the other end's GRO only when that changes while the end is up.
+        for state in ["off", "on"] {
+            router.run("ethtool", ["-K", "second", "gro", state])?;
+        }
+        // Pings must leave though answers of ARP do not come in.
+        neighbour(router, "second", "10.9.0.2", balancer, "eth1")?;
+        neighbour(balancer, "eth0", "10.0.0.1", router, "balancer")?;
+        balancer.ip("route add 10.1.0.0/24 via 10.9.0.1")?;
+        fixture.until_logged()?;
+        until("packets may leave by the second interface", LIMIT, || {
+            let stats = fixture.balancer.ask(&["stats"])?;
+            let mut all = stats["interfaces"].as_array().context("no interfaces")?.iter();
+            let is_there =
+                |it: &serde_json::Value| it["interface"] == "eth1" && it["redirect_target"] == true;
+            Ok(all.any(is_there).then_some(()))
+        })?;
+        Ok(fixture)
+    }
+
+    /// Waits until the daemon says that the programs are attached.
+    fn until_logged(&mut self) -> Result<()> {
+        let running = self.balancer.running().context("the daemon runs")?;
+        until("the programs are attached", LIMIT, || {
+            let output = running.output();
+            Ok(output.contains("tracepoints count what is dropped").then_some(()))
+        })
+        .with_context(|| running.output())
+    }
+
+    /// Sends datagrams, waits until the program has counted them, and answers what was traced.
+    fn send(&self, verdict: &str) -> Result<[Traced; 2]> {
+        let before = self.balancer.packets(verdict)?;
+        let to = SocketAddr::from((Fabric::VIP_V4, PORT));
+        let from = Fabric::CLIENT_V4.into();
+        let _sockets = datagrams(&self.fabric.client, from, to, DATAGRAMS as usize, 100)?;
+        until("all are counted", LIMIT, || {
+            Ok((self.balancer.packets(verdict)? == before + DATAGRAMS).then_some(()))
+        })?;
+        self.traced()
+    }
+
+    /// What was traced of `eth0` and of `eth1`, from the pins.
+    fn traced(&self) -> Result<[Traced; 2]> {
+        let stats = self.balancer.ask(&["stats"])?;
+        let all = stats["interfaces"].as_array().context("no interfaces")?;
+        let traced = |interface| -> Result<Traced> {
+            let it = all.iter().find(|it| it["interface"] == interface).context(interface)?;
+            let drops = it["traced_drops"].as_array().context("traced_drops")?;
+            let names: Vec<_> = drops.iter().filter_map(|it| it["tracepoint"].as_str()).collect();
+            ensure!(names == NAMES, "{drops:?}");
+            let frames = drops.iter().map(|it| it["frames"].as_u64().context("frames"));
+            let frames = frames.collect::<Result<Vec<_>>>()?;
+            frames.try_into().ok().context("three tracepoints")
+        };
+        Ok([traced("eth0")?, traced("eth1")?])
+    }
+
+    /// Has the failing program of `eth1` fail, and compares what is traced with what the driver counts more: pings, and
+    /// whatever the daemon's own checks bring.
+    fn fail(&self, when: &str) -> Result<()> {
+        let count = || -> Result<[u64; 2]> {
+            let driver = ethtool(&self.fabric.balancer, "eth1")?;
+            Ok([driver, self.traced()?[1][0]])
+        };
+        let before = count()?;
+        ping(&self.fabric.router, "10.9.0.2")?;
+        until("driver and tracepoint agree", LIMIT, || {
+            let now = count()?;
+            let [driver, traced] = [0, 1].map(|of| now[of] - before[of]);
+            Ok((driver >= PINGS && driver == traced).then_some(()))
+        })
+        .with_context(|| format!("{when}: {before:?}, then {:?}", count()))
+    }
+
+    /// The daemon says the same, in its API and in its metrics.
+    fn says(&self, expected: [Traced; 2]) -> Result<()> {
+        let socket = self.balancer.socket.display().to_string();
+        let spillway = Binaries::find()?.spillway;
+        let node = &self.fabric.balancer;
+        let asked = ["--output", "json", "--socket", &socket, "stats"];
+        let stats: serde_json::Value = serde_json::from_str(&node.run(spillway, asked)?)?;
+        let all = stats["interfaces"].as_array().context("no interfaces")?;
+        for (interface, expected) in ["eth0", "eth1"].into_iter().zip(expected) {
+            let it = all.iter().find(|it| it["interface"] == interface).context(interface)?;
+            for (name, frames) in NAMES.into_iter().zip(expected) {
+                let drops = it["traced_drops"].as_array().context("traced_drops")?;
+                let drops = drops.iter().find(|it| it["tracepoint"] == name).context(name)?;
+                ensure!(drops["frames"] == frames, "{drops}, not {frames}");
+                let is_after = interface == "eth0" || name == "xdp_devmap_xmit";
+                ensure!(drops["after_program"] == is_after, "{drops}");
+                let row = [interface, name, &frames.to_string()];
+                let text = self.balancer.cli(&["stats"])?;
+                let is_row = |line: &str| line.split_whitespace().eq(row);
+                ensure!(text.lines().any(is_row) == (frames > 0), "{row:?} in\n{text}");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn document(fabric: &Fabric) -> String {
+    let member = |b: &Backend| Member { address: b.v4.into(), region: b.region.into(), weight: 1 };
+    Document {
+        hash_key: None,
+        regions: REGIONS.map(String::from).to_vec(),
+        checks: Vec::new(),
+        pools: vec![Pool {
+            name: "v4".into(),
+            checks: Vec::new(),
+            members: fabric.region_backends(REGIONS[0]).map(member).collect(),
+        }],
+        services: vec![Service {
+            name: "datagrams".into(),
+            address: Fabric::VIP_V4.into(),
+            port: PORT,
+            protocol: "udp",
+            pool: "v4".into(),
+        }],
+    }
+    .text()
+}
+
+/// Puts a program on an interface of a node that fails for each frame (`XDP_ABORTED`), until it is dropped: the bench's
+/// wrapper without a program to jump into.
+fn failing(node: &Node, interface: &str) -> Result<aya::Ebpf> {
+    let mut loaded = objects::load("bench", &["wrapper"])?;
+    let program = objects::program_mut(&mut loaded, "wrapper")?;
+    node.enter(|| program.attach(interface, XdpMode::Driver).map(drop))?
+        .with_context(|| format!("attach to {interface}"))?;
+    Ok(loaded)
+}
+
+/// Sends frames that get no answer.
+fn ping(from: &Node, to: &str) -> Result<()> {
+    let count = PINGS.to_string();
+    let output = from.command("ping").args(["-c", &count, "-i", "0.2", "-W", "1", to]).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(said.contains(" 0 received"), "answered: {said}");
+    Ok(())
+}
+
+/// Frames that the program of an interface dropped or failed for, by its driver.
+fn ethtool(node: &Node, interface: &str) -> Result<u64> {
+    let text = node.run("ethtool", ["-S", interface])?;
+    let counters = text.lines().filter_map(|line| line.trim().split_once(": "));
+    let drops = counters.filter(|(name, _)| name.ends_with("_xdp_drops"));
+    drops.map(|(_, value)| Ok(value.parse::<u64>()?)).sum()
+}
+
+/// Tells a node the MAC of its neighbour on a link.
+fn neighbour(node: &Node, end: &str, address: &str, of: &Node, other_end: &str) -> Result<()> {
+    let link = &of.ip_json(&format!("link show dev {other_end}"))?[0];
+    let mac = link["address"].as_str().context("no MAC")?;
+    node.ip(&format!("neighbour replace {address} lladdr {mac} dev {end} nud permanent"))
+}
+
+fn index(node: &Node, interface: &str) -> Result<u32> {
+    let link = &node.ip_json(&format!("link show dev {interface}"))?[0];
+    Ok(link["ifindex"].as_u64().context("no index")?.try_into()?)
+}
+
+/// Programs on tracepoints that the kernel has.
+fn programs() -> Result<usize> {
+    let mut number = 0;
+    for program in aya::programs::loaded_programs() {
+        let program = program?;
+        number += usize::from(
+            program.name_as_str().is_some_and(|name| NAMES.iter().any(|it| it.starts_with(name))),
+        );
+    }
+    Ok(number)
+}
+
+/// Whether the kernel is 6.3 or later.
+fn is_refused_early() -> Result<bool> {
+    let uname = nix::sys::utsname::uname()?;
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release.split('.').map(|it| it.parse::<u32>());
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        anyhow::bail!("a kernel named {release}")
+    };
+    Ok((major, minor) >= (6, 3))
+}
