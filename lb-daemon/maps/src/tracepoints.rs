@@ -66,13 +66,10 @@ const NAMESPACE: &str = "/proc/thread-self/ns/net";
 /// counts go on. The caller holds the balancer's pins. Reading the kernel's types takes a part of a second.
 ///
 /// # Errors
-/// [`TracepointError`]; tracepoints before the one that fails stay attached.
+/// [`TracepointError`]; the programs of the earlier daemon stay, but for those that are replaced by then.
 pub fn attach_tracepoints(objects: &Objects, bpffs: &Path) -> Result<(), TracepointError> {
     let pins = Pins::new(bpffs, Component::Balancer);
     fs::create_dir_all(pins.tracepoints()).map_err(TracepointError::Pins)?;
-    for tracepoint in Tracepoint::ALL {
-        remove(&pins.tracepoint(tracepoint.name())).map_err(TracepointError::Pins)?;
-    }
     let object = objects.tracepoints()?;
     let offsets = Offsets::read()?;
     let namespace = fs::metadata(NAMESPACE).map_err(TracepointError::Namespace)?.ino();
@@ -93,6 +90,8 @@ fn attach(loaded: &mut Ebpf, pins: &Pins, at: Tracepoint) -> Result<(), Tracepoi
     let program = loaded.program_mut(tracepoint).ok_or(TracepointError::NoProgram(tracepoint))?;
     let program: &mut RawTracePoint = program.try_into().map_err(refused)?;
     program.load().map_err(refused)?;
+    // Last, so that hardly a frame is missed; two programs would count each twice.
+    remove(&pins.tracepoint(tracepoint)).map_err(TracepointError::Pins)?;
     let link = program.attach(tracepoint).map_err(refused)?;
     let link = program.take_link(link).map_err(refused)?;
     FdLink::from(link)

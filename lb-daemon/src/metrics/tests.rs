@@ -19,6 +19,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["component", "interface"] | ["interface"] => "an interface",
         ["interface", "direction"] => "an interface: 2",
         ["interface", "counter"] => "an interface: 6",
+        ["interface", "tracepoint"] => "an interface: 3",
         ["interface", "counter", "stage"] => "a counter of an interface's driver",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
         ["backend"] => "a backend address",
