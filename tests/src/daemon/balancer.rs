@@ -30,6 +30,8 @@ pub struct Balancer {
     /// More arguments, for the next start.
     pub more: Vec<String>,
     running: Option<Running>,
+    /// Times that it was started.
+    starts: usize,
 }
 
 impl Balancer {
@@ -50,6 +52,7 @@ impl Balancer {
             state,
             more: Vec::new(),
             running: None,
+            starts: 0,
         })
     }
 
@@ -102,7 +105,25 @@ impl Balancer {
         ];
         let arguments = arguments.iter().chain(&self.more);
         self.running = Some(self.node.spawn(&self.binaries.spillwayd, arguments)?);
+        self.starts += 1;
         Ok(())
+    }
+
+    /// Waits until the daemon has tried to attach to the kernel's tracepoints, which not all kernels have, and answers
+    /// whether it could.
+    ///
+    /// # Errors
+    /// When it does not run, or says nothing within a minute.
+    pub fn traces_drops(&self) -> Result<bool> {
+        let running = self.running.as_ref().context("the daemon does not run")?;
+        let said = |output: &str| {
+            let [can, cannot] = ["tracepoints count what is dropped", "program are not traced"]
+                .map(|words| output.matches(words).count());
+            (can + cannot == self.starts).then_some(can > 0)
+        };
+        // Each life of the daemon appends to one log.
+        until("the daemon has tried the tracepoints", PATIENCE, || Ok(said(&running.output())))
+            .with_context(|| running.output())
     }
 
     /// `kill -9`.

@@ -44,12 +44,14 @@ fn rest(fixture: &Fixture) -> Result<()> {
     fixture.wait_up(&[])
 }
 
-/// An answer whose numbers are left out, with the blanks before them.
+/// An answer whose numbers are left out, with the blanks before them. Of other blanks one stays, because the widest number
+/// of a column decides how many there are.
 fn without_numbers(answer: &str) -> String {
     let mut text = String::new();
     for letter in answer.chars() {
         if !letter.is_ascii_digit() {
-            text.push(letter);
+            let is_more = letter == ' ' && text.ends_with(' ');
+            text.extend((!is_more).then_some(letter));
         } else if !text.ends_with('#') {
             text.truncate(text.trim_end_matches(' ').len());
             text.push('#');

@@ -23,6 +23,7 @@ pub(crate) fn scrape_thousand(sandbox: &Sandbox) -> Result<()> {
     balancer.more = vec!["--http".into(), HTTP_ADDRESS.to_string(), "--status-page".into()];
     balancer.more.extend(["--pool-backends".into(), (SERVICES * BACKENDS).to_string()]);
     balancer.start()?;
+    balancer.traces_drops()?;
     let empty = scrape(&fabric.balancer)?.len();
     let applying = Instant::now();
     balancer.apply(&configuration())?;
