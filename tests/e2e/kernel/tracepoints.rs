@@ -7,11 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use aya::programs::XdpMode;
 use lb_maps::TracedDrops;
 use lb_tests::{
-    daemon::{Balancer, Binaries, Document, Member, Pool, Service},
+    daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
+    fixture::{add_second_link, datagram_service},
     packets::objects,
     process::until,
     sandbox::Sandbox,
-    topology::{Backend, Fabric, Node, REGIONS},
+    topology::{Fabric, Node, REGIONS},
     traffic::datagrams,
 };
 
@@ -45,6 +46,7 @@ pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
     let traced = fixture.send("redirected")?;
     ensure!(traced == lost, "{traced:?}, not {lost:?}");
     fixture.says(lost)?;
+    fixture.until_scraped(lost)?;
 
     // What another program fails at is counted, but not as a packet of ours.
     let failing_here = failing(&fixture.fabric.balancer, "eth1")?;
@@ -90,29 +92,15 @@ impl Fixture {
         let mut fixture = Self { fabric, balancer };
         fixture.balancer.more =
             ["--displaced", "4096", "--udp-flows", "4096"].map(Into::into).to_vec();
+        fixture.balancer.more.extend(["--http".into(), HTTP_ADDRESS.to_string()]);
         fixture.balancer.start()?;
-        fixture.balancer.apply(&document(&fixture.fabric))?;
-        let Fabric { net, balancer, router, .. } = &fixture.fabric;
-        net.link(balancer, "eth1", router, "second", 1600)?;
-        balancer.ip("address add 10.9.0.2/24 dev eth1")?;
-        router.ip("address add 10.9.0.1/24 dev second")?;
-        net.ready()?;
-        // The driver looks at the other end's GRO only when that changes while the end is up.
-        for state in ["off", "on"] {
-            router.run("ethtool", ["-K", "second", "gro", state])?;
-        }
+        fixture.balancer.apply(&datagram_service(&fixture.fabric, PORT).text())?;
+        add_second_link(&fixture.fabric, &fixture.balancer, LIMIT)?;
+        let Fabric { balancer, router, .. } = &fixture.fabric;
         // Pings must leave though answers of ARP do not come in.
         neighbour(router, "second", "10.9.0.2", balancer, "eth1")?;
         neighbour(balancer, "eth0", "10.0.0.1", router, "balancer")?;
-        balancer.ip("route add 10.1.0.0/24 via 10.9.0.1")?;
         ensure!(fixture.balancer.traces_drops()?, "the kernel of a guest has tracepoints");
-        until("packets may leave by the second interface", LIMIT, || {
-            let stats = fixture.balancer.ask(&["stats"])?;
-            let mut all = stats["interfaces"].as_array().context("no interfaces")?.iter();
-            let is_there =
-                |it: &serde_json::Value| it["interface"] == "eth1" && it["redirect_target"] == true;
-            Ok(all.any(is_there).then_some(()))
-        })?;
         Ok(fixture)
     }
 
@@ -161,7 +149,24 @@ impl Fixture {
         .with_context(|| format!("{when}: {before:?}, then {:?}", count()))
     }
 
-    /// The daemon says the same, in its API and in its metrics.
+    /// Waits until the metrics say the same: a scrape may be of a moment ago.
+    fn until_scraped(&self, expected: [Traced; 2]) -> Result<()> {
+        let mut seen = Vec::new();
+        let expected: Vec<_> = expected.into_iter().flatten().map(|it| Some(it as f64)).collect();
+        until("the metrics say so", LIMIT, || {
+            let now = scrape(&self.fabric.balancer)?;
+            let value = |interface, tracepoint| {
+                let labels = [("interface", interface), ("tracepoint", tracepoint)];
+                now.value("spillway_interface_traced_drops_total", &labels)
+            };
+            let of = |interface| NAMES.map(|tracepoint| value(interface, tracepoint));
+            seen = ["eth0", "eth1"].into_iter().flat_map(of).collect();
+            Ok((seen == expected).then_some(()))
+        })
+        .with_context(|| format!("{seen:?}, not {expected:?}"))
+    }
+
+    /// The daemon says the same in its API, and `spillway` as text.
     fn says(&self, expected: [Traced; 2]) -> Result<()> {
         let socket = self.balancer.socket.display().to_string();
         let spillway = Binaries::find()?.spillway;
@@ -185,28 +190,6 @@ impl Fixture {
         }
         Ok(())
     }
-}
-
-fn document(fabric: &Fabric) -> String {
-    let member = |b: &Backend| Member { address: b.v4.into(), region: b.region.into(), weight: 1 };
-    Document {
-        hash_key: None,
-        regions: REGIONS.map(String::from).to_vec(),
-        checks: Vec::new(),
-        pools: vec![Pool {
-            name: "v4".into(),
-            checks: Vec::new(),
-            members: fabric.region_backends(REGIONS[0]).map(member).collect(),
-        }],
-        services: vec![Service {
-            name: "datagrams".into(),
-            address: Fabric::VIP_V4.into(),
-            port: PORT,
-            protocol: "udp",
-            pool: "v4".into(),
-        }],
-    }
-    .text()
 }
 
 /// Puts a program on an interface of a node that fails for each frame (`XDP_ABORTED`), until it is dropped: the bench's

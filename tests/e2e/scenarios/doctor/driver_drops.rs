@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::daemon::{Balancer, Binaries, Document, HTTP_ADDRESS, Member, Pool, Service, scrape};
+use lb_tests::daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape};
+use lb_tests::fixture::{add_second_link, datagram_service};
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
-use lb_tests::topology::{Backend, Fabric, Node, REGIONS};
+use lb_tests::topology::{Fabric, Node, REGIONS};
 use lb_tests::traffic::datagrams;
 use serde_json::Value;
 
@@ -78,7 +79,7 @@ impl Fixture {
         balancer.more = vec!["--http".into(), HTTP_ADDRESS.to_string()];
         balancer.start()?;
         let traces = balancer.traces_drops()?;
-        balancer.apply(&document(&fabric))?;
+        balancer.apply(&datagram_service(&fabric, PORT).text())?;
         let host = DoctorHost::unprobing(&fabric.balancer, &binaries, &balancer);
         host.until_wrong(&[])?;
         Ok(Self { host, balancer, fabric, traces })
@@ -125,7 +126,7 @@ impl Fixture {
     fn says(&self, of: Counters, counts: Counts) -> Result<()> {
         let (at, counter, stage) = of.shown;
         let is_after = stage != "mixed";
-        let is_told = is_after || self.traces;
+        let is_counted_after = is_after || self.traces;
         let socket = self.balancer.socket.display().to_string();
         let spillway = &self.host.spillway;
         let asked = ["--output", "json", "--socket", &socket, "stats"];
@@ -152,7 +153,7 @@ impl Fixture {
         // A scrape may be of a moment ago.
         let labels = [("interface", at), ("counter", counter), ("stage", stage)];
         let lost = [("interface", of.interface), ("counter", "tx_dropped")];
-        let after = if is_told { counts.dropped } else { 0 };
+        let after = if is_counted_after { counts.dropped } else { 0 };
         let mut seen = String::new();
         until("the metrics say so", PATIENCE, || {
             let now = scrape(&self.fabric.balancer)?;
@@ -188,28 +189,6 @@ impl Fixture {
             Ok(wrong?[0].clone())
         })
     }
-}
-
-fn document(fabric: &Fabric) -> String {
-    let member = |b: &Backend| Member { address: b.v4.into(), region: b.region.into(), weight: 1 };
-    Document {
-        hash_key: None,
-        regions: REGIONS.map(String::from).to_vec(),
-        checks: Vec::new(),
-        pools: vec![Pool {
-            name: "v4".into(),
-            checks: Vec::new(),
-            members: fabric.region_backends(REGIONS[0]).map(member).collect(),
-        }],
-        services: vec![Service {
-            name: "datagrams".into(),
-            address: Fabric::VIP_V4.into(),
-            port: PORT,
-            protocol: "udp",
-            pool: "v4".into(),
-        }],
-    }
-    .text()
 }
 
 /// A counter as `ethtool -S` prints it.
@@ -256,21 +235,8 @@ pub(crate) fn transmitted(sandbox: &Sandbox) -> Result<()> {
 /// Datagrams leave by a second interface, whose other end makes the kernel refuse them.
 pub(crate) fn redirected(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "turned")?;
-    let Fabric { net, balancer, router, .. } = &fixture.fabric;
-    net.link(balancer, "eth1", router, "second", 1600)?;
-    balancer.ip("address add 10.9.0.2/24 dev eth1")?;
-    router.ip("address add 10.9.0.1/24 dev second")?;
-    net.ready()?;
-    // The driver looks at the other end's GRO only when that changes while the end is up.
-    for state in ["off", "on"] {
-        router.run("ethtool", ["-K", "second", "gro", state])?;
-    }
-    balancer.ip("route add 10.1.0.0/24 via 10.9.0.1")?;
-    until("the second interface is in the device map", PATIENCE, || {
-        let stats = fixture.balancer.ask(&["stats"])?;
-        let mut all = stats["interfaces"].as_array().context("no interfaces")?.iter();
-        Ok(all.any(|it| it["interface"] == "eth1" && it["redirect_target"] == true).then_some(()))
-    })?;
+    let router = &fixture.fabric.router;
+    add_second_link(&fixture.fabric, &fixture.balancer, PATIENCE)?;
     let all = Counts { program: DATAGRAMS, sent: DATAGRAMS, ..Counts::default() };
     let counted = fixture.send(REDIRECTED, false)?;
     ensure!(counted == all, "with a right peer none is dropped: {counted:?}");
