@@ -1,10 +1,11 @@
-//! The state loop: owns what is in force, takes commands and the sensors' changes, keeps the store, and is
-//! the only writer of the packet path's maps.
+//! Two loops and the writers of the packet path's maps. The state loop owns the configuration in force: it takes commands,
+//! keeps the store and publishes plans, and may wait. The member loop takes what sensors report and writes it at once.
 
 #[cfg(test)]
 extern crate self as lb_control;
 
 pub mod command;
+pub mod members;
 pub mod reconcile;
 pub mod state;
 pub mod store;
@@ -14,4 +15,4 @@ pub mod store;
 #[allow(unreachable_pub, dead_code, reason = "public in the crate lb-fake")]
 mod fake;
 
-pub use state::{FollowedFile, PublishCounters, WaitingSettings};
+pub use state::{FollowedFile, HealthCounters, PublishCounters, WaitingSettings};

@@ -13,7 +13,7 @@ use lb_common::abi::{
 
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{ApplySummary, Full, FullMap, Home, PoolHomes, ReconcileError},
+    reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
     state::PacketPath,
 };
 use lb_model::{
@@ -143,7 +143,7 @@ impl PacketPath for FakePacketPath {
         }
     }
 
-    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let stall = self.content().stall.take();
         if let Some((stalled, release)) = stall {
             stalled.send(()).unwrap();
@@ -181,55 +181,6 @@ impl PacketPath for FakePacketPath {
             pools: plan.pools.keys().copied().collect(),
             regions: plan.pools.values().flat_map(|p| &p.groups).map(|g| g.region).collect(),
         }
-    }
-
-    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
-        self.content().states.get(&(pool.clone(), address)).copied()
-    }
-
-    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
-        let mut content = self.content();
-        content.state_writes.push((pool.clone(), address, state));
-        let known = content.states.get_mut(&(pool.clone(), address));
-        known.map(|known| *known = state).is_some()
-    }
-
-    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
-        let key = (pool.clone(), address);
-        let mut content = self.content();
-        if last_resort {
-            content.last_resorts.insert(key.clone());
-        } else {
-            content.last_resorts.remove(&key);
-        }
-        content.states.contains_key(&key)
-    }
-
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
-        let key = (pool.clone(), address);
-        let mut content = self.content();
-        content.ramps.insert(key.clone(), ramp);
-        content.states.contains_key(&key)
-    }
-
-    fn set_next_hop(
-        &mut self,
-        backend: IpAddr,
-        hop: Option<NextHop>,
-    ) -> Result<(), ReconcileError> {
-        let mut content = self.content();
-        content.next_hops.remove(&backend);
-        if let Some(hop) = hop {
-            if hop.interface > 65_535 {
-                return Err(ReconcileError::InterfaceIndex(hop.interface));
-            }
-            content.next_hops.insert(backend, hop);
-        }
-        Ok(())
-    }
-
-    fn set_bonds(&mut self, bonds: &Bonds) {
-        self.content().bonds.clone_from(bonds);
     }
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
@@ -307,10 +258,14 @@ impl PacketPath for FakePacketPath {
         }
     }
 
-    fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+    async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         let mut content = self.content();
         content.previous_homes.retain(|pool, _| !pools.contains(pool));
         content.adopting.retain(|pool| !pools.contains(pool));
+        Ok(())
+    }
+
+    async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
         Ok(())
     }
 
@@ -328,5 +283,59 @@ impl PacketPath for FakePacketPath {
     fn interfaces(&self) -> Vec<InterfaceStatus> {
         let mode = (!self.content().detached).then(|| "native".into());
         vec![InterfaceStatus { name: "eth0".into(), mode }]
+    }
+}
+
+impl MemberPath for FakePacketPath {
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
+        self.content().states.get(&(pool.clone(), address)).copied()
+    }
+
+    fn set_states(&mut self, pool: &Name, states: &[(IpAddr, Accepts)]) {
+        let mut content = self.content();
+        for (address, state) in states {
+            content.state_writes.push((pool.clone(), *address, *state));
+            if let Some(known) = content.states.get_mut(&(pool.clone(), *address)) {
+                *known = *state;
+            }
+        }
+    }
+
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        let key = (pool.clone(), address);
+        let mut content = self.content();
+        if last_resort {
+            content.last_resorts.insert(key.clone());
+        } else {
+            content.last_resorts.remove(&key);
+        }
+        content.states.contains_key(&key)
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        let key = (pool.clone(), address);
+        let mut content = self.content();
+        content.ramps.insert(key.clone(), ramp);
+        content.states.contains_key(&key)
+    }
+
+    fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        let mut content = self.content();
+        content.next_hops.remove(&backend);
+        if let Some(hop) = hop {
+            if hop.interface > 65_535 {
+                return Err(ReconcileError::InterfaceIndex(hop.interface));
+            }
+            content.next_hops.insert(backend, hop);
+        }
+        Ok(())
+    }
+
+    fn set_bonds(&mut self, bonds: &Bonds) {
+        self.content().bonds.clone_from(bonds);
     }
 }

@@ -38,7 +38,7 @@ mod streak;
 mod targets;
 pub mod tunnel;
 
-use std::{collections::BTreeSet, fmt, net::IpAddr};
+use std::{collections::BTreeSet, fmt, net::IpAddr, time::Instant};
 
 pub use agent_report::{AgentReport, Utilisation};
 pub use counters::{Check, Counters};
@@ -107,6 +107,8 @@ pub struct HealthChange {
     pub first: bool,
     /// Its agent report.
     pub report: AgentReport,
+    /// When the check that caused the change ended.
+    pub at: Instant,
 }
 
 /// What a probe probes; pools with equal checks share a probe.

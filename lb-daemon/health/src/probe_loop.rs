@@ -44,6 +44,8 @@ pub(super) struct ProbeReport {
     /// The start of the probe that it comes from.
     pub(super) generation: u64,
     pub(super) judgement: Judgement,
+    /// When the check ended.
+    pub(super) ended: Instant,
 }
 
 /// A probe's state. Only its loop changes it; after an edit, a probe that asks the same continues from it.
@@ -113,12 +115,13 @@ impl ProbeLoop {
                 Ok(Err(outcome)) => CheckResult::only(outcome),
                 Err(late) => CheckResult::only(Outcome::NotMade(late.into())),
             };
+            let ended = Instant::now();
             let CheckResult { outcome, line, leftover } = checked;
             let answer = self.answer(outcome);
             made = answer.is_some();
             let (news, wake) = self.take(started, answer, line);
             if let Some(judgement) = news
-                && self.report(judgement).await.is_err()
+                && self.report(judgement, ended).await.is_err()
             {
                 return;
             }
@@ -176,9 +179,10 @@ impl ProbeLoop {
     async fn report(
         &self,
         judgement: Judgement,
+        ended: Instant,
     ) -> Result<(), mpsc::error::SendError<ProbeReport>> {
         let (probed, generation) = (self.probed.clone(), self.generation);
-        self.reports.send(ProbeReport { probed, generation, judgement }).await
+        self.reports.send(ProbeReport { probed, generation, judgement, ended }).await
     }
 }
 

@@ -143,7 +143,8 @@ impl Prober {
         if current != Some(report.generation) {
             return Ok(());
         }
-        let changes = self.registry.record(&report.probed, report.judgement);
+        let mut changes = self.registry.record(&report.probed, report.judgement);
+        changes.iter_mut().for_each(|change| change.at = report.ended.into_std());
         for (check, fails) in self.registry.checks_of(&report.probed) {
             self.counters.update_failing(check, fails);
         }

@@ -8,7 +8,7 @@ use lb_common::abi::{
 };
 
 use super::{
-    MapsError, WritableMaps,
+    MapsError, MemberMaps,
     maps::{Maps, map_error},
     raw::Mapping,
     writable::ignore_missing,
@@ -74,7 +74,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     }
 }
 
-impl WritableMaps {
+impl MemberMaps {
     /// Sets the state of a backend that one pool has, or marks it as shared by several, by one store.
     pub fn set_backend_state(&self, backend: u32, word: BackendStateWord) {
         self.maps.backend_states.set(backend, &word.0);

@@ -13,7 +13,7 @@ use lb_common::abi::{
 };
 
 use super::{
-    ArrayView, Component, MapsError, PinnedMaps, WritableMaps,
+    ArrayView, Component, MapsError, MemberMaps, PinnedMaps,
     maps::{Maps, map_error},
     opener::Opener,
     raw::{Elements, Mapping, MappingMut, lookup_batch},
@@ -235,7 +235,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     }
 }
 
-impl WritableMaps {
+impl MemberMaps {
     /// Displaced entries of IPv4 and of IPv6 connections that fit before the kernel evicts one.
     pub fn safe_displaced_entries(&self) -> [u32; 2] {
         self.safe_displaced_entries.map(safe_entries)

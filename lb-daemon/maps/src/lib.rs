@@ -17,6 +17,7 @@ mod layout;
 mod loader;
 mod map_memory;
 mod maps;
+mod member_maps;
 mod opener;
 mod pins;
 mod probe;
@@ -44,6 +45,7 @@ pub use interface_statistics::{InterfaceStatistics, LinkStatistics, interface_st
 pub use loader::{LoadError, Objects, StubObject};
 pub use map_memory::map_memory;
 pub use maps::{Maps, PinnedMaps};
+pub use member_maps::MemberMaps;
 pub use opener::Access;
 pub use pins::{Component, DEFAULT_BPFFS, Pins};
 pub use probe::{ProbeError, ProbeProgram};

@@ -35,8 +35,9 @@ use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
-    reconcile::{self, DisplacedSweeper, Reconciler},
-    state::{self, Inbox, Packets, Sensors, State},
+    members::Sensed,
+    reconcile::{self, DisplacedSweeper, MemberWords, Reconciler},
+    state::{self, Inbox, Packets, Sensors},
     store::{self, Revision, Store},
 };
 use lb_health::{Prober, Tunnels};
@@ -95,6 +96,7 @@ struct Resources {
     listener: UnixListener,
     http_listener: Option<TcpListener>,
     reconciler: Reconciler,
+    member_words: MemberWords,
     attached: Attached,
     /// Indices of the interfaces that the program is attached to.
     attached_indices: BTreeSet<u32>,
@@ -123,7 +125,7 @@ impl Resources {
         let vlans = interfaces::vlan_ids(&arguments.vlan).await?;
         interfaces::refuse_native_vlans(&options).await?;
 
-        let Dataplane { attached, maps } =
+        let Dataplane { attached, maps, member_maps } =
             Dataplane::open(&options).map_err(failure::packet_path)?;
         super::log_interfaces(&attached);
         let sizes = maps.sizes();
@@ -137,8 +139,8 @@ impl Resources {
             icmp_errors: arguments.icmp_errors,
             icmp_echoes: arguments.icmp_echoes,
         };
-        let reconciler =
-            Reconciler::new(maps, settings).map_err(|error| Failure::about("maps", &error))?;
+        let (reconciler, member_words) = Reconciler::open(maps, member_maps, settings)
+            .map_err(|error| Failure::about("maps", &error))?;
         let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
         Ok(Self {
             store,
@@ -149,6 +151,7 @@ impl Resources {
             listener,
             http_listener,
             reconciler,
+            member_words,
             attached,
             attached_indices,
             sources,
@@ -178,6 +181,7 @@ struct ThreadTask<T> {
 /// Everything that runs. None of it ends before it is stopped, except by a failure.
 struct Tasks {
     state: ThreadTask<state::LoopEnd>,
+    members: ThreadTask<state::LoopEnd>,
     displaced_check: ThreadTask<()>,
     prober: JoinHandle<()>,
     next_hops: JoinHandle<Result<(), NetError>>,
@@ -212,6 +216,7 @@ impl Tasks {
             sources,
             state_directory: arguments.state_dir.clone(),
             publish_counters: live.publish.clone(),
+            health_counters: live.health.clone(),
             conditions: conditions.clone(),
             waiting_settings: waiting.clone(),
             followed: followed.clone(),
@@ -219,10 +224,13 @@ impl Tasks {
             schema: Revision::CURRENT,
         };
         let packets = Packets::new(resources.reconciler, resources.attached);
-        let state = State::start(settings, resources.store, packets, sensors);
-        let inbox = Inbox { health, network, commands: requests };
-        let state =
-            on_own_thread("state", state.run(inbox, state_beat, stop.clone().cancelled_owned()))?;
+        let inbox = Inbox { sensed: Sensed { health, network }, commands: requests };
+        let paths = (packets, resources.member_words);
+        let (state, members) = state::new(settings, resources.store, paths, sensors, inbox);
+        let members_beat = watchdog.register("members");
+        let members = members.run(members_beat, stop.clone().cancelled_owned());
+        let members = on_own_thread("members", members)?;
+        let state = on_own_thread("state", state.run(state_beat, stop.clone().cancelled_owned()))?;
 
         tokio::task::spawn_blocking({
             let bpffs = bpffs.clone();
@@ -293,6 +301,7 @@ impl Tasks {
         let _socket = resources._socket;
         Ok(Self {
             state,
+            members,
             displaced_check,
             prober,
             next_hops,
@@ -308,10 +317,11 @@ impl Tasks {
     /// The failure of the first task that ends.
     async fn failed(&mut self) -> Failure {
         tokio::select! {
-            ended = &mut self.state.result => Failure::new(match ended {
-                Ok(state::LoopEnd::SensorEnded) => "state loop: health checks or next hops have ended",
-                Ok(state::LoopEnd::Stopped) | Err(_) => "state loop: ended unexpectedly",
+            ended = &mut self.members.result => Failure::new(match ended {
+                Ok(state::LoopEnd::SensorEnded) => "member loop: health checks or next hops have ended",
+                Ok(state::LoopEnd::Stopped) | Err(_) => "member loop: ended unexpectedly",
             }),
+            _ = &mut self.state.result => Failure::new("state loop: ended unexpectedly"),
             ended = &mut self.api => match ended {
                 Ok(Err(error)) => Failure::from_chain(&error),
                 _ => Failure::new("gRPC server: ended unexpectedly"),

@@ -156,6 +156,8 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
 fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     sheet.kept(&PUBLISH, &live.publish.durations)?;
     sheet.kept(&PUBLISH_FAILURES, &live.publish.failures)?;
+    sheet.kept(&HEALTH_DELAY, &live.health.publish_delays)?;
+    sheet.kept(&HEALTH_PUBLISHED_AT, &live.health.last_at)?;
     let results = [
         ("passed", &live.checks.passed),
         ("failed", &live.checks.failed),

@@ -135,6 +135,10 @@ metrics! {
         "Time that it took to bring the packet path to a plan";
     PUBLISH_FAILURES: Counter "publish_failures" None []
         "Times that the packet path could not be brought to a plan";
+    HEALTH_DELAY: Histogram "health_publish_delay" Seconds []
+        "Time from the end of the check that changed a backend's health until the packet path had the change";
+    HEALTH_PUBLISHED_AT: Gauge "health_published_timestamp" Seconds []
+        "When the packet path last got a change of a backend's health, seconds of the Unix epoch; 0: it has not yet";
     PROBES: Counter "probes" None ["result"]
         "Health checks made: passed, failed, or not_made for want of sockets of this host";
     CHECK_FAILING: Gauge "check_failing" None ["pool", "backend", "check"]

@@ -6,13 +6,15 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use lb_control::PublishCounters;
+use lb_control::{HealthCounters, PublishCounters};
 
 /// Counters of this process; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// Writes to the packet path.
     pub publish: PublishCounters,
+    /// Health in the packet path.
+    pub health: HealthCounters,
     /// Health checks.
     pub checks: lb_health::Counters,
     api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; ApiListener::ALL.len()]>,

@@ -103,7 +103,8 @@ mod tests {
     use lb_base::heartbeat::Heartbeat;
     use lb_control::FollowedFile;
     use lb_control::{
-        state::{Inbox, Sensors, Settings, State},
+        members::Sensed,
+        state::{Inbox, Sensors, Settings},
         store::Store,
     };
     use lb_fake::packet_path::FakePacketPath;
@@ -133,10 +134,13 @@ region = \"eu\"
         };
         let store = Store::open(directory.path()).unwrap();
         let sensors = Sensors::default();
-        let state = State::start(settings, store, FakePacketPath::default(), sensors);
-        let inbox = Inbox { health, network, commands: asked };
+        let inbox = Inbox { sensed: Sensed { health, network }, commands: asked };
+        let path_of_packets = FakePacketPath::default();
+        let paths = (path_of_packets.clone(), path_of_packets);
+        let (state, members) = lb_control::state::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-        let state = tokio::spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned()));
+        tokio::spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
+        let state = tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
 
         let missing = apply(&path, &commands, &audit).await.unwrap_err();
         assert_eq!(missing.to_string(), "cannot be read: No such file or directory");

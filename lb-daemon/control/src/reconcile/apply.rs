@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    net::IpAddr,
     num::NonZero,
     panic::resume_unwind,
     sync::{
@@ -12,30 +11,16 @@ use std::{
     thread::{self, ScopedJoinHandle},
 };
 
-use lb_common::abi::{
-    backend::Backend,
-    member::{FULL_RAMP, MemberWord},
-    pool::PoolWord,
-    service::{IPV4, IPV6, address_words},
-};
+use lb_common::abi::pool::PoolWord;
 
 use super::{
-    ReconcileError, Reconciler,
+    MemberWords, ReconcileError, Reconciler,
     map_change::{self, MapChange, Unused},
-    member_states::MemberStatus,
-    published::MemberLocations,
-    published::PublishedGroup,
+    members_change::{MembersChange, PlannedMembers},
 };
 use lb_base::error_chain;
 use lb_maps::{MapsError, NewTable, TableName};
-use lb_model::{
-    maglev::TableSpec,
-    map_memory::TableMemory,
-    plan::{Plan, PlannedBackend},
-};
-
-/// Until its MTU is known, a route is assumed to carry outer packets of this size, bytes.
-const USUAL_MTU: u16 = 1500;
+use lb_model::{maglev::TableSpec, map_memory::TableMemory, plan::Plan};
 
 /// What an apply wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,10 +46,8 @@ impl Reconciler {
     /// # Errors
     /// If there is no room for the plan, nothing changes. If the kernel refuses a step, applying again
     /// continues from there.
-    pub fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
-        if self.stale {
-            self.rescan()?;
-        }
+    pub async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+        self.rescan_if_stale().await?;
         let change = self.change_to(plan)?;
         let mut applied = ApplySummary {
             pools: change.pools.len(),
@@ -76,18 +59,18 @@ impl Reconciler {
             limits: 0,
         };
         self.stale = true;
-        match self.write_change(plan, change) {
+        match self.write_change(plan, change).await {
             Ok(limits) => applied.limits = limits,
             Err(error) => {
                 // Until the next try, changes of health and next hops must find the words that packets read
                 // now.
-                if let Err(error) = self.rescan() {
+                if let Err(error) = self.rescan().await {
                     tracing::error!(
                         error = error_chain::message(&error),
                         "the maps cannot be read"
                     );
                 }
-                return Err(error.into());
+                return Err(error);
             }
         }
         self.stale = false;
@@ -107,11 +90,19 @@ impl Reconciler {
         let groups = change.published.groups.values().chain(self.published.groups.values());
         let gone: BTreeSet<_> = groups
             .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
-            .map(PublishedGroup::table_extent)
+            .map(|group| group.table_extent())
             .collect();
         gone.into_iter().for_each(|table| tables.free(table));
         tables.remove_empty();
         Ok(TableMemory { chunks: tables.chunks().len() as u32, peak })
+    }
+
+    /// Reads the maps again if a change failed half-way, or a write of the owner of member words.
+    pub(super) async fn rescan_if_stale(&mut self) -> Result<(), ReconcileError> {
+        match self.stale | self.steps.take(MemberWords::take_stale).await? {
+            true => self.rescan().await,
+            false => Ok(()),
+        }
     }
 
     fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
@@ -126,19 +117,28 @@ impl Reconciler {
     }
 
     /// Returns how many limits changed.
-    fn write_change(&mut self, plan: &Plan, change: MapChange) -> Result<usize, MapsError> {
-        self.write_backends(plan)?;
+    async fn write_change(
+        &mut self,
+        plan: &Plan,
+        change: MapChange,
+    ) -> Result<usize, ReconcileError> {
+        let planned = PlannedMembers::new(plan, &change.published);
+        let members = MembersChange::between(
+            self.planned.as_ref(),
+            &planned,
+            &self.published,
+            &change.published,
+        );
         self.reset_services(&change)?;
         let (there, chunks) = (self.maps.chunks(), change.free_space.tables.chunks());
         let new: Vec<u32> = chunks.difference(there).copied().collect();
         self.maps.add_chunks(&new)?;
         self.build_tables(&change.tables)?;
-        self.states = self.states.for_plan(plan, change.published.leaving());
-        self.backends = plan.backends.clone();
-        self.raise_backend_states(&change.published)?;
-        let lowered = self.lower_limits(&change)?;
+        // Unless all steps get through, everything is sent again.
+        self.planned = None;
+        let lowered = members.prepare(&change, &self.steps).await?;
         for at in &change.groups {
-            self.write_group(*at, &change.published.groups[at]);
+            self.maps.write_group(*at, &change.published.groups[at].group);
         }
         for index in &change.pools {
             let current = &change.published.pools[index].current;
@@ -149,92 +149,42 @@ impl Reconciler {
             self.maps.set_pool(*index, change.published.pools[index].word());
         }
         self.publish_services(&change)?;
-        Ok(lowered + self.finish(change)?)
-    }
-
-    /// Everything is published: frees what was replaced, once no packet reads it. Returns how many limits
-    /// changed.
-    fn finish(&mut self, change: MapChange) -> Result<usize, MapsError> {
         let unused = change.unused(&self.published);
-        let unknown =
-            self.published.groups.iter().filter(|(at, group)| {
-                change.published.groups.contains_key(at) && !group.is_weighed()
-            });
-        let unknown: Vec<u32> = unknown.map(|(at, _)| *at).collect();
         self.published = change.published;
         self.free_space = change.free_space;
-        self.locations = MemberLocations::new(&self.published);
-        self.retain_next_hops();
-        let raised = self.raise_limits();
-        // No service leads to removed pools any more. The next hops of removed backends are free after the
-        // wait.
-        self.settle_backend_states()?;
-        for group in unknown {
-            self.update_standbys(group);
-        }
-        if !unused.is_empty() || self.next_hops.has_unreleased() {
-            self.maps.wait_for_readers()?;
-            // Only now, because packets that found a service of the previous generation needed its pool.
-            for index in change.removed_pools {
-                self.maps.set_pool(index, PoolWord::new(0, 0));
-            }
-            self.free(&unused)?;
-        }
-        Ok(raised)
+        let raised = members.finish(&self.steps).await?;
+        self.planned = Some(planned);
+        self.free_after_readers(unused, &change.removed_pools).await?;
+        Ok(lowered + raised)
     }
 
-    /// Frees what no packet reads any more.
-    pub(super) fn free(&mut self, unused: &Unused) -> Result<(), MapsError> {
+    /// Frees next hops that are no longer used.
+    ///
+    /// # Errors
+    /// What the kernel answers, or [`ReconcileError::Stopping`].
+    pub async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
+        self.free_after_readers(Unused::default(), &[]).await
+    }
+
+    /// Once packets see only what is published: frees what is unused, when no packet from before reads it any more. No
+    /// service leads to `removed_pools`.
+    pub(super) async fn free_after_readers(
+        &mut self,
+        unused: Unused,
+        removed_pools: &[u32],
+    ) -> Result<(), ReconcileError> {
+        let next_hops = self.steps.take(|words| words.unreleased_next_hops()).await?;
+        if unused.is_empty() && next_hops == 0 {
+            return Ok(());
+        }
+        self.maps.wait_for_readers()?;
+        // Only now, because packets that found a service of the previous generation needed its pool.
+        for index in removed_pools {
+            self.maps.set_pool(*index, PoolWord::new(0, 0));
+        }
         unused.free(&mut self.free_space);
-        self.next_hops.release();
-        self.maps.remove_chunks(&self.free_space.tables.remove_empty())
-    }
-
-    fn write_backends(&mut self, plan: &Plan) -> Result<(), MapsError> {
-        let members = self.published.groups.values().flat_map(|group| &group.members);
-        let named: HashSet<u32> = members.map(|member| member.id.index).collect();
-        for (address, planned) in &plan.backends {
-            let index = planned.id.index;
-            let there =
-                self.maps.backend(index).filter(|there| is_entry_of(there, address, planned));
-            let backend = Backend {
-                address: address_words(*address),
-                version: if address.is_ipv4() { IPV4 } else { IPV6 },
-                incarnation: planned.id.incarnation,
-                mtu: self.mtu_of(address, planned.mtu, there.map(|there| there.mtu)),
-                on_link: self
-                    .next_hops
-                    .on_link(address)
-                    .or(there.map(|there| there.on_link))
-                    .unwrap_or(0),
-                reserved: [0; 5],
-            };
-            match there {
-                Some(there) if there == backend => {}
-                Some(_) if named.contains(&index) => self.maps.set_backend_mtu(index, &backend),
-                Some(_) => self.maps.write_backend(index, &backend),
-                None => {
-                    self.maps.reset_backend_traffic(index)?;
-                    self.maps.write_backend(index, &backend);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Largest outer packet towards a backend, by configuration and route. Until a sensor reports the route,
-    /// the value found in the maps, `before`, counts.
-    pub(super) fn mtu_of(
-        &self,
-        address: &IpAddr,
-        configured: Option<u16>,
-        before: Option<u16>,
-    ) -> u16 {
-        let route = self.next_hops.mtu(address).or(before);
-        match (configured, route) {
-            (Some(configured), Some(route)) => configured.min(route),
-            (configured, route) => configured.or(route).unwrap_or(USUAL_MTU),
-        }
+        self.maps.remove_chunks(&self.free_space.tables.remove_empty())?;
+        self.steps.take(move |words| words.release_next_hops(next_hops)).await
     }
 
     /// Counters of new services start at zero.
@@ -269,22 +219,6 @@ impl Reconciler {
         })
     }
 
-    fn write_group(&self, at: u32, group: &PublishedGroup) {
-        for (rank, member) in group.members.iter().enumerate() {
-            let known = self.states.get(group.pool, &member.address);
-            let known = known.unwrap_or(MemberStatus::NEW);
-            let hop = self.next_hops.index_of(&member.address) as u16;
-            let (index, incarnation) = (member.id.index, member.id.incarnation);
-            let word = MemberWord::new(index, incarnation, known.state, FULL_RAMP, hop);
-            let at = group.group.head.members + rank as u32;
-            let word = word.with_marked_out(member.out);
-            let word = self.with_limiter(at, member, known.apply_to(word));
-            self.maps.set_member(at, word);
-        }
-        self.maps.write_group(at, &group.group);
-        self.write_standbys(at, group);
-    }
-
     /// Adds new services before it removes old ones.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
@@ -295,11 +229,4 @@ impl Reconciler {
         change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
     }
-}
-
-/// Whether an entry belongs to the planned backend.
-fn is_entry_of(there: &Backend, address: &IpAddr, planned: &PlannedBackend) -> bool {
-    let version = if address.is_ipv4() { IPV4 } else { IPV6 };
-    there.address == address_words(*address)
-        && (there.version, there.incarnation) == (version, planned.id.incarnation)
 }

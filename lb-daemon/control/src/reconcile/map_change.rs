@@ -39,6 +39,8 @@ pub(super) struct MapChange {
     pub(super) tables: Vec<(NewTable, Arc<TableSpec>)>,
     /// Indices of groups to write.
     pub(super) groups: Vec<u32>,
+    /// Indices of groups that stay, with other settings.
+    pub(super) changed_groups: Vec<u32>,
     /// Indices of pools whose word changes.
     pub(super) pools: Vec<u32>,
     /// Indices of removed pools.
@@ -67,6 +69,7 @@ pub(super) fn plan_change(
         limiters: BTreeSet::new(),
         tables: Vec::new(),
         groups: Vec::new(),
+        changed_groups: Vec::new(),
         pools: Vec::new(),
         removed_pools: old.pools.keys().filter(|p| !plan.pools.contains_key(p)).copied().collect(),
         services: Vec::new(),
@@ -115,7 +118,7 @@ impl MapChange {
         for group in &pool.groups {
             let versions = before.into_iter().flat_map(PublishedPool::versions);
             let mut there = versions.flat_map(Version::groups).copied();
-            let same = there.find(|at| is_same(old.groups.get(at), index, group));
+            let same = there.find(|at| is_same(old.groups.get(at).map(Arc::as_ref), index, group));
             groups.push(match same {
                 Some(at) => {
                     self.keep(old, (index, pool), (at, group))?;
@@ -145,8 +148,8 @@ impl MapChange {
     fn keep_previous(&mut self, old: &Published, previous: &Version) {
         for at in previous.groups() {
             if let (None, Some(group)) = (self.published.groups.get(at), old.groups.get(at)) {
-                let group = PublishedGroup { terms: None, ..group.clone() };
-                self.published.groups.insert(*at, group);
+                let without = PublishedGroup { terms: None, ..(**group).clone() };
+                self.keep_group(*at, group, without);
             }
         }
     }
@@ -160,9 +163,21 @@ impl MapChange {
         if let Some(group) = old.groups.get(&at) {
             let members = self.members(old, index, planned)?;
             let terms = Some(terms(pool, planned));
-            self.published.groups.insert(at, PublishedGroup { members, terms, ..group.clone() });
+            let after = PublishedGroup { members, terms, ..(**group).clone() };
+            self.keep_group(at, group, after);
         }
         Ok(())
+    }
+
+    fn keep_group(&mut self, at: u32, before: &Arc<PublishedGroup>, after: PublishedGroup) {
+        let group = match **before == after {
+            true => Arc::clone(before),
+            false => {
+                self.changed_groups.push(at);
+                Arc::new(after)
+            }
+        };
+        self.published.groups.insert(at, group);
     }
 
     fn add(
@@ -204,7 +219,7 @@ impl MapChange {
         let members = self.members(old, index, planned)?;
         let (terms, table) = (Some(terms(pool, planned)), Some(name));
         let group = PublishedGroup { group, pool: index, table, terms, members };
-        self.published.groups.insert(at, group);
+        self.published.groups.insert(at, Arc::new(group));
         self.groups.push(at);
         Ok(at)
     }
@@ -314,7 +329,7 @@ fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
 /// What a change leaves unused.
 #[derive(Debug, Default)]
 pub(super) struct Unused {
-    pub(super) groups: BTreeMap<u32, PublishedGroup>,
+    pub(super) groups: BTreeMap<u32, Arc<PublishedGroup>>,
     pub(super) descriptors: Vec<u32>,
     pub(super) tables: Vec<Extent>,
     pub(super) limiters: Vec<u32>,
@@ -372,7 +387,7 @@ fn groups_of<'p>(
     published: &'p Published,
     version: &'p Version,
 ) -> impl Iterator<Item = &'p PublishedGroup> {
-    version.groups().iter().filter_map(|at| published.groups.get(at))
+    version.groups().iter().filter_map(|at| published.groups.get(at).map(Arc::as_ref))
 }
 
 fn terms(pool: &PlannedPool, group: &PlannedGroup) -> LimitTerms {

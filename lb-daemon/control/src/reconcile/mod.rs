@@ -1,44 +1,42 @@
-//! The only writer of the packet path's maps: applies plans, health and next hops to them.
+//! The only writers of the packet path's maps: the [`Reconciler`] brings them to a plan, and [`MemberWords`] writes what
+//! follows from health and next hops.
 //!
 //! What packets can reach is immutable except for single words. So a change is written beside what it
 //! replaces and published with one word per pool, and what it replaced is freed after a grace period. If the
 //! daemon dies on the way, nothing is half published, and the next daemon finds out from the maps alone what
 //! is in use.
+//!
+//! The reconciler may wait, for tables to be built and for grace periods. The owner of member words never does, so that
+//! a failed backend gets no connections meanwhile. They share nothing: the reconciler sends steps.
 
 mod apply;
-mod backend_states;
 mod checksum;
 mod displaced_check;
 mod free_space;
-mod limits;
 mod map_change;
-mod member_states;
-mod next_hop_table;
-mod next_hops;
+mod members_change;
 mod previous;
 mod published;
+mod readings;
 mod scan;
-mod standby;
 mod table_space;
+mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
 
-use backend_states::SharedStates;
 use free_space::FreeSpace;
-use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
-use member_states::MemberStates;
-use next_hop_table::NextHopTable;
-use published::{MemberLocations, Published};
+use members_change::PlannedMembers;
+use published::Published;
+use words::Steps;
 
 use lb_base::Namespace;
-use lb_maps::{MapsError, WritableMaps, clock, directory::Directory};
+use lb_maps::{MapsError, MemberMaps, WritableMaps, directory::Directory};
 use lb_model::{
     Name,
     ids::{Ids, Named},
-    plan::PlannedBackend,
 };
 
 pub use apply::ApplySummary;
@@ -47,6 +45,7 @@ pub use displaced_check::{DisplacedSweeper, Round};
 pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;
 pub use published::Home;
+pub use words::{MemberPath, MemberWords};
 
 #[derive(Debug)]
 pub struct Reconciler {
@@ -55,48 +54,31 @@ pub struct Reconciler {
     published: Published,
     /// What is free in the maps.
     free_space: FreeSpace,
-    /// Where each member's word is.
-    locations: MemberLocations,
-    /// The status of each member, including members without a word.
-    states: MemberStates,
-    /// States of backends that several pools have.
-    shared: SharedStates,
-    /// Which next hop each backend uses.
-    next_hops: NextHopTable,
-    /// The last plan's backends.
-    backends: BTreeMap<IpAddr, PlannedBackend>,
+    /// What the owner of member words knows of pools and backends; `None` if it was not sent all of it yet.
+    planned: Option<PlannedMembers>,
+    /// To the owner of member words.
+    steps: Steps,
     /// Whether a change failed half-way: then the maps must be read again first.
     stale: bool,
     checksums: TableChecksums,
-    /// Step of the packet path's clock.
-    tick: Nanoseconds,
-    settings: Settings,
 }
 
 impl Reconciler {
     /// Takes over the maps as they are. What is not published is free.
-    pub fn new(maps: WritableMaps, settings: Settings) -> Result<Self, ReconcileError> {
-        let mut maps = maps;
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn open(
+        mut maps: WritableMaps,
+        member_maps: MemberMaps,
+        settings: Settings,
+    ) -> Result<(Self, MemberWords), ReconcileError> {
         let (published, free_space) = scan::scan_published(&mut maps)?;
-        let shared = scan::shared(&maps)?;
-        let (states, next_hops) = scan::members(&maps, &published, &shared);
-        let reconciler = Self {
-            locations: MemberLocations::new(&published),
-            backends: BTreeMap::new(),
-            stale: false,
-            checksums: TableChecksums::default(),
-            tick: clock::tick().unwrap_or(USUAL_TICK),
-            settings,
-            maps,
-            published,
-            free_space,
-            states,
-            shared,
-            next_hops,
-        };
-        reconciler.rewrite_member_words();
-        reconciler.write_budgets();
-        Ok(reconciler)
+        let (words, steps) = MemberWords::new(member_maps, &published, settings)?;
+        let checksums = TableChecksums::default();
+        let reconciler =
+            Self { maps, published, free_space, planned: None, steps, stale: false, checksums };
+        Ok((reconciler, words))
     }
 
     /// Numbers in use in the maps, which must not be assigned to other objects.
@@ -180,6 +162,16 @@ pub enum ReconcileError {
     /// A next-hop word has 16 bits for the interface.
     #[error("interface {0}: next hops support interface indices up to 65535")]
     InterfaceIndex(u32),
+    /// The owner of member words has ended.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+impl ReconcileError {
+    /// Whether there is no room.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_) | Self::Settling { .. })
+    }
 }
 
 /// The names of a generation's numbers, for the file that the command line reads.

@@ -13,11 +13,10 @@ use lb_common::abi::counter::Event;
 use super::{
     ReconcileError, Reconciler,
     map_change::Unused,
-    published::MemberLocations,
+    members_change::MembersChange,
     published::{Home, Published, PublishedPool},
 };
 use lb_base::error_chain;
-use lb_maps::MapsError;
 
 /// A pool's home, as packets see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +65,8 @@ impl Reconciler {
     ///
     /// # Errors
     /// The kernel refused a step. The versions are forgotten nevertheless.
-    pub fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
-        if self.stale {
-            self.rescan()?;
-        }
+    pub async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        self.rescan_if_stale().await?;
         let mut kept = Published { groups: BTreeMap::new(), ..self.published.clone() };
         for index in pools {
             let Some(pool) = kept.pools.get_mut(index).filter(|pool| pool.previous.is_some())
@@ -86,41 +83,40 @@ impl Reconciler {
         let named = kept.table_refs();
         kept.tables.retain(|_, table| named.contains(table));
         let unused = Unused::between(&self.published, &kept);
-        self.published = kept;
+        let before = std::mem::replace(&mut self.published, kept);
         self.stale = true;
-        let done = self.release(&unused);
+        let done = self.release(&before, unused).await;
         if done.is_err()
-            && let Err(error) = self.rescan()
+            && let Err(error) = self.rescan().await
         {
             tracing::error!(error = error_chain::message(&error), "the maps cannot be read");
         }
         self.stale &= done.is_err();
-        Ok(done?)
+        done
     }
 
     /// Frees what is no longer named.
-    fn release(&mut self, unused: &Unused) -> Result<(), MapsError> {
-        self.locations = MemberLocations::new(&self.published);
-        self.states.forget(self.published.leaving());
-        self.retain_next_hops();
-        self.settle_backend_states()?;
-        if !unused.is_empty() || self.next_hops.has_unreleased() {
-            self.maps.wait_for_readers()?;
-            self.free(unused)?;
-        }
-        Ok(())
-    }
-
-    /// Forgets the next hops of backends that neither the plan nor a previous version has.
-    pub(super) fn retain_next_hops(&mut self) {
-        let Self { next_hops, backends, locations, .. } = self;
-        next_hops.retain(|address| backends.contains_key(address) || locations.contains(address));
+    async fn release(&mut self, before: &Published, unused: Unused) -> Result<(), ReconcileError> {
+        let change = match &mut self.planned {
+            Some(planned) => {
+                let after = planned.without_leaving(&self.published);
+                let known = std::mem::replace(planned, after);
+                MembersChange::between(Some(&known), planned, before, &self.published)
+            }
+            // The next plan says which members there are.
+            None => MembersChange::of_groups(before, &self.published),
+        };
+        change.finish(&self.steps).await?;
+        self.free_after_readers(unused, &[]).await
     }
 
     /// Backends that only previous versions have. Their next hops are still needed.
     pub fn leaving(&self) -> BTreeSet<IpAddr> {
         let leaving = self.published.leaving().into_iter().map(|(_, address)| address);
-        leaving.filter(|address| !self.backends.contains_key(address)).collect()
+        let is_planned = |address: &IpAddr| {
+            self.planned.as_ref().is_some_and(|planned| planned.backends.contains_key(address))
+        };
+        leaving.filter(|address| !is_planned(address)).collect()
     }
 
     /// Adoptions refused since the program was loaded, because the budget was used up.

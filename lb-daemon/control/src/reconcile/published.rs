@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
     num::NonZeroU32,
+    sync::Arc,
 };
 
 use lb_common::abi::{
@@ -25,8 +26,8 @@ pub(super) struct Published {
     pub(super) vips: BTreeSet<VipKey>,
     /// By index.
     pub(super) pools: BTreeMap<u32, PublishedPool>,
-    /// By index.
-    pub(super) groups: BTreeMap<u32, PublishedGroup>,
+    /// By index. A group that a change leaves as it is stays the same allocation.
+    pub(super) groups: BTreeMap<u32, Arc<PublishedGroup>>,
     /// Present tables, by what they were built from.
     pub(super) tables: HashMap<TableName, TableRef>,
 }
@@ -109,7 +110,7 @@ impl Published {
 
     /// Limiters of groups and members.
     pub(super) fn limiters(&self) -> BTreeSet<u32> {
-        self.groups.values().flat_map(PublishedGroup::limiters).collect()
+        self.groups.values().flat_map(|group| group.limiters()).collect()
     }
 
     pub(super) fn table_refs(&self) -> BTreeSet<TableRef> {
@@ -118,7 +119,7 @@ impl Published {
 
     /// The words of all tables.
     pub(super) fn table_extents(&self) -> BTreeSet<Extent> {
-        self.groups.values().map(PublishedGroup::table_extent).collect()
+        self.groups.values().map(|group| group.table_extent()).collect()
     }
 
     pub(super) fn descriptors(&self) -> BTreeSet<u32> {
@@ -195,45 +196,5 @@ impl Version {
     pub(super) fn groups(&self) -> &[u32] {
         let count = self.descriptor.group_count as usize;
         &self.descriptor.groups[..count.min(self.descriptor.groups.len())]
-    }
-}
-
-/// Where a member's word is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MemberLocation {
-    /// Index of its pool.
-    pub(super) pool: u32,
-    /// Index of its group.
-    pub(super) group: u32,
-    pub(super) rank: u16,
-    /// Index of its word.
-    pub(super) word: u32,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct MemberLocations(HashMap<IpAddr, Vec<MemberLocation>>);
-
-impl MemberLocations {
-    pub(super) fn new(published: &Published) -> Self {
-        let mut locations: HashMap<IpAddr, Vec<MemberLocation>> = HashMap::new();
-        for (&index, group) in &published.groups {
-            for (rank, member) in group.members.iter().enumerate() {
-                let word = group.group.head.members + rank as u32;
-                let location =
-                    MemberLocation { pool: group.pool, group: index, rank: rank as u16, word };
-                locations.entry(member.address).or_default().push(location);
-            }
-        }
-        Self(locations)
-    }
-
-    /// Whether some version of some pool has an address.
-    pub(super) fn contains(&self, address: &IpAddr) -> bool {
-        self.0.contains_key(address)
-    }
-
-    /// The members with an address, in all versions of all pools.
-    pub(super) fn get(&self, address: &IpAddr) -> &[MemberLocation] {
-        self.0.get(address).map_or(&[], Vec::as_slice)
     }
 }

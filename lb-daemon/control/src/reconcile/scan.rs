@@ -2,21 +2,16 @@
 //!
 //! Limits stay as they are: what they depend on comes with the next plan.
 
-use lb_common::abi::{
-    limiter::NO_LIMITER, member::MemberWord, service::address_of, slot::TableRef,
-};
+use std::sync::Arc;
+
+use lb_common::abi::{limiter::NO_LIMITER, service::address_of, slot::TableRef};
 
 use super::{
-    Reconciler,
-    backend_states::SharedStates,
+    ReconcileError, Reconciler,
     free_space::FreeSpace,
-    member_states::MemberStates,
-    member_states::MemberStatus,
-    next_hop_table::NextHopTable,
-    published::MemberLocations,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
-use lb_maps::{MapsError, SharedBackend, WritableMaps};
+use lb_maps::{MapsError, WritableMaps};
 use lb_model::ids::BackendId;
 
 /// Reads what is published. Frees what no pool uses, after a grace period, because a daemon that died may
@@ -30,32 +25,15 @@ pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, Free
 }
 
 impl Reconciler {
-    /// Reads again what is published, and keeps what the sensors reported.
-    pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
+    /// Reads again what is published, and has the owner of member words do the same.
+    pub(super) async fn rescan(&mut self) -> Result<(), ReconcileError> {
         (self.published, self.free_space) = scan_published(&mut self.maps)?;
-        self.shared = shared(&self.maps)?;
-        self.locations = MemberLocations::new(&self.published);
-        self.rewrite_member_words();
+        // What the owner knows of pools and backends may be of a change that did not get through.
+        self.planned = None;
+        let groups = self.published.groups.clone();
+        self.steps.take(move |words| words.see_again(&groups)).await??;
         self.stale = false;
         Ok(())
-    }
-
-    /// Corrects the words of members. A change that failed half-way may have published words that missed a
-    /// report of a sensor, and a daemon may have died between two words of one backend. Standbys follow with
-    /// the next plan.
-    pub(super) fn rewrite_member_words(&self) {
-        for group in self.published.groups.values() {
-            for (at, member) in (group.group.head.members..).zip(&group.members) {
-                let Some(there) = self.maps.member(at) else { continue };
-                let known = self.states.get(group.pool, &member.address);
-                let known = known.unwrap_or_else(|| MemberStatus::from_word(there));
-                let hop = self.next_hops.index_of(&member.address) as u16;
-                let word = known.apply_to(there).with_next_hop(hop);
-                if word != there {
-                    self.maps.set_member(at, word);
-                }
-            }
-        }
     }
 }
 
@@ -78,7 +56,7 @@ fn read(maps: &WritableMaps) -> Result<Published, MapsError> {
             if let Some(read) = read_group(maps, index, group)? {
                 let table = TableRef(read.group.head.table);
                 published.tables.extend(read.table.map(|name| (name, table)));
-                published.groups.insert(group, read);
+                published.groups.insert(group, Arc::new(read));
             }
         }
         published.pools.insert(index, pool);
@@ -110,49 +88,4 @@ fn read_group(
         Err(error) => return Err(error),
     };
     Ok(Some(PublishedGroup { group, pool, table, terms: None, members }))
-}
-
-/// States of backends that several pools have.
-pub(super) fn shared(maps: &WritableMaps) -> Result<SharedStates, MapsError> {
-    let mut shared = SharedStates::new();
-    for SharedBackend { pool, backend, state } in maps.shared_backends()? {
-        shared.entry(backend).or_default().insert(pool, state);
-    }
-    Ok(shared)
-}
-
-/// Status and next hops, from the words of members and backends.
-pub(super) fn members(
-    maps: &WritableMaps,
-    published: &Published,
-    shared: &SharedStates,
-) -> (MemberStates, NextHopTable) {
-    let (mut states, mut next_hops) = (MemberStates::default(), NextHopTable::new());
-    for group in published.groups.values() {
-        for (rank, member) in group.members.iter().enumerate() {
-            let at = group.group.head.members + rank as u32;
-            let word = maps.member(at).unwrap_or(MemberWord(0));
-            states.recover(group.pool, member.address, MemberStatus::from_word(word));
-            let index = u32::from(word.next_hop());
-            next_hops.recover(member.address, index, maps.next_hop(index));
-        }
-    }
-    for (index, word) in maps.backend_states() {
-        let backend = maps.backend(index);
-        let Some(backend) = backend.filter(|b| b.incarnation == word.incarnation()) else {
-            continue;
-        };
-        let address = address_of(&backend.address, backend.version);
-        let id = BackendId { index, incarnation: word.incarnation() };
-        if word.is_shared() {
-            for (pool, state) in shared.get(&index).into_iter().flatten() {
-                states.recover_backend_state(*pool, address, id, *state);
-            }
-        } else {
-            states.recover_backend_state(word.pool(), address, id, word.accepts_in(word.pool()));
-        }
-        let index = u32::from(word.next_hop());
-        next_hops.recover(address, index, maps.next_hop(index));
-    }
-    (states, next_hops)
 }

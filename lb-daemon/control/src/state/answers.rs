@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
-use super::{PacketPath, State, members::Key};
+use super::{PacketPath, State, view::Key};
 use crate::command::{
     BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription,
 };
@@ -94,7 +94,7 @@ impl<P: PacketPath> State<P> {
 
     fn backend_status(&self, key: &Key) -> Option<BackendStatus> {
         let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
-        let member = self.members.get(key)?;
+        let member = self.view.get(key)?;
         Some(BackendStatus {
             pool: key.0.clone(),
             address: key.1,
@@ -102,7 +102,7 @@ impl<P: PacketPath> State<P> {
             state: member.state,
             admin_state: backend.admin_state,
             reason: member.reason.clone(),
-            next_hop: match self.next_hops.get(&key.1) {
+            next_hop: match self.view.next_hops.get(&key.1) {
                 Some(Ok(hop)) => Ok(format_next_hop(hop)),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("not looked up yet".into()),
@@ -157,7 +157,7 @@ impl<P: PacketPath> State<P> {
         let backends =
             configured.backends.keys().filter(|each| selected.is_none_or(|one| **each == one));
         let histories = backends.filter_map(|address| {
-            let member = self.members.get(&(name.clone(), *address))?;
+            let member = self.view.get(&(name.clone(), *address))?;
             let changes = member.history.changes().cloned().collect();
             Some(BackendHistory { pool: name.clone(), address: *address, changes })
         });

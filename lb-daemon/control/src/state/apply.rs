@@ -1,9 +1,9 @@
-use std::{net::IpAddr, num::NonZeroU32, time::Instant};
+use std::{collections::BTreeSet, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{PacketPath, State, log_lines::log_applied, members::clock, now, remaps::Remaps};
-use crate::command::ChangeRecord;
+use super::{PacketPath, State, log_lines::log_applied, now, remaps::Remaps};
 use crate::{
-    command::{Applied, Apply, Event, Refusal},
+    command::{Applied, Apply, ChangeRecord, Event, Refusal},
+    members::clock,
     reconcile::{self, ReconcileError},
     store::Generation,
 };
@@ -12,7 +12,7 @@ use lb_base::{
     error_chain,
 };
 use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
-use lb_model::{Configuration, SourceClash, diff, room};
+use lb_model::{Configuration, Encapsulation, SourceClash, diff, room};
 
 /// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
@@ -20,7 +20,7 @@ const NAMES: &str = "names for the command line";
 impl<P: PacketPath> State<P> {
     /// Carries out an apply. Takes `change` once the configuration is in force, even if the packet path
     /// cannot follow yet.
-    pub(super) fn apply(
+    pub(super) async fn apply(
         &mut self,
         apply: Apply,
         change: &mut Option<Box<dyn ChangeRecord>>,
@@ -48,7 +48,7 @@ impl<P: PacketPath> State<P> {
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         let unusable_warning = self.unusable_warning();
         if changes.is_empty() && unusable_warning.is_none() {
-            let mut applied = self.apply_unchanged(dry_run)?;
+            let mut applied = self.apply_unchanged(dry_run).await?;
             applied.warnings.extend(schema_warning);
             return Ok(applied);
         }
@@ -108,7 +108,7 @@ impl<P: PacketPath> State<P> {
         self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
         self.write_directory();
-        let brought = self.apply_plan();
+        let brought = self.apply_plan().await;
         let applied =
             Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
         if let Some(change) = change.take() {
@@ -119,7 +119,7 @@ impl<P: PacketPath> State<P> {
             );
         }
         self.announce(Event::Generation(applied.clone()));
-        self.follow_configuration(&configuration);
+        self.follow_configuration(&configuration).await;
         log_applied(&configuration, number, &applied.changes);
         match brought {
             Ok(()) => Ok(applied),
@@ -138,20 +138,21 @@ impl<P: PacketPath> State<P> {
 
     /// The configuration is in force already. A client may repeat an apply that was refused because the
     /// packet path was behind, so that is retried here.
-    fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
+    async fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
         let generation = self.generation();
         let mut applied = Applied { generation, ..Applied::default() };
         if dry_run {
             applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
-            self.catch_up().map_err(|source| Refusal::Behind { generation, source })?;
+            self.catch_up().await.map_err(|source| Refusal::Behind { generation, source })?;
         }
         Ok(applied)
     }
 
     /// Brings a packet path that is behind to the plan in force, and updates the sensors.
-    pub(super) fn catch_up(&mut self) -> Result<(), ReconcileError> {
-        self.apply_plan()?;
+    pub(super) async fn catch_up(&mut self) -> Result<(), ReconcileError> {
+        self.apply_plan().await?;
+        self.configure_members(&self.configuration().clone(), true).await;
         let generation = self.generation();
         tracing::info!(generation, "the packet path is at generation {generation} again");
         self.update_sensors();
@@ -167,19 +168,17 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Brings the packet path to the plan in force.
-    pub(super) fn apply_plan(&mut self) -> Result<(), ReconcileError> {
-        self.drop_gateways();
+    pub(super) async fn apply_plan(&mut self) -> Result<(), ReconcileError> {
         let Some(plan) = &self.plan else { return Ok(()) };
-        let configuration = Self::in_force(&self.store);
+        self.members.drop_gateways(Arc::new(direct_backends(Self::in_force(&self.store)))).await;
         let began = Instant::now();
-        match self.path.apply(plan) {
+        let applied = self.path.apply(plan).await;
+        self.take_waiting_updates();
+        match applied {
             Ok(written) => {
                 self.settings.publish_counters.published(began.elapsed(), now());
                 tracing::debug!(?written, "the packet path is at the generation");
                 self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
-                self.members.write_all_ramps(configuration, &mut self.path, clock());
-                self.members.write_states(&mut self.path, now());
-                self.members.write_all_last_resorts(configuration, &mut self.path);
                 self.remaps.observe(&self.path.homes(), clock());
                 self.behind = None;
                 self.settings.conditions.end(PACKET_PATH);
@@ -198,11 +197,9 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Updates members, sensors and conditions for the configuration in force.
-    pub(super) fn follow_configuration(&mut self, configuration: &Configuration) {
-        let changed = self.members.configure(configuration, &self.path, now());
-        self.members.write_all_ramps(configuration, &mut self.path, clock());
-        self.members.write_states(&mut self.path, now());
-        self.members.write_all_last_resorts(configuration, &mut self.path);
+    pub(super) async fn follow_configuration(&mut self, configuration: &Configuration) {
+        self.view.configure(configuration);
+        self.configure_members(configuration, false).await;
         self.update_sensors();
         self.check_source_addresses(configuration);
         self.check_source_prefix(configuration);
@@ -210,19 +207,27 @@ impl<P: PacketPath> State<P> {
         self.check_hash_key(configuration);
         self.check_own_region(configuration);
         self.check_slots(configuration);
-        for key in &changed {
-            self.announce_backend(key);
-        }
+    }
+
+    /// Hands new and changed pools over to the member loop, or `all`, and takes what it makes of them.
+    async fn configure_members(&mut self, configuration: &Configuration, all: bool) {
+        let next = Arc::new(configuration.clone());
+        let before = std::mem::replace(&mut self.configured, Arc::clone(&next));
+        let pools = next.pools.iter();
+        let pools = pools.filter(|(name, pool)| all || before.pools.get(*name) != Some(*pool));
+        let pools = pools.map(|(name, _)| name.clone()).collect();
+        self.members.configure(&next, pools).await;
+        self.take_waiting_updates();
     }
 
     /// Points the sensors at the backends in force, and the next-hop sensor also at backends that only a
     /// pool's previous version has, because their connections go on.
     pub(super) fn update_sensors(&mut self) {
-        let (members, leaving) = (&self.members, self.path.leaving());
-        let needed =
-            |address: &IpAddr| !members.pools_of(address).is_empty() || leaving.contains(address);
-        self.next_hops.retain(|address, _| needed(address));
-        self.sensors.update(Self::in_force(&self.store), members, leaving);
+        let leaving = self.path.leaving();
+        let backends = self.sensors.update(Self::in_force(&self.store), &self.view, leaving);
+        self.view.next_hops.retain(|address, _| backends.contains(address));
+        self.members.keep_next_hops(Arc::clone(&backends));
+        self.sensors.next_hops.send_replace(backends);
     }
 
     /// Writes the names that the command line shows for numbers in the maps.
@@ -240,4 +245,11 @@ impl<P: PacketPath> State<P> {
             }
         }
     }
+}
+
+/// Backends of pools with direct return. Pools that share a backend agree on this.
+fn direct_backends(configuration: &Configuration) -> BTreeSet<IpAddr> {
+    let direct = configuration.pools.values();
+    let direct = direct.filter(|pool| pool.encapsulation == Encapsulation::Direct);
+    direct.flat_map(|pool| pool.backends.keys().copied()).collect()
 }

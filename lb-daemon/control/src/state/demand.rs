@@ -15,9 +15,6 @@ use lb_model::{
     capacity::{GroupReading, Rates},
 };
 
-/// Time between two readings of the counters.
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-
 /// Indices of pool and region.
 type GroupKey = (u32, u32);
 

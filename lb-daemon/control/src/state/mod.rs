@@ -1,8 +1,8 @@
 //! The one owner of the configuration in force.
 //!
-//! One loop handles changes from sensors and commands in turn, changes first, and completes each before it
-//! begins the next, so there are no locks. Only this loop writes the store, assigns numbers and writes to the
-//! packet path.
+//! One loop handles commands in turn, and completes each before it begins the next, so there are no locks. Only this loop
+//! writes the store, assigns numbers and publishes plans. What checks and next hops change is written by the member loop
+//! ([`crate::members`]), which never waits for this one; this one gets each change as an update.
 //!
 //! An apply computes the difference, the numbers and the plan, and checks that the maps have room. Then it
 //! writes the store, from which moment the generation is in force, then the packet path, and updates the
@@ -15,47 +15,50 @@ mod apply;
 mod conditions;
 mod demand;
 mod log_lines;
-mod members;
 mod next_hops;
 mod packet_path;
-mod panic;
 mod remaps;
 mod sensors;
 mod settings;
-mod shares;
 mod start;
 mod state_loop;
 #[cfg(test)]
 mod tests;
+mod updates;
+mod view;
 mod warnings;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    time::{Instant, SystemTime},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
 };
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 pub use packet_path::{PacketPath, Packets};
 pub use sensors::Sensors;
-pub use settings::{FollowedFile, PublishCounters, Settings, WaitingSettings};
-pub use state_loop::{Inbox, LoopEnd};
+pub use settings::{FollowedFile, HealthCounters, PublishCounters, Settings, WaitingSettings};
+pub use start::{Inbox, new};
+pub use state_loop::LoopEnd;
 
 use crate::{
-    command::{Event, Offer},
+    command::{Command, Event, Offer},
+    members::{MemberCommands, MemberUpdate},
     store::Store,
 };
 use demand::{Demand, Overflows};
 use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
-    next_hop::NextHop,
     plan::Plan,
 };
-use members::Members;
 use next_hops::NarrowPaths;
 use remaps::Remaps;
+use view::View;
+
+/// Time between two readings of the counters.
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Events that a watcher may lag behind before it must subscribe again.
 const EVENTS: usize = 4096;
@@ -73,8 +76,14 @@ pub struct State<P> {
     plan: Option<Plan>,
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
-    members: Members,
-    next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    commands: mpsc::Receiver<Command>,
+    /// To the member loop.
+    members: MemberCommands,
+    /// From the member loop.
+    updates: mpsc::UnboundedReceiver<Vec<MemberUpdate>>,
+    /// The configuration that the member loop has.
+    configured: Arc<Configuration>,
+    view: View,
     demand: Demand,
     /// What each group could take at the last reading; `None` before the first.
     offers: Option<BTreeMap<(Name, Name), Offer>>,

@@ -1,8 +1,5 @@
-//! What depends on next hops: direct return, which must not go through a gateway, and paths that are too
-//! narrow for IPv6.
-//!
-//! With direct return a packet goes to the backend's MAC, still addressed to the VIP. A gateway would send it
-//! back to the balancer.
+//! What follows from next hops besides words: warnings about direct return through a gateway, and conditions about paths
+//! that are too narrow for IPv6.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,49 +7,15 @@ use std::{
 };
 
 use super::{PacketPath, State};
-use lb_model::{Configuration, Encapsulation, Name, Pool, next_hop::NextHop};
-
-/// Refuses a next hop that is a gateway if the backend's pools use direct return.
-pub(super) fn check_direct(
-    configuration: &Configuration,
-    backend: IpAddr,
-    hop: Result<NextHop, String>,
-) -> Result<NextHop, String> {
-    let hop = hop?;
-    if hop.gateway == backend || !goes_direct(configuration, backend) {
-        return Ok(hop);
-    }
-    let gateway = hop.gateway;
-    Err(format!("direct return needs a backend on the link, but the route leads through {gateway}"))
-}
-
-/// Pools that share a backend agree on this.
-fn goes_direct(configuration: &Configuration, backend: IpAddr) -> bool {
-    configuration.pools.values().any(|pool| {
-        pool.encapsulation == Encapsulation::Direct && pool.backends.contains_key(&backend)
-    })
-}
+use lb_model::{Configuration, Encapsulation, Name, Pool};
 
 impl<P: PacketPath> State<P> {
-    /// Before pools change to direct return: removes next hops that are gateways. For the opposite change
-    /// nothing is needed, because the sensors report all they know again.
-    pub(super) fn drop_gateways(&mut self) {
-        let configuration = Self::in_force(&self.store);
-        let is_decided = self.next_hops.iter().filter(|(_, hop)| hop.is_ok());
-        let is_decided = is_decided
-            .map(|(address, hop)| (*address, check_direct(configuration, *address, hop.clone())));
-        let lost: Vec<_> = is_decided.filter(|(_, hop)| hop.is_err()).collect();
-        for (address, hop) in lost {
-            self.set_next_hop(address, hop);
-        }
-    }
-
     /// Warnings about backends that are behind a gateway and would get nothing with direct return.
     pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
         let direct =
             next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
         let of_pool = |(name, pool): (&Name, &Pool)| {
-            let by = |address: &IpAddr| match self.next_hops.get(address) {
+            let by = |address: &IpAddr| match self.view.next_hops.get(address) {
                 Some(Ok(hop)) if hop.gateway != *address => Some((*address, hop.gateway)),
                 _ => None,
             };
@@ -99,7 +62,7 @@ impl<P: PacketPath> State<P> {
 
     /// Checks the path to one backend, which changed.
     pub(super) fn check_path(&mut self, address: IpAddr) {
-        for pool in self.members.pools_of(&address).to_vec() {
+        for pool in self.view.pools_of(&address).to_vec() {
             let is_narrow = self.narrow.services.contains_key(&pool)
                 && self.is_narrow(self.configuration(), &pool, address);
             let paths = self.narrow.paths.entry(pool.clone()).or_default();
@@ -150,57 +113,7 @@ impl<P: PacketPath> State<P> {
 
     /// Largest outer packet towards a backend, bytes; `None` without a next hop.
     pub(super) fn mtu_towards(&self, address: IpAddr, configured: Option<u16>) -> Option<u16> {
-        let hop = self.next_hops.get(&address)?.as_ref().ok()?;
+        let hop = self.view.next_hops.get(&address)?.as_ref().ok()?;
         Some(configured.map_or(hop.mtu, |configured| configured.min(hop.mtu)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lb_model::{AdminState, Backend, Region};
-
-    #[test]
-    fn direct_return_refuses_gateways() {
-        let name = |name: &str| Name::new(name).unwrap();
-        let backend: IpAddr = "10.1.0.11".parse().unwrap();
-        let of = Backend {
-            region: name("eu"),
-            weight: 1,
-            admin_state: AdminState::Active,
-            mtu: None,
-            max_connection_rate: None,
-        };
-        let by = |gateway: &str| NextHop {
-            gateway: gateway.parse().unwrap(),
-            mac: [2; 6],
-            interface: 3,
-            interface_mac: [4; 6],
-            mtu: 1500,
-            vlan: None,
-        };
-        let (on_link, behind) = (by("10.1.0.11"), by("10.0.0.1"));
-        for (encapsulation, error) in [
-            (Encapsulation::IpInIp, None),
-            (Encapsulation::Gue(6080), None),
-            (
-                Encapsulation::Direct,
-                Some(
-                    "direct return needs a backend on the link, but the route leads through 10.0.0.1",
-                ),
-            ),
-        ] {
-            let pool =
-                Pool { backends: [(backend, of.clone())].into(), encapsulation, ..Pool::default() };
-            let configuration = Configuration {
-                regions: [(name("eu"), Region::default())].into(),
-                pools: [(name("web"), pool)].into(),
-                ..Configuration::default()
-            };
-            let checked = |hop| check_direct(&configuration, backend, hop);
-            assert_eq!(checked(Ok(on_link)), Ok(on_link));
-            assert_eq!(checked(Ok(behind)), error.map_or(Ok(behind), |why| Err(why.into())));
-            assert_eq!(checked(Err("no route".into())), Err("no route".into()));
-        }
     }
 }

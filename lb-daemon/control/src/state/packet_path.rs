@@ -3,20 +3,15 @@ use std::{
     net::IpAddr,
 };
 
-use lb_common::abi::member::Accepts;
-
 use crate::{
     command::InterfaceStatus,
     reconcile::{ApplySummary, PoolHomes, ReconcileError, Reconciler},
 };
 use lb_maps::{Attached, Interface};
-use lb_model::{
-    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
-    plan::Plan,
-};
-use lb_net::Bonds;
+use lb_model::{capacity::GroupReading, ids::Named, map_memory::TableMemory, plan::Plan};
 
-/// What the state loop needs of the packet path. [`Reconciler`] documents these methods in full.
+/// What the state loop needs of the packet path, besides what the member loop does with it. [`Reconciler`] documents these
+/// methods in full.
 pub trait PacketPath: Send {
     /// Whether a plan can be applied, and what its tables take. Changes nothing.
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError>;
@@ -25,32 +20,13 @@ pub trait PacketPath: Send {
     ///
     /// # Errors
     /// The change may be half made; applying again completes it.
-    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError>;
+    fn apply(
+        &mut self,
+        plan: &Plan,
+    ) -> impl Future<Output = Result<ApplySummary, ReconcileError>> + Send;
 
     /// Numbers that packets may still meet.
     fn named(&self) -> Named;
-
-    /// `None` if the last plan has no such member.
-    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts>;
-
-    /// False if the last plan has no such member.
-    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool;
-
-    /// Whether the member may get new connections that no other member can take. False if the last plan has
-    /// no such member.
-    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool;
-
-    /// Share of its slots' new connections that a member takes, 255 for all. False if the last plan has no
-    /// such member.
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool;
-
-    /// # Errors
-    /// Nothing changed.
-    fn set_next_hop(&mut self, backend: IpAddr, hop: Option<NextHop>)
-    -> Result<(), ReconcileError>;
-
-    /// Sets which interfaces are ports of bonds.
-    fn set_bonds(&mut self, bonds: &Bonds);
 
     /// Digest over what the packet path decides by.
     fn checksum(&mut self) -> Result<u64, ReconcileError>;
@@ -68,7 +44,16 @@ pub trait PacketPath: Send {
     ///
     /// # Errors
     /// They are forgotten, but their entries in the maps are not free yet.
-    fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError>;
+    fn forget_previous(
+        &mut self,
+        pools: &BTreeSet<u32>,
+    ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
+
+    /// Frees next hops that are no longer used, once a second.
+    ///
+    /// # Errors
+    /// They are not free yet.
+    fn free_next_hops(&mut self) -> impl Future<Output = Result<(), ReconcileError>> + Send;
 
     /// Backends that only previous versions of pools have.
     fn leaving(&self) -> BTreeSet<IpAddr>;
@@ -98,40 +83,12 @@ impl PacketPath for Packets {
         self.reconciler.check(plan)
     }
 
-    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
-        self.reconciler.apply(plan)
+    async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+        self.reconciler.apply(plan).await
     }
 
     fn named(&self) -> Named {
         self.reconciler.named()
-    }
-
-    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
-        self.reconciler.state(pool, address)
-    }
-
-    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
-        self.reconciler.set_state(pool, address, state)
-    }
-
-    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
-        self.reconciler.set_last_resort(pool, address, last_resort)
-    }
-
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
-        self.reconciler.set_ramp(pool, address, ramp)
-    }
-
-    fn set_next_hop(
-        &mut self,
-        backend: IpAddr,
-        hop: Option<NextHop>,
-    ) -> Result<(), ReconcileError> {
-        self.reconciler.set_next_hop(backend, hop)
-    }
-
-    fn set_bonds(&mut self, bonds: &Bonds) {
-        self.reconciler.set_bonds(bonds);
     }
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
@@ -150,8 +107,12 @@ impl PacketPath for Packets {
         self.reconciler.set_adopting(pool, adopting);
     }
 
-    fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
-        self.reconciler.forget_previous(pools)
+    async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        self.reconciler.forget_previous(pools).await
+    }
+
+    async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
+        self.reconciler.free_next_hops().await
     }
 
     fn leaving(&self) -> BTreeSet<IpAddr> {

@@ -5,15 +5,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::{Instant, SystemTime},
 };
 
-use super::{
-    PacketPath, State,
-    members::{Member, clock},
-};
+use super::{PacketPath, State};
 use crate::{
     command::SettlingStatus,
+    members::{Member, clock},
     reconcile::{Home, PoolHomes},
 };
 use lb_base::error_chain;
@@ -82,18 +81,18 @@ fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
 
 impl<P: PacketPath> State<P> {
     /// Once a second.
-    pub(super) fn advance_remaps(&mut self) {
+    pub(super) async fn advance_remaps(&mut self) {
         if self.plan.is_none() {
             return;
         }
         // Also while the packet path is behind: it may be waiting for space that this frees.
-        self.settle_remaps(clock());
+        self.settle_remaps(clock()).await;
         if self.behind.is_none() {
-            self.mark_out(clock());
+            self.mark_out(clock()).await;
         }
     }
 
-    fn settle_remaps(&mut self, now: Instant) {
+    async fn settle_remaps(&mut self, now: Instant) {
         let homes = self.path.homes();
         self.remaps.observe(&homes, now);
         if self.remaps.settling.is_empty() {
@@ -119,12 +118,12 @@ impl<P: PacketPath> State<P> {
             }
         }
         if !over.is_empty() {
-            self.forget_previous(&over);
+            self.forget_previous(&over).await;
         }
     }
 
-    fn forget_previous(&mut self, pools: &BTreeSet<u32>) {
-        match self.path.forget_previous(pools) {
+    async fn forget_previous(&mut self, pools: &BTreeSet<u32>) {
+        match self.path.forget_previous(pools).await {
             Ok(()) => tracing::info!(pools = pools.len(), "remaps are over: {} pools", pools.len()),
             Err(error) => {
                 tracing::error!(
@@ -156,7 +155,7 @@ impl<P: PacketPath> State<P> {
 
     /// Marks out members and regions that were out of service for long, and takes back those that returned,
     /// with one remap per pool.
-    fn mark_out(&mut self, now: Instant) {
+    async fn mark_out(&mut self, now: Instant) {
         let mark_outs = self.mark_outs_in(self.configuration(), now);
         if mark_outs.out() == self.remaps.mark_outs.out() {
             self.remaps.mark_outs = mark_outs;
@@ -177,7 +176,7 @@ impl<P: PacketPath> State<P> {
             return;
         }
         self.plan = Some(plan);
-        if let Err(error) = self.apply_plan() {
+        if let Err(error) = self.apply_plan().await {
             tracing::error!(error = error_chain::message(&error), "the packet path is behind");
         }
         self.update_sensors();
@@ -200,11 +199,11 @@ impl<P: PacketPath> State<P> {
                 (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
-            let members = self.members.pool_members(name);
+            let members = self.view.pool_members(name);
             for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
-                let member = members.and_then(|members| members.get(address));
-                let presence = match (member, self.next_hops.get(address)) {
+                let member = members.and_then(|members| members.get(address)).map(Arc::as_ref);
+                let presence = match (member, self.view.next_hops.get(address)) {
                     (Some(Member { is_decided: true, .. }), Some(Err(_))) => {
                         Availability::Unavailable
                     }

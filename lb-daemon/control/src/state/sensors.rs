@@ -2,9 +2,9 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::members::{self, Members};
+use super::view::View;
+use crate::members::is_checked;
 use lb_common::abi::member::Accepts;
-
 use lb_health::Target;
 use lb_model::{Configuration, Via};
 
@@ -18,13 +18,13 @@ pub struct Sensors {
 }
 
 impl Sensors {
-    /// Points the sensors at a configuration. `others` are further backends whose next hop is needed.
+    /// Points the checks at a configuration. Returns the backends whose next hop is needed: its own and `others`.
     pub(super) fn update(
         &self,
         configuration: &Configuration,
-        members: &Members,
+        view: &View,
         others: BTreeSet<IpAddr>,
-    ) {
+    ) -> Arc<BTreeSet<IpAddr>> {
         let mut targets = Vec::new();
         let mut addresses = others;
         for (name, pool) in &configuration.pools {
@@ -41,8 +41,8 @@ impl Sensors {
             let vips: BTreeSet<_> = served.map(|service| service.address).collect();
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
-                if members::is_checked(pool, backend.admin_state) {
-                    let member = members.pool_members(name).and_then(|of| of.get(address));
+                if is_checked(pool, backend.admin_state) {
+                    let member = view.pool_members(name).and_then(|of| of.get(address));
                     let urgent =
                         member.is_none_or(|member| member.state.accepts() == Accepts::Nothing);
                     targets.push(Target {
@@ -57,6 +57,6 @@ impl Sensors {
             }
         }
         self.targets.send_replace(Arc::new(targets));
-        self.next_hops.send_replace(Arc::new(addresses));
+        Arc::new(addresses)
     }
 }

@@ -4,7 +4,7 @@ use std::{
     fs,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use lb_common::abi::sizes::MapSizes;
@@ -36,6 +36,7 @@ pub struct Settings {
     pub conditions: Conditions,
     pub waiting_settings: WaitingSettings,
     pub publish_counters: PublishCounters,
+    pub health_counters: HealthCounters,
     pub followed: FollowedFile,
     /// [`Revision::CURRENT`], except in tests of a later one.
     pub schema: Revision,
@@ -129,6 +130,36 @@ impl PublishCounters {
 
     pub(crate) fn failed(&self) {
         self.failures.inc();
+    }
+}
+
+/// Counters of the member loop. Clones share them.
+#[derive(Clone, Debug)]
+pub struct HealthCounters {
+    /// Seconds from the end of the check that caused a change until the packet path had it.
+    pub publish_delays: Histogram,
+    /// Time of the last change, seconds of the Unix epoch.
+    pub last_at: Gauge<f64, AtomicU64>,
+}
+
+/// Shortest bucket of the delays: 0.1 ms, doubled up to 3.2 s.
+const SHORTEST_DELAY: f64 = 0.000_1;
+
+impl Default for HealthCounters {
+    fn default() -> Self {
+        Self {
+            publish_delays: Histogram::new(exponential_buckets(SHORTEST_DELAY, 2.0, BUCKETS + 1)),
+            last_at: Gauge::default(),
+        }
+    }
+}
+
+impl HealthCounters {
+    /// A change that was caused by a check is in the packet path.
+    pub(crate) fn written(&self, check_ended: Instant) {
+        self.publish_delays.observe(check_ended.elapsed().as_secs_f64());
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_at.set(since_epoch.as_secs_f64());
     }
 }
 

@@ -1,95 +1,124 @@
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 use super::{
-    Demand, EVENTS, Members, NarrowPaths, Overflows, PacketPath, Remaps, Sensors, Settings, State,
+    Demand, EVENTS, NarrowPaths, Overflows, PacketPath, Remaps, Sensors, Settings, State, View,
 };
 use crate::{
-    command::{Actor, Apply, Refusal},
+    command::{Actor, Apply, Command, Refusal},
+    members::{MemberCommands, MemberLoop, MemberSettings, Sensed},
+    reconcile::MemberPath,
     store::{Revision, SchemaMismatch, Store, Unusable},
 };
 use lb_base::{conditions::STORED, error_chain};
 use lb_model::{
+    Configuration,
     ids::{Ids, Named, Quarantine},
     mark_out::MarkOuts,
     plan, room,
 };
 
+/// What the two loops get.
+#[derive(Debug)]
+pub struct Inbox {
+    pub sensed: Sensed,
+    pub commands: mpsc::Receiver<Command>,
+}
+
+/// The two loops over one packet path, of which `words` is the part that the member loop writes. Neither works without
+/// the other.
+pub fn new<P: PacketPath, W: MemberPath>(
+    settings: Settings,
+    store: Store,
+    (path, words): (P, W),
+    sensors: Sensors,
+    inbox: Inbox,
+) -> (State<P>, MemberLoop<W>) {
+    let Inbox { sensed, commands } = inbox;
+    let (members, asked) = MemberCommands::channel();
+    let (updates_tx, updates) = mpsc::unbounded_channel();
+    let member_settings = MemberSettings { counters: settings.health_counters.clone() };
+    let member_loop = MemberLoop::new(member_settings, words, sensed, asked, updates_tx);
+    let (events, _) = broadcast::channel(EVENTS);
+    let state = State {
+        settings,
+        store,
+        path,
+        sensors,
+        ids: Ids::default(),
+        quarantine: Quarantine::default(),
+        plan: None,
+        behind: None,
+        commands,
+        members,
+        updates,
+        configured: Arc::new(Configuration::EMPTY),
+        view: View::default(),
+        demand: Demand::default(),
+        offers: None,
+        overflows: Overflows::default(),
+        remaps: Remaps::default(),
+        narrow: NarrowPaths::default(),
+        outgrown: Default::default(),
+        events,
+        started: Instant::now(),
+    };
+    (state, member_loop)
+}
+
 impl<P: PacketPath> State<P> {
     /// Continues where the last daemon stopped: brings the packet path to the stored generation. States found
     /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
     /// cannot be used, the packet path stays as it is until the next apply.
-    pub fn start(settings: Settings, store: Store, path: P, sensors: Sensors) -> Self {
-        let named = path.named();
-        let stored = store.ids().map(|ids| ids.within(&settings.sizes));
-        let ids = stored.unwrap_or_else(|| Ids::reserving(&named));
-        let (events, _) = broadcast::channel(EVENTS);
-        let mut state = Self {
-            settings,
-            store,
-            path,
-            sensors,
-            ids,
-            quarantine: Quarantine::default(),
-            plan: None,
-            behind: None,
-            members: Members::default(),
-            next_hops: Default::default(),
-            demand: Demand::default(),
-            offers: None,
-            overflows: Overflows::default(),
-            remaps: Remaps::default(),
-            narrow: NarrowPaths::default(),
-            outgrown: Default::default(),
-            events,
-            started: Instant::now(),
-        };
-        if state.generation() == 0 {
+    pub(super) async fn begin(&mut self) {
+        let named = self.path.named();
+        let stored = self.store.ids().map(|ids| ids.within(&self.settings.sizes));
+        self.ids = stored.unwrap_or_else(|| Ids::reserving(&named));
+        if self.generation() == 0 {
             if named != Named::default() {
                 tracing::warn!(
                     "the store is empty, but the packet path still serves the configuration of an earlier \
                      daemon; it stays until the first apply"
                 );
             }
-            return state;
+            return;
         }
-        if state.store.unusable().is_some() {
-            state.report_unusable();
-            return state;
+        if self.store.unusable().is_some() {
+            self.report_unusable();
+            return;
         }
-        let configuration = state.configuration().clone();
+        let configuration = self.configuration().clone();
         // Only maps that were made anew, of other sizes, can be too small.
-        if let Err(too_many) = room::fits(&configuration, &state.settings.sizes) {
+        if let Err(too_many) = room::fits(&configuration, &self.settings.sizes) {
             let cause = format!("{too_many}; {}", too_many.hint());
-            state.store.set_aside(cause);
-            state.report_unusable();
-            return state;
+            self.store.set_aside(cause);
+            self.report_unusable();
+            return;
         }
-        let own = state.settings.region.as_ref();
-        let homes = Remaps::recover(&configuration, own, &state.ids, &state.path.homes());
-        match state.build_plan(&configuration, &state.ids, &homes.mark_outs) {
-            Ok(plan) => state.plan = Some(plan),
+        let own = self.settings.region.as_ref();
+        let homes = Remaps::recover(&configuration, own, &self.ids, &self.path.homes());
+        match self.build_plan(&configuration, &self.ids, &homes.mark_outs) {
+            Ok(plan) => self.plan = Some(plan),
             Err(error) => {
                 let cause = error_chain::message(&error);
-                state.store.set_aside(format!("its tables cannot be computed: {cause}"));
-                state.report_unusable();
-                return state;
+                self.store.set_aside(format!("its tables cannot be computed: {cause}"));
+                self.report_unusable();
+                return;
             }
         }
-        state.remaps = homes;
-        let generation = state.generation();
+        self.remaps = homes;
+        let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
-        state.write_directory();
+        self.write_directory();
         // A failure becomes a condition, and is retried.
-        let _ = state.apply_plan();
-        state.follow_configuration(&configuration);
-        state
+        let _ = self.apply_plan().await;
+        self.follow_configuration(&configuration).await;
     }
 
     pub(super) fn build_plan(
         &self,
-        configuration: &lb_model::Configuration,
+        configuration: &Configuration,
         ids: &Ids,
         mark_outs: &MarkOuts,
     ) -> Result<plan::Plan, plan::PlanError> {

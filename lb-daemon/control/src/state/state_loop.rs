@@ -1,29 +1,15 @@
-use std::{future::Future, net::IpAddr, time::Duration};
+use std::{future::Future, time::Duration};
 
-use tokio::{
-    sync::mpsc,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::time::{MissedTickBehavior, interval};
 
-use super::{PacketPath, State, demand::SECOND, members::clock, next_hops, now};
+use super::{PacketPath, SECOND, State};
 use crate::command::Command;
 use lb_base::{error_chain, heartbeat::Heartbeat};
-use lb_health::HealthChange;
-use lb_model::next_hop::NextHop;
-use lb_net::{NetChange, NextHopChange};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
-pub struct Inbox {
-    /// Results of checks.
-    pub health: mpsc::Receiver<HealthChange>,
-    /// Next hops of backends, and ports of bonds.
-    pub network: mpsc::Receiver<NetChange>,
-    pub commands: mpsc::Receiver<Command>,
-}
-
+/// Why a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopEnd {
     /// It was told to stop, or all senders of commands are gone.
@@ -33,15 +19,10 @@ pub enum LoopEnd {
 }
 
 impl<P: PacketPath> State<P> {
-    /// Runs until `stop` is done. It blocks its thread while it works, so it needs its own. The heartbeat has
-    /// its own tick, which comes before all else, and proves only that the loop turns: while the packet path
-    /// is behind, a restart would not help.
-    pub async fn run(
-        mut self,
-        mut inbox: Inbox,
-        heartbeat: Heartbeat,
-        stop: impl Future<Output = ()>,
-    ) -> LoopEnd {
+    /// Begins with the stored generation, and runs until `stop` is done. It blocks its thread while it works, so it needs
+    /// its own. The heartbeat has its own tick, which comes before all else, and proves only that the loop turns: while
+    /// the packet path is behind, a restart would not help.
+    pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
         tokio::pin!(stop);
         let mut beat = interval(heartbeat.interval());
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -49,91 +30,38 @@ impl<P: PacketPath> State<P> {
         retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut second = interval(SECOND);
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.begin().await;
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
-                change = inbox.health.recv() => match change {
-                    Some(change) => self.apply_health_change(&change),
+                updates = self.updates.recv() => match updates {
+                    Some(updates) => self.take_updates(updates),
                     None => return LoopEnd::SensorEnded,
                 },
-                change = inbox.network.recv() => match change {
-                    Some(NetChange::NextHop(change)) => self.apply_next_hop_change(change),
-                    Some(NetChange::Bonds(bonds)) => self.path.set_bonds(&bonds),
-                    None => return LoopEnd::SensorEnded,
-                },
-                command = inbox.commands.recv() => match command {
-                    Some(command) => self.execute(command),
+                command = self.commands.recv() => match command {
+                    Some(command) => self.execute(command).await,
                     None => return LoopEnd::Stopped,
                 },
-                _ = retry.tick(), if self.behind.is_some() => self.retry_apply(),
+                _ = retry.tick(), if self.behind.is_some() => self.retry_apply().await,
                 _ = second.tick() => {
                     self.read_counters();
-                    self.advance_remaps();
-                    self.update_shares();
+                    self.advance_remaps().await;
+                    self.free_next_hops().await;
                 }
             }
         }
     }
 
-    fn apply_health_change(&mut self, change: &HealthChange) {
-        let key = (change.pool.clone(), change.address);
-        let before = self.members.get(&key).map(|member| member.state);
-        let Some(state) = self.members.take_health_change(change, now()) else { return };
-        // Writes maps before announcing, and sets the slow-start share before marking the member up.
-        let pool = Self::in_force(&self.store).pools.get(&change.pool);
-        if let Some(pool) = pool {
-            self.members.write_ramps(&change.pool, pool, &mut self.path, clock());
-        }
-        self.path.set_state(&change.pool, change.address, state.accepts());
-        if let Some(pool) = pool {
-            self.members.write_last_resorts(&change.pool, pool, &mut self.path);
-        }
-        let (from, to) = (before.map_or("unknown", |state| state.name()), state.name());
-        if from != to {
-            self.log_backend((&change.pool, change.address), from, to, &change.reason);
-        }
-        self.announce_backend(&key);
-    }
-
-    fn apply_next_hop_change(&mut self, change: NextHopChange) {
-        let NextHopChange { address, hop } = change;
-        let hop = hop.map_err(|why| error_chain::message(&why));
-        let hop = next_hops::check_direct(Self::in_force(&self.store), address, hop);
-        // After each configuration the sensors report everything again, mostly unchanged.
-        if self.next_hops.get(&address) != Some(&hop) {
-            self.set_next_hop(address, hop);
+    async fn free_next_hops(&mut self) {
+        if let Err(error) = self.path.free_next_hops().await {
+            let error = error_chain::message(&error);
+            tracing::error!(error, "next hops that are no longer used cannot be freed");
         }
     }
 
-    /// Writes a backend's next hop and announces the change.
-    pub(super) fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
-        if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
-            hop = Err(error_chain::message(&error));
-            // The previous next hop is no longer valid either.
-            if let Err(error) = self.path.set_next_hop(address, None) {
-                tracing::error!(
-                    backend = %address,
-                    error = error_chain::message(&error),
-                    "backend {address}: its next hop cannot be written"
-                );
-            }
-        }
-        match &hop {
-            Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
-            Err(why) => {
-                tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
-            }
-        }
-        self.next_hops.insert(address, hop);
-        self.check_path(address);
-        for pool in self.members.pools_of(&address) {
-            self.announce_backend(&(pool.clone(), address));
-        }
-    }
-
-    fn execute(&mut self, command: Command) {
+    async fn execute(&mut self, command: Command) {
         // The caller hung up or its deadline is over, and it was told that the outcome is unknown.
         if command.is_abandoned() {
             tracing::debug!("a command is skipped: its caller is gone");
@@ -141,7 +69,7 @@ impl<P: PacketPath> State<P> {
         }
         match command {
             Command::Apply(apply, mut change, reply) => {
-                let result = self.apply(*apply, &mut change);
+                let result = self.apply(*apply, &mut change).await;
                 if let Some(change) = change {
                     change.finished(&result);
                 }
@@ -158,8 +86,8 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    fn retry_apply(&mut self) {
-        if let Err(error) = self.catch_up() {
+    async fn retry_apply(&mut self) {
+        if let Err(error) = self.catch_up().await {
             // A higher level would log every second; the condition is logged once.
             tracing::debug!(
                 error = error_chain::message(&error),

@@ -53,7 +53,7 @@ impl<P: PacketPath> State<P> {
             let is_active = backend.admin_state == AdminState::Active
                 && backend.weight > 0
                 && pool.group(&backend.region).effective_scaler() != Scaler::NONE;
-            let member = self.members.get(&(name.clone(), *address));
+            let member = self.view.get(&(name.clone(), *address));
             // In panic mode backends whose checks fail get connections too.
             is_active
                 && (pool.panic_threshold_percent > 0

@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
     sync::Arc,
+    time::Instant,
 };
 
 use super::{AgentReport, Check, Health, HealthChange, ProbeKey, Row, Target};
@@ -217,7 +218,8 @@ impl TargetRegistry {
         let Verdict { health, undecided, reason, report } = target.reported.insert(verdict).clone();
         let first = !std::mem::replace(&mut target.known, true);
         let (pool, address) = key.clone();
-        Some(HealthChange { pool, address, health, undecided, reason, first, report })
+        let at = Instant::now();
+        Some(HealthChange { pool, address, health, undecided, reason, first, report, at })
     }
 }
 

@@ -14,7 +14,8 @@ use std::{fs, io, path::PathBuf};
 use aya::Ebpf;
 
 use crate::{
-    BpffsError, Component, LoadError, MapsError, Objects, Pins, SizeSettings, WritableMaps,
+    BpffsError, Component, LoadError, MapsError, MemberMaps, Objects, Pins, SizeSettings,
+    WritableMaps,
     bpffs::{self, PinsLock},
     loader,
     opener::Opener,
@@ -186,6 +187,8 @@ pub struct Dataplane {
     pub attached: Attached,
     /// The maps: what they held before stands, and the counters go on.
     pub maps: WritableMaps,
+    /// The same maps, for the one who writes member words.
+    pub member_maps: MemberMaps,
 }
 
 impl Dataplane {
@@ -195,11 +198,13 @@ impl Dataplane {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options) -> Result<Self, DataplaneError> {
-        let (attached, mut maps) = Attached::open(Component::Balancer, options, || {
-            WritableMaps::open(&Opener::new(&options.bpffs, Component::Balancer)?)
-        })?;
+        let (attached, (mut maps, member_maps)) =
+            Attached::open(Component::Balancer, options, || {
+                let pins = Opener::new(&options.bpffs, Component::Balancer)?;
+                Ok((WritableMaps::open(&pins)?, MemberMaps::open(&pins)?))
+            })?;
         maps.wait_for_readers()?;
         slow_path::remove_unused(&attached.pins)?;
-        Ok(Self { attached, maps })
+        Ok(Self { attached, maps, member_maps })
     }
 }

@@ -7,7 +7,7 @@ mod server;
 mod tls;
 mod watches;
 
-use std::{net::IpAddr, path::PathBuf, sync::Arc};
+use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Instant};
 
 use hyper_util::rt::TokioIo;
 use spillway_proto::v1::{self, spillway_client::SpillwayClient};
@@ -26,7 +26,8 @@ use lb_base::heartbeat::Heartbeat;
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
-    state::{Inbox, LoopEnd, Sensors, Settings, State},
+    members::Sensed,
+    state::{Inbox, LoopEnd, Sensors, Settings},
     store::{Revision, Store},
 };
 use lb_fake::{WEB, packet_path::FakePacketPath};
@@ -98,12 +99,14 @@ impl Daemon {
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
         let settings = Settings { state_directory: directory.path().into(), ..settings };
-        let state = State::start(settings, store, packets.clone(), sensors);
-        let inbox = Inbox { health: heard, network, commands: asked };
+        let inbox = Inbox { sensed: Sensed { health: heard, network }, commands: asked };
+        let paths = (packets.clone(), packets.clone());
+        let (state, members) = lb_control::state::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
+        tokio::spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         Self {
             server: serving(&path, remote, (commands, audit), stop.clone()),
-            state: tokio::spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned())),
+            state: tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned())),
             directory,
             path,
             packets,
@@ -136,15 +139,33 @@ impl Daemon {
         endpoint.connect_with_connector(connector).await.unwrap()
     }
 
+    /// Reports what checks found, and waits until the daemon has it.
     async fn judge(&self, address: &str, healthy: bool) {
+        self.report(address, healthy).await;
+        // The member loop takes a change and tells of it in one go, and the state loop takes updates before commands.
+        while self.health.capacity() < self.health.max_capacity() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Reports what checks found.
+    async fn report(&self, address: &str, healthy: bool) {
         let (pool, address) = (Name::new("web").unwrap(), address.parse::<IpAddr>().unwrap());
         let (health, reason) = match healthy {
             true => (Health::Passing, "all checks pass".into()),
             false => (Health::Silent, "check tcp: timed out".into()),
         };
         let report = AgentReport::default();
-        let change =
-            HealthChange { pool, address, health, undecided: None, reason, first: false, report };
+        let change = HealthChange {
+            pool,
+            address,
+            health,
+            undecided: None,
+            reason,
+            first: false,
+            report,
+            at: Instant::now(),
+        };
         self.health.send(change).await.unwrap();
     }
 }

@@ -73,7 +73,7 @@ async fn who_watches_health_does_not_keep_the_daemon_from_stopping() {
     let mut client = HealthClient::new(daemon.channel().await);
     let mut watch = client.watch(of("")).await.unwrap().into_inner();
     until(&mut watch, ServingStatus::Serving).await;
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     daemon.stop.cancel();
     while let Some(Ok(_)) = watch.next().await {}
     daemon.server.await.unwrap().unwrap();

@@ -40,8 +40,9 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
     let first = watch.message().await.unwrap().unwrap();
     assert!(matches!(first.event, Some(Event::Snapshot(_))));
     for round in 0..100_000 {
-        daemon.judge("10.0.0.1", round % 2 == 0).await;
+        daemon.report("10.0.0.1", round % 2 == 0).await;
     }
+    daemon.judge("10.0.0.1", false).await;
     client.export(v1::ExportRequest {}).await.unwrap();
     loop {
         let message = watch.message().await.unwrap().unwrap();
@@ -70,7 +71,7 @@ async fn a_watcher_that_stays_too_slow_is_ended_in_words() {
     let mut watch = slow.watch(v1::WatchRequest {}).await.unwrap().into_inner();
     let ended = loop {
         for round in 0..6_000 {
-            daemon.judge("10.0.0.1", round % 2 == 0).await;
+            daemon.report("10.0.0.1", round % 2 == 0).await;
         }
         client.export(v1::ExportRequest {}).await.unwrap();
         // It reads on up to the snapshot that it gets for what it missed.

@@ -188,9 +188,12 @@ pub(super) fn greatest(sandbox: &Sandbox) -> Result<()> {
     ensure!(limiters.get(880_008).is_none(), "there are more than expected");
     ensure!(arrays.view::<u64>(Array::BackendStates).get(0) == Some(0), "written beyond the end");
     opened.maps.reset_service_traffic(10_000)?;
-    opened.maps.reset_backend_traffic(200_000)?;
-    opened.maps.reset_group_connections(80_007)?;
-    ensure!(opened.maps.reset_backend_traffic(200_001).is_err(), "there are more than expected");
+    opened.member_maps.reset_backend_traffic(200_000)?;
+    opened.member_maps.reset_group_connections(80_007)?;
+    ensure!(
+        opened.member_maps.reset_backend_traffic(200_001).is_err(),
+        "there are more than expected"
+    );
     let pin = Pins::new(&bpffs, Component::Balancer).map("SHARED_BACKENDS");
     let mut shared: HashMap<_, u64, u64> =
         HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;

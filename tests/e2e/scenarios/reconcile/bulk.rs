@@ -82,7 +82,7 @@ pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
     // Elements of an array of maps that are set or removed wait one by one: that is what must not happen.
     let mut grace = Duration::MAX;
     let single = daemon.plan()?;
-    ensure!(daemon.reconciler().apply(&single)? == ApplySummary::default());
+    ensure!(daemon.publish(&single)? == ApplySummary::default());
     for _ in 0..3 {
         daemon.configuration = many(1, 2, 7, 0);
         daemon.apply()?;
@@ -126,7 +126,7 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
             == "backends in pools: 128 contiguous entries are needed, the largest free range has 113; \
                 the setting `pool-backends` sizes the map"
     );
-    ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
+    ensure!(daemon.publish(&plan).unwrap_err().to_string() == refused.to_string());
     (daemon.configuration, daemon.ids) = (kept, ids);
     ensure!(daemon.reconciler().checksum()? == checksum);
     model::check(&daemon)?;
@@ -144,7 +144,7 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     let forgot =
         Ids::default().next(&other, &MapSizes::DEFAULT, &Default::default(), Instant::now())?;
     let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
-    let refused = daemon.reconciler().apply(&plan).unwrap_err().to_string();
+    let refused = daemon.publish(&plan).unwrap_err().to_string();
     ensure!(
         refused == "backend 10.1.0.50: its number 1 is in use by 10.1.0.0 in the maps",
         "{refused}"

@@ -12,6 +12,7 @@ use lb_common::abi::{
     service::VipKey,
     sizes::{MapSizes, Size},
 };
+use lb_control::reconcile::MemberPath as _;
 use lb_maps::{Arrays, Component, Mapping, Pins};
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
@@ -111,7 +112,7 @@ pub(crate) fn died_between_two_words(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = two_pools(sandbox, "between", interface)?;
     for pool in ["pool0", "pool1"] {
         let (at, word) = word(&daemon, pool, SHARED)?;
-        daemon.reconciler().maps().set_member(at, word.with_next_hop(0));
+        daemon.words().maps().set_member(at, word.with_next_hop(0));
         daemon.restart()?;
         model::check(&daemon).with_context(|| format!("{pool} had not been told"))?;
     }
@@ -145,13 +146,13 @@ pub(crate) fn device_came_back(sandbox: &Sandbox) -> Result<()> {
 pub(crate) fn port_left(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = FakeDaemon::new(sandbox, "port")?;
     // What no map has room for is left out.
-    daemon.reconciler().set_bonds(&[(3, 9), (4, 9), (65_535, 10), (65_536, 10)].into());
+    daemon.words().set_bonds(&[(3, 9), (4, 9), (65_535, 10), (65_536, 10)].into());
     let known = [(3, 9), (4, 9), (65_535, 10)];
     ensure!(ports(&daemon)? == known, "{:?}", ports(&daemon)?);
     daemon.restart()?;
     ensure!(ports(&daemon)? == known, "forgotten with the daemon: {:?}", ports(&daemon)?);
     // One left, one is another bond's, one joined.
-    daemon.reconciler().set_bonds(&[(4, 10), (5, 9), (65_535, 10)].into());
+    daemon.words().set_bonds(&[(4, 10), (5, 9), (65_535, 10)].into());
     let known = [(4, 10), (5, 9), (65_535, 10)];
     ensure!(ports(&daemon)? == known, "{:?}", ports(&daemon)?);
     Ok(())

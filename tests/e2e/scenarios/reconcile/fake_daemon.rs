@@ -10,7 +10,9 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
-use lb_control::reconcile::{ApplySummary, Reconciler, Settings};
+use lb_control::reconcile::{
+    ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
+};
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{
     Configuration, Name,
@@ -20,6 +22,7 @@ use lb_model::{
 };
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
+use tokio::runtime::{Builder, Runtime};
 
 /// The daemon's own hash key.
 pub(crate) const OWN_KEY: [u64; 2] = [0x1111, 0x2222];
@@ -41,7 +44,25 @@ pub(crate) struct FakeDaemon {
     /// Expected MTU of every backend of the configuration.
     pub(crate) mtus: BTreeMap<IpAddr, u16>,
     /// `None` for a moment only, while the daemon is down.
-    running: Option<(Attached, Reconciler)>,
+    running: Option<Running>,
+}
+
+struct Running {
+    _attached: Attached,
+    reconciler: Reconciler,
+    words: MemberWords,
+    runtime: Runtime,
+}
+
+/// Waits for a change of the reconciler. The owner of member words takes its steps meanwhile.
+async fn beside<T>(words: &mut MemberWords, change: impl Future<Output = T>) -> T {
+    tokio::pin!(change);
+    loop {
+        tokio::select! {
+            changed = &mut change => return changed,
+            () = words.next_step() => {}
+        }
+    }
 }
 
 impl FakeDaemon {
@@ -93,8 +114,10 @@ impl FakeDaemon {
     }
 
     fn start(&mut self) -> Result<()> {
-        let Dataplane { attached, maps } = Dataplane::open(&self.options)?;
-        self.running = Some((attached, Reconciler::new(maps, Settings::default())?));
+        let Dataplane { attached, maps, member_maps } = Dataplane::open(&self.options)?;
+        let (reconciler, words) = Reconciler::open(maps, member_maps, Settings::default())?;
+        let runtime = Builder::new_current_thread().build()?;
+        self.running = Some(Running { _attached: attached, reconciler, words, runtime });
         Ok(())
     }
 
@@ -103,7 +126,22 @@ impl FakeDaemon {
     }
 
     pub(crate) fn reconciler(&mut self) -> &mut Reconciler {
-        &mut self.running.as_mut().unwrap().1
+        &mut self.running.as_mut().unwrap().reconciler
+    }
+
+    pub(crate) fn words(&mut self) -> &mut MemberWords {
+        &mut self.running.as_mut().unwrap().words
+    }
+
+    /// Brings the maps to a plan, while the owner of member words takes its steps.
+    pub(crate) fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+        let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
+        runtime.block_on(beside(words, reconciler.apply(plan)))
+    }
+
+    pub(crate) fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
+        runtime.block_on(beside(words, reconciler.forget_previous(pools)))
     }
 
     pub(crate) fn read(&self) -> Result<PinnedMaps> {
@@ -138,7 +176,8 @@ impl FakeDaemon {
     pub(crate) fn forget(&mut self) -> Result<()> {
         let homes = self.reconciler().homes();
         let pools = homes.iter().filter(|(_, homes)| homes.has_previous).map(|(pool, _)| *pool);
-        self.reconciler().forget_previous(&pools.collect())?;
+        let pools = pools.collect();
+        self.forget_previous(&pools)?;
         let named = self.reconciler().named();
         self.rests.settle(&self.ids, &named, self.now);
         Ok(())
@@ -147,7 +186,7 @@ impl FakeDaemon {
     /// Applies the configuration; open connections go by what home meant before.
     pub(crate) fn change(&mut self) -> Result<ApplySummary> {
         let plan = self.plan()?;
-        let applied = self.reconciler().apply(&plan)?;
+        let applied = self.publish(&plan)?;
         let named = self.reconciler().named();
         self.rests.settle(&self.ids, &named, self.now);
         self.expect();
@@ -187,7 +226,7 @@ impl FakeDaemon {
 
     pub(crate) fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) {
         let known = self.states.contains_key(&(pool.clone(), address));
-        assert_eq!(self.reconciler().set_state(pool, address, state), known);
+        self.words().set_states(pool, &[(address, state)]);
         if known {
             self.states.insert((pool.clone(), address), state);
         }
@@ -196,7 +235,7 @@ impl FakeDaemon {
     pub(crate) fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) {
         let member = (pool.clone(), address);
         let known = self.states.contains_key(&member);
-        assert_eq!(self.reconciler().set_last_resort(pool, address, last_resort), known);
+        assert_eq!(self.words().set_last_resort(pool, address, last_resort), known);
         if known && last_resort {
             self.last_resorts.insert(member);
         } else {
@@ -216,7 +255,7 @@ impl FakeDaemon {
 
     /// Only backends of the configuration have next hops.
     pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Option<NextHop>) -> Result<()> {
-        self.reconciler().set_next_hop(address, hop)?;
+        self.words().set_next_hop(address, hop)?;
         match hop {
             None => {
                 self.hops.remove(&address);

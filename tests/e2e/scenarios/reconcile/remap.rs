@@ -18,7 +18,7 @@ use lb_common::{
     },
     path,
 };
-use lb_control::reconcile::{ApplySummary, PoolHomes, ReconcileError};
+use lb_control::reconcile::{ApplySummary, MemberPath as _, PoolHomes, ReconcileError};
 use lb_maps::{DisplacedMaps, SizeSettings, clock};
 use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
 use lb_tests::{
@@ -218,7 +218,7 @@ pub(crate) fn connections_stay(sandbox: &Sandbox) -> Result<()> {
 
     // A new gateway reaches the connections of all, also of who is gone.
     for n in [1, 2, 3, 4, 5] {
-        daemon.reconciler().set_next_hop(member(n), Some(hop(interface, 2, 0)))?;
+        daemon.words().set_next_hop(member(n), Some(hop(interface, 2, 0)))?;
     }
     let by_gateway = places(&daemon, "A")?;
     ensure!(
@@ -240,7 +240,8 @@ pub(crate) fn connections_stay(sandbox: &Sandbox) -> Result<()> {
     ensure!(open(&daemon)? == before);
 
     // Nobody asks who is gone any more: he is as he was.
-    ensure!(!daemon.reconciler().set_state(&name("pool0"), member(2), Accepts::Nothing));
+    ensure!(daemon.words().state(&name("pool0"), member(2)).is_none());
+    daemon.words().set_states(&name("pool0"), &[(member(2), Accepts::Nothing)]);
     ensure!(open(&daemon)? == before);
     daemon.forget()?;
     ensure!(open(&daemon)? == after, "what home meant before counts still");
@@ -317,11 +318,11 @@ pub(crate) fn found_again(sandbox: &Sandbox) -> Result<()> {
         ensure!(open(&daemon)? == before, "a restart moved open connections");
         ensure!(daemon.reconciler().leaving() == [member(2)].into());
         // Sensors reach who is gone, and those that stay, as before.
-        daemon.reconciler().set_next_hop(member(2), Some(hop(interface, 2, 0)))?;
+        daemon.words().set_next_hop(member(2), Some(hop(interface, 2, 0)))?;
         let gone = places(&daemon, "A")?.into_values().filter(|(at, _)| *at == member(2));
         let macs: Vec<_> = gone.map(|(_, mac)| mac).collect();
         ensure!(!macs.is_empty() && macs.iter().all(|mac| *mac == hop(interface, 2, 0).mac));
-        daemon.reconciler().set_next_hop(member(2), Some(hop(interface, 1, 0)))?;
+        daemon.words().set_next_hop(member(2), Some(hop(interface, 1, 0)))?;
     }
     // Who comes back gets another number; the old one's connections stay all the same.
     let backend = backends(&mut daemon)[&member(3)].clone();
@@ -331,8 +332,8 @@ pub(crate) fn found_again(sandbox: &Sandbox) -> Result<()> {
     daemon.restart()?;
     ensure!(open(&daemon)? == before);
     // It kept its state: it was never away.
-    ensure!(daemon.reconciler().state(&name("pool0"), member(2)) == Some(Accepts::All));
-    daemon.reconciler().set_state(&name("pool0"), member(2), Accepts::Nothing);
+    ensure!(daemon.words().state(&name("pool0"), member(2)) == Some(Accepts::All));
+    daemon.words().set_states(&name("pool0"), &[(member(2), Accepts::Nothing)]);
     ensure!(open(&daemon)?.values().all(|backend| *backend != member(2)));
     daemon.configuration = Configuration::default();
     daemon.change()?;

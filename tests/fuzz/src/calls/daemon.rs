@@ -4,7 +4,8 @@ use hyper_util::rt::TokioIo;
 use lb_base::heartbeat::Heartbeat;
 use lb_control::{
     command::Commands,
-    state::{Inbox, Sensors, Settings, State},
+    members::Sensed,
+    state::{Inbox, Sensors, Settings},
     store::Store,
 };
 use lb_daemon::{
@@ -69,10 +70,13 @@ impl Daemon {
             map_memory: Budget { made: Vec::new(), limit: Some(MAPS) },
             ..Settings::default()
         };
-        let state = State::start(settings, store, Quiet::default(), Sensors::default());
-        let inbox = Inbox { health: heard, network, commands: asked };
+        let inbox = Inbox { sensed: Sensed { health: heard, network }, commands: asked };
+        let (packets, sensors) = (Quiet::default(), Sensors::default());
+        let paths = (packets.clone(), packets);
+        let (state, members) = lb_control::state::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-        runtime.spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned()));
+        runtime.spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
+        runtime.spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
         runtime.spawn(serving(listener, socket, commands, stop));
         let connector = tower::service_fn(move |_| {
             let path = path.clone();

@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use lb_common::abi::member::Accepts;
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{ApplySummary, PoolHomes, ReconcileError},
+    reconcile::{ApplySummary, MemberPath, PoolHomes, ReconcileError},
     state::PacketPath,
 };
 use lb_model::{
@@ -19,38 +20,50 @@ use lb_net::Bonds;
 
 /// The plan, and how its members are.
 #[derive(Debug, Default)]
-pub(super) struct Quiet {
+struct Content {
     plan: Plan,
     states: BTreeMap<(Name, IpAddr), Accepts>,
 }
 
+/// Clones share what they hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quiet(Arc<Mutex<Content>>);
+
 impl Quiet {
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn has(&self, pool: &Name, address: IpAddr) -> bool {
-        self.states.contains_key(&(pool.clone(), address))
+        self.content().states.contains_key(&(pool.clone(), address))
     }
 }
 
 impl PacketPath for Quiet {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
-        let gone = self.plan.tables.keys().filter(|id| !plan.tables.contains_key(id)).count();
+        let content = self.content();
+        let gone = content.plan.tables.keys().filter(|id| !plan.tables.contains_key(id)).count();
         let chunks = plan.tables.len() as u32;
         Ok(TableMemory { chunks, peak: chunks + gone as u32 })
     }
 
-    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let members = plan.pools.values().flat_map(|pool| {
             let members = pool.groups.iter().flat_map(|group| &group.members);
             let addresses = members.map(|member| member.address).chain(pool.idle.iter().copied());
             addresses.map(|address| (pool.name.clone(), address))
         });
-        let state = |member: &_| self.states.get(member).copied().unwrap_or(Accepts::Nothing);
-        self.states = members.map(|member| (member.clone(), state(&member))).collect();
-        self.plan = plan.clone();
+        let mut content = self.content();
+        let state = |member: &_| content.states.get(member).copied().unwrap_or(Accepts::Nothing);
+        content.states = members.map(|member| (member.clone(), state(&member))).collect();
+        content.plan = plan.clone();
         Ok(ApplySummary::default())
     }
 
     fn named(&self) -> Named {
-        let (plan, groups) = (&self.plan, self.plan.pools.values().flat_map(|pool| &pool.groups));
+        let content = self.content();
+        let plan = &content.plan;
+        let groups = plan.pools.values().flat_map(|pool| &pool.groups);
         let backends = plan.backends.values().map(|it| (it.id.index, it.id.incarnation));
         Named {
             backends: backends.collect(),
@@ -59,29 +72,6 @@ impl PacketPath for Quiet {
             regions: groups.map(|group| group.region).collect(),
         }
     }
-
-    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
-        self.states.get(&(pool.clone(), address)).copied()
-    }
-
-    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
-        let known = self.states.get_mut(&(pool.clone(), address));
-        known.map(|known| *known = state).is_some()
-    }
-
-    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, _: bool) -> bool {
-        self.has(pool, address)
-    }
-
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, _: u8) -> bool {
-        self.has(pool, address)
-    }
-
-    fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
-        Ok(())
-    }
-
-    fn set_bonds(&mut self, _: &Bonds) {}
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
         Ok(0)
@@ -97,7 +87,11 @@ impl PacketPath for Quiet {
 
     fn set_adopting(&mut self, _: u32, _: bool) {}
 
-    fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+    async fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        Ok(())
+    }
+
+    async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
         Ok(())
     }
 
@@ -112,4 +106,33 @@ impl PacketPath for Quiet {
     fn interfaces(&self) -> Vec<InterfaceStatus> {
         Vec::new()
     }
+}
+
+impl MemberPath for Quiet {
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
+        self.content().states.get(&(pool.clone(), address)).copied()
+    }
+
+    fn set_states(&mut self, pool: &Name, states: &[(IpAddr, Accepts)]) {
+        let mut content = self.content();
+        for (address, state) in states {
+            if let Some(known) = content.states.get_mut(&(pool.clone(), *address)) {
+                *known = *state;
+            }
+        }
+    }
+
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, _: bool) -> bool {
+        self.has(pool, address)
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, _: u8) -> bool {
+        self.has(pool, address)
+    }
+
+    fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
+        Ok(())
+    }
+
+    fn set_bonds(&mut self, _: &Bonds) {}
 }

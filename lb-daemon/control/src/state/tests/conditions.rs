@@ -57,7 +57,7 @@ impl Daemon {
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         self.running.network.send(NetChange::NextHop(change)).await.unwrap();
-        self.running.commands.export().await.unwrap();
+        self.heard().await;
     }
 
     /// The condition about narrow paths of pool `web`.

@@ -10,18 +10,21 @@ mod sizes;
 mod slots;
 mod watching;
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 use lb_common::abi::member::Accepts;
 use tempfile::TempDir;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Refusal, Status};
 use crate::fake::{self, FakePacketPath};
+use crate::members::Sensed;
+use crate::reconcile::MemberPath as _;
 use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_config::{Requested, document::Document};
 use lb_fake::WEB;
@@ -30,6 +33,7 @@ use lb_health::{
     Health::{self, Failing, Passing, Silent},
     HealthChange, Row, Target,
 };
+use lb_model::next_hop::NextHop;
 use lb_net::{NetChange, NextHopChange};
 
 /// A daemon with a packet path in memory; the test plays the sensors.
@@ -46,7 +50,7 @@ struct Running {
     targets: watch::Receiver<Arc<Vec<Target>>>,
     next_hop_targets: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
-    stop: oneshot::Sender<()>,
+    stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
 }
 
@@ -68,8 +72,7 @@ impl Daemon {
 
     /// Stops the daemon and starts another one with the same disk and packet path.
     async fn restart(&mut self) {
-        self.stop().await;
-        self.running = Running::start(&self.directory, &self.path);
+        self.restart_after(|_| ()).await;
     }
 
     /// Stops the daemon, runs `between`, and starts another one.
@@ -77,11 +80,11 @@ impl Daemon {
         self.stop().await;
         between(&self.path);
         self.running = Running::start(&self.directory, &self.path);
+        self.running.begun().await;
     }
 
     async fn stop(&mut self) {
-        let (stop, _) = oneshot::channel();
-        let _ = std::mem::replace(&mut self.running.stop, stop).send(());
+        self.running.stop.cancel();
         assert_eq!((&mut self.running.ended).await.unwrap(), LoopEnd::Stopped);
     }
 
@@ -104,15 +107,40 @@ impl Daemon {
         backends.into_iter().find(|b| b.pool == pool && b.address == address).unwrap()
     }
 
+    /// Reports a change, and waits until both loops have it.
+    async fn report(&self, change: HealthChange) {
+        self.running.health.send(change).await.unwrap();
+        self.heard().await;
+    }
+
+    /// Waits until both loops have what sensors reported.
+    async fn heard(&self) {
+        let Running { health, network, commands, .. } = &self.running;
+        // The member loop takes a change and tells of it in one go.
+        while health.capacity() < health.max_capacity()
+            || network.capacity() < network.max_capacity()
+        {
+            tokio::task::yield_now().await;
+        }
+        // The state loop takes updates before commands.
+        commands.export().await.unwrap();
+    }
+
     /// Reports a complete row of results, and waits until the state loop has it.
     async fn report_health(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let report = AgentReport::default();
-        let change =
-            HealthChange { pool, address, health, undecided: None, reason, first: false, report };
-        self.running.health.send(change).await.unwrap();
-        // The loop handles changes of sensors before commands.
-        self.running.commands.export().await.unwrap();
+        let change = HealthChange {
+            pool,
+            address,
+            health,
+            undecided: None,
+            reason,
+            first: false,
+            report,
+            at: Instant::now(),
+        };
+        self.report(change).await;
     }
 
     /// Reports an incomplete row of failures, of which three would decide, and waits until the state loop has
@@ -129,9 +157,9 @@ impl Daemon {
             reason,
             first: false,
             report,
+            at: Instant::now(),
         };
-        self.running.health.send(change).await.unwrap();
-        self.running.commands.export().await.unwrap();
+        self.report(change).await;
     }
 
     /// Reports that checks pass, with an agent report, and waits until the state loop has it.
@@ -145,9 +173,9 @@ impl Daemon {
             reason,
             first: false,
             report,
+            at: Instant::now(),
         };
-        self.running.health.send(change).await.unwrap();
-        self.running.commands.export().await.unwrap();
+        self.report(change).await;
     }
 
     fn state(&self, pool: &str, address: &str) -> Accepts {
@@ -156,8 +184,13 @@ impl Daemon {
 }
 
 impl Running {
+    /// Waits until the stored generation is in force.
+    async fn begun(&self) {
+        self.commands.export().await.unwrap();
+    }
+
     fn start(directory: &TempDir, path: &FakePacketPath) -> Self {
-        Self::beating(directory, path, Heartbeat::unwatched(std::time::Duration::from_secs(1)))
+        Self::beating(directory, path, Heartbeat::unwatched(Duration::from_secs(1)))
     }
 
     fn beating(directory: &TempDir, path: &FakePacketPath, heartbeat: Heartbeat) -> Self {
@@ -178,7 +211,7 @@ impl Running {
         let sensors = Sensors::default();
         let (targets, next_hop_targets) =
             (sensors.targets.subscribe(), sensors.next_hops.subscribe());
-        let (stop, stopped) = oneshot::channel();
+        let stop = CancellationToken::new();
         let settings = Settings {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
@@ -186,10 +219,13 @@ impl Running {
             sizes: path.content().sizes,
             ..Settings::default()
         };
-        let state = State::start(settings, store, path.clone(), sensors);
-        let inbox = Inbox { health: health_rx, network: network_rx, commands: command_rx };
-        let stopped = async move { drop(stopped.await) };
-        let ended = tokio::spawn(state.run(inbox, heartbeat.clone(), stopped));
+        let sensed = Sensed { health: health_rx, network: network_rx };
+        let inbox = Inbox { sensed, commands: command_rx };
+        let paths = (path.clone(), path.clone());
+        let (state, members) = new(settings, store, paths, sensors, inbox);
+        let ended = tokio::spawn(state.run(heartbeat.clone(), stop.clone().cancelled_owned()));
+        let members_beat = Heartbeat::unwatched(SECOND);
+        tokio::spawn(members.run(members_beat, stop.clone().cancelled_owned()));
         Self { commands, health, network, targets, next_hop_targets, heartbeat, stop, ended }
     }
 }

@@ -16,7 +16,7 @@ impl Daemon {
     async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
         let change = NextHopChange { address: ip(address), hop };
         self.running.network.send(NetChange::NextHop(change)).await.unwrap();
-        self.running.commands.export().await.unwrap();
+        self.heard().await;
     }
 }
 
@@ -45,7 +45,7 @@ async fn ports_of_bonds_reach_the_packet_path() {
         let bonds: Bonds = bonds.into_iter().collect();
         let change = NetChange::Bonds(bonds.clone());
         daemon.running.network.send(change).await.unwrap();
-        daemon.running.commands.export().await.unwrap();
+        daemon.heard().await;
         assert_eq!(daemon.path.content().bonds, bonds);
     }
 }

@@ -171,7 +171,7 @@ async fn an_unusable_configuration_still_says_which_slots_pools_keep() {
     let mut store = Store::open(daemon.directory.path()).unwrap();
     let mut stored = store.generation().unwrap().clone();
     let broken = stored.configuration.pools.get_mut(&name("web")).unwrap();
-    broken.settle_time = std::time::Duration::ZERO;
+    broken.settle_time = Duration::ZERO;
     store.commit(stored).unwrap();
     drop(store);
     daemon.running = Running::start(&daemon.directory, &daemon.path);

@@ -44,6 +44,8 @@ const MOVES: &[(&str, &[&str])] = &[
             "packet_path_published_timestamp_seconds",
             "packet_path_checksum",
             "publish_duration_seconds",
+            "health_publish_delay_seconds",
+            "health_published_timestamp_seconds",
             "probes",
             "probe_lateness_seconds",
         ],

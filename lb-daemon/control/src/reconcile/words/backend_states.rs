@@ -8,23 +8,30 @@ use std::{
 
 use lb_common::abi::{backend::BackendStateWord, member::Accepts};
 
-use super::{Reconciler, published::Published};
+use super::MemberWords;
 use lb_base::error_chain;
-use lb_maps::MapsError;
+use lb_maps::{MapsError, MemberMaps, SharedBackend};
 use lb_model::ids::BackendId;
 
 /// States of backends that several pools have, by index of the backend, then of the pool. Pools in which the
 /// backend accepts nothing are left out.
 pub(super) type SharedStates = BTreeMap<u32, BTreeMap<u32, Accepts>>;
 
-impl Reconciler {
+/// States of backends that several pools have, as the maps hold them.
+pub(super) fn read_shared(maps: &MemberMaps) -> Result<SharedStates, MapsError> {
+    let mut shared = SharedStates::new();
+    for SharedBackend { pool, backend, state } in maps.shared_backends()? {
+        shared.entry(backend).or_default().insert(pool, state);
+    }
+    Ok(shared)
+}
+
+impl MemberWords {
     /// Updates a backend's state, also under another number by which a previous version knows the address.
     /// When a member goes up this is written first, when it goes down last, so that no connection is where
     /// the backend state forbids it.
     pub(super) fn write_backend_state(&mut self, address: &IpAddr) {
-        let planned = self.backends.get(address).map(|backend| backend.id);
-        let ids: BTreeSet<_> = self.located_ids(address).chain(planned).collect();
-        for id in ids {
+        for id in self.ids_of(address) {
             if let Err(error) = self.settle_backend_state(id, address) {
                 // Only a member that goes up needs memory, so no packet goes to a backend that is down.
                 self.stale = true;
@@ -34,55 +41,57 @@ impl Reconciler {
         }
     }
 
-    /// Before packets see a plan: raises the states of its backends, and of those of previous versions, to
-    /// those of their members. What packets see until then is kept.
-    pub(super) fn raise_backend_states(&mut self, published: &Published) -> Result<(), MapsError> {
-        for (index, (id, address)) in self.backends_of(published) {
-            let there = self.maps.backend_state(index);
-            let mut states = self.states.accepts_by_pool(&address);
+    /// Before packets see a change: raises a backend's state to those of its members. What packets see until then is
+    /// kept.
+    pub(super) fn raise_backend_state(&mut self, address: &IpAddr) -> Result<(), MapsError> {
+        for id in self.ids_of(address) {
+            let there = self.maps.backend_state(id.index);
+            let mut states = self.states.accepts_by_pool(address);
             if there.incarnation() == id.incarnation {
                 // The word of a shared backend holds no state, and `shared` holds none of a backend of one
                 // pool.
                 keep(&mut states, there.pool(), there.accepts_in(there.pool()));
-                for (pool, state) in self.shared.get(&index).into_iter().flatten() {
+                for (pool, state) in self.shared.get(&id.index).into_iter().flatten() {
                     keep(&mut states, *pool, *state);
                 }
             }
-            self.set_backend_state(id, &address, &states)?;
+            self.set_backend_state(id, address, &states)?;
         }
         Ok(())
     }
 
-    /// Once packets see only the members of the plan and of previous versions: updates their backend states,
-    /// and sets all others to [`BackendStateWord::GONE`].
-    pub(super) fn settle_backend_states(&mut self) -> Result<(), MapsError> {
-        let backends = self.backends_of(&self.published);
-        for (id, address) in backends.values() {
-            self.settle_backend_state(*id, address)?;
+    /// Once packets see a change: updates a backend's state to those of its members.
+    pub(super) fn settle_backend_states(&mut self, address: &IpAddr) -> Result<(), MapsError> {
+        self.ids_of(address).into_iter().try_for_each(|id| self.settle_backend_state(id, address))
+    }
+
+    /// Once no packet finds a backend by a number: remembered connections leave it.
+    pub(super) fn remove_backend_state(&mut self, index: u32) -> Result<(), MapsError> {
+        if self.maps.backend_state(index) != BackendStateWord::GONE {
+            self.maps.set_backend_state(index, BackendStateWord::GONE);
         }
+        self.set_shared(index, &BTreeMap::new())
+    }
+
+    /// The same for all numbers but those of backends that are published or planned.
+    pub(super) fn remove_other_backend_states(&mut self) -> Result<(), MapsError> {
+        let members = self.groups.values().flat_map(|group| &group.members);
+        let planned = self.backends.values().map(|backend| backend.id.index);
+        let known: BTreeSet<u32> = members.map(|member| member.id.index).chain(planned).collect();
         let there =
             self.maps.backend_states().map(|(index, _)| index).chain(self.shared.keys().copied());
-        let others: Vec<_> = there.filter(|index| !backends.contains_key(index)).collect();
-        for index in others {
-            self.maps.set_backend_state(index, BackendStateWord::GONE);
-            self.set_shared(index, &BTreeMap::new())?;
-        }
-        Ok(())
+        let others: Vec<_> = there.filter(|index| !known.contains(index)).collect();
+        others.into_iter().try_for_each(|index| self.remove_backend_state(index))
     }
 
-    /// Backends by index: those of the plan, and those that only a previous version has.
-    fn backends_of(&self, published: &Published) -> BTreeMap<u32, (BackendId, IpAddr)> {
-        let members = published.groups.values().flat_map(|group| &group.members);
-        let members = members.map(|member| (member.id, member.address));
-        let planned = self.backends.iter().map(|(address, backend)| (backend.id, *address));
-        members.chain(planned).map(|(id, address)| (id.index, (id, address))).collect()
-    }
-
-    fn located_ids(&self, address: &IpAddr) -> impl Iterator<Item = BackendId> {
-        self.locations.get(address).iter().filter_map(|location| {
-            let group = self.published.groups.get(&location.group)?;
+    /// The numbers by which packets may find a backend.
+    fn ids_of(&self, address: &IpAddr) -> BTreeSet<BackendId> {
+        let planned = self.backends.get(address).map(|backend| backend.id);
+        let located = self.locations.get(address).iter().filter_map(|location| {
+            let group = self.groups.get(&location.group)?;
             Some(group.members.get(usize::from(location.rank))?.id)
-        })
+        });
+        located.chain(planned).collect()
     }
 
     fn settle_backend_state(&mut self, id: BackendId, address: &IpAddr) -> Result<(), MapsError> {

@@ -1,20 +1,21 @@
-//! Limits of groups and members, and the readings of capacity and counters that go with them.
+//! Limits of groups and members.
+
+use std::collections::BTreeSet;
 
 use lb_common::abi::{
     limiter::{ECHOES, ERRORS, LimitWord, NO_LIMITER},
     member::{Accepts, MemberWord},
 };
 
-use super::{
-    Reconciler,
+use super::MemberWords;
+use crate::reconcile::{
     displaced_check::budgets,
-    map_change::MapChange,
     published::{LimitTerms, PublishedGroup, PublishedMember},
 };
-use lb_maps::MapsError;
-use lb_model::capacity::{Capacity, GroupReading, Member, Share, is_lower};
+use lb_maps::{Access, Maps, MapsError};
+use lb_model::capacity::{Capacity, Member, Share, is_lower};
 
-impl Reconciler {
+impl MemberWords {
     /// Writes the budgets for displaced entries of empty tables, which the sweeper lowers as they fill, and
     /// the limits for ICMP messages that the packet path sends.
     pub(super) fn write_budgets(&self) {
@@ -25,43 +26,43 @@ impl Reconciler {
         self.maps.set_limit(ECHOES, per_second(self.settings.icmp_echoes));
     }
 
-    /// Writes the limits of a change that must be written before packets see it: limiters that are not in use
-    /// yet, and limits that get lower. Returns the number of the latter.
-    pub(super) fn lower_limits(&mut self, change: &MapChange) -> Result<usize, MapsError> {
+    /// Before packets see a change of a group: writes limiters that are not in use yet, `new`, and limits that get lower.
+    /// Returns the number of the latter.
+    pub(super) fn lower_limits(
+        &mut self,
+        group: &PublishedGroup,
+        new: &BTreeSet<u32>,
+    ) -> Result<usize, MapsError> {
         let mut lowered = 0;
-        for group in change.published.groups.values() {
-            for (limiter, limit) in self.expected_limits(group) {
-                if change.limiters.contains(&limiter) {
-                    self.maps.reset_limiter(limiter, limit);
-                } else if is_lower(limit, self.maps.limit(limiter)) {
-                    self.maps.set_limit(limiter, limit);
-                    lowered += 1;
-                }
+        for (limiter, limit) in self.expected_limits(group) {
+            if new.contains(&limiter) {
+                self.maps.reset_limiter(limiter, limit);
+            } else if is_lower(limit, self.maps.limit(limiter)) {
+                self.maps.set_limit(limiter, limit);
+                lowered += 1;
             }
-            if change.limiters.contains(&group.group.limiter) {
-                self.maps.reset_group_connections(group.group.limiter)?;
-            }
+        }
+        if new.contains(&group.group.limiter) {
+            self.maps.reset_group_connections(group.group.limiter)?;
         }
         Ok(lowered)
     }
 
-    /// Writes the remaining limits, and which members have one. Returns how many limits changed.
-    pub(super) fn raise_limits(&self) -> usize {
+    /// Once packets see a change of a group: writes its remaining limits, and which members have one. Returns how many
+    /// limits changed.
+    pub(super) fn raise_limits(&self, group: &PublishedGroup) -> usize {
         let mut raised = 0;
-        for group in self.published.groups.values() {
-            for (limiter, limit) in self.expected_limits(group) {
-                if self.maps.limit(limiter) != limit {
-                    self.maps.set_limit(limiter, limit);
-                    raised += 1;
-                }
+        for (limiter, limit) in self.expected_limits(group) {
+            if self.maps.limit(limiter) != limit {
+                self.maps.set_limit(limiter, limit);
+                raised += 1;
             }
-            for (at, member) in (group.group.head.members..).zip(&group.members) {
-                let Some(word) = self.maps.member(at) else { continue };
-                let limiter =
-                    if word.is_limited() { self.maps.member_limiter(at) } else { NO_LIMITER };
-                if limiter != member.limiter {
-                    self.maps.set_member(at, self.with_limiter(at, member, word));
-                }
+        }
+        for (at, member) in (group.group.head.members..).zip(&group.members) {
+            let Some(word) = self.maps.member(at) else { continue };
+            let limiter = if word.is_limited() { self.maps.member_limiter(at) } else { NO_LIMITER };
+            if limiter != member.limiter {
+                self.maps.set_member(at, self.with_limiter(at, member, word));
             }
         }
         raised
@@ -80,14 +81,15 @@ impl Reconciler {
         word.with_limit(member.limiter != NO_LIMITER)
     }
 
-    /// Updates a group's limit after a change of a member: one store.
+    /// Updates a group's limit after a change of members: one store. While other settings of the group are being
+    /// published, the limit only gets lower.
     pub(super) fn update_limit(&self, at: u32) {
-        let Some(group) = self.published.groups.get(&at) else { return };
+        let Some(group) = self.groups.get(&at) else { return };
         let Some(terms) = group.terms.filter(|terms| self.follows_health(terms, group)) else {
             return;
         };
-        let limit = self.limit(terms, group);
-        if self.maps.limit(group.group.limiter) != limit {
+        let (limit, there) = (self.limit(terms, group), self.maps.limit(group.group.limiter));
+        if limit != there && (is_lower(limit, there) || !self.changing.contains(&at)) {
             self.maps.set_limit(group.group.limiter, limit);
         }
     }
@@ -118,7 +120,7 @@ impl Reconciler {
     }
 
     /// The group's members, as far as they count for its capacity.
-    pub(super) fn capacity_members(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
+    fn capacity_members(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
         group.members.iter().map(|member| {
             let known = self.states.get(group.pool, &member.address);
             let reachable = self.next_hops.index_of(&member.address) != 0;
@@ -132,29 +134,22 @@ impl Reconciler {
     }
 }
 
-impl Reconciler {
-    /// The groups of each pool, nearest first, with their counters. Groups that no plan has described yet are
-    /// left out.
-    pub fn readings(&self) -> Result<Vec<GroupReading>, MapsError> {
-        let mut readings = Vec::new();
-        for (&pool, published) in &self.published.pools {
-            let groups =
-                published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
-            for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
-                let Some(terms) = group.terms else { continue };
-                readings.push(GroupReading {
-                    pool,
-                    region: group.group.region,
-                    settings: terms.settings,
-                    balancers: terms.balancers,
-                    members: self.capacity_members(group).collect(),
-                    limit: self.maps.limit(group.group.limiter),
-                    counters: self.maps.group_connections(group.group.limiter)?,
-                });
-            }
+/// The same members of a group as the maps show them.
+pub(in crate::reconcile) fn reading_members<M: Access>(
+    maps: &Maps<M>,
+    group: &PublishedGroup,
+) -> Vec<Member> {
+    let words = group.group.head.members..;
+    let members = words.zip(&group.members).map(|(at, member)| {
+        let word = maps.member(at).filter(|word| word.next_hop() != 0);
+        Member {
+            weighted: member.weighted != Some(false),
+            healthy: word.is_some_and(|word| word.accepts() == Accepts::All),
+            last_resort: word.is_some_and(MemberWord::is_last_resort),
+            rate: member.rate,
         }
-        Ok(readings)
-    }
+    });
+    members.collect()
 }
 
 /// So many per second, a tenth of them in a burst.

@@ -1,16 +1,13 @@
 //! Which next-hop word each backend uses.
 
-use std::{
-    collections::{HashMap, HashSet},
-    net::IpAddr,
-};
+use std::{collections::HashMap, net::IpAddr};
 
 use lb_common::abi::{
     limits::MAX_NEXT_HOPS,
     next_hop::{InterfaceWord, NextHopWord},
 };
 
-use super::free_space::{Full, FullMap, Indices};
+use crate::reconcile::free_space::{Full, FullMap, Indices};
 use lb_model::next_hop::NextHop;
 
 /// A neighbour on an interface. Backends that it leads to share a word.
@@ -180,24 +177,25 @@ impl NextHopTable {
         true
     }
 
-    /// Forgets backends that are no longer needed.
-    pub(super) fn retain(&mut self, is_needed: impl Fn(&IpAddr) -> bool) {
-        self.routes.retain(|backend, _| is_needed(backend));
-        let gone: HashSet<IpAddr> =
-            self.by_backend.keys().filter(|backend| !is_needed(backend)).copied().collect();
-        for backend in gone {
-            self.remove(&backend);
-        }
+    /// Forgets a backend that is no longer needed, and its route.
+    pub(super) fn forget(&mut self, backend: &IpAddr) {
+        self.routes.remove(backend);
+        self.remove(backend);
     }
 
-    /// Whether words wait for a grace period.
-    pub(super) fn has_unreleased(&self) -> bool {
-        !self.leaving.is_empty()
+    /// Backends that have a next hop or a route.
+    pub(super) fn backends(&self) -> impl Iterator<Item = &IpAddr> {
+        self.by_backend.keys().chain(self.routes.keys())
     }
 
-    /// Call this once a grace period has passed since the last [`Self::remove`].
-    pub(super) fn release(&mut self) {
-        for index in self.leaving.drain(..) {
+    /// How many words wait for a grace period.
+    pub(super) fn unreleased(&self) -> usize {
+        self.leaving.len()
+    }
+
+    /// Call this with what [`Self::unreleased`] returned, once a grace period has passed since then.
+    pub(super) fn release(&mut self, words: usize) {
+        for index in self.leaving.drain(..words.min(self.leaving.len())) {
             self.indices.free(index);
         }
     }
@@ -244,9 +242,9 @@ mod tests {
         table.assign(backend(1), gateway(1), word(1)).unwrap();
         assert!(table.remove(&backend(1)));
         assert!(!table.remove(&backend(1)));
-        assert!(table.has_unreleased());
+        assert_eq!(table.unreleased(), 1);
         assert_eq!(table.assign(backend(1), gateway(1), word(1)).unwrap().index, 2);
-        table.release();
+        table.release(1);
         assert_eq!(table.assign(backend(2), gateway(2), word(2)).unwrap().index, 1);
     }
 
@@ -274,8 +272,8 @@ mod tests {
         table.assign(backend(1), gateway(1), word(1)).unwrap();
         table.assign(backend(2), gateway(1), word(1)).unwrap();
         table.assign(backend(3), gateway(3), word(3)).unwrap();
-        table.retain(|address| *address == backend(2));
+        [1, 3].into_iter().for_each(|n| table.forget(&backend(n)));
         assert_eq!([1, 2, 3].map(|n| table.index_of(&backend(n))), [0, 1, 0]);
-        assert!(table.has_unreleased());
+        assert_eq!(table.unreleased(), 1);
     }
 }

@@ -9,7 +9,8 @@ use lb_common::abi::{
 };
 use xxhash_rust::xxh64::xxh64;
 
-use super::{Reconciler, published::PublishedGroup};
+use super::MemberWords;
+use crate::reconcile::published::PublishedGroup;
 use lb_model::maglev::MemberKey;
 
 const STANDBYS: usize = STANDBYS_PER_GROUP as usize;
@@ -33,29 +34,30 @@ fn choose<'a>(live: impl Iterator<Item = (u16, &'a IpAddr)>) -> [Option<u16>; ST
     best.map(|best| best.map(|(_, rank)| rank))
 }
 
-impl Reconciler {
-    /// Updates a group's standbys after a change of one member.
-    pub(super) fn update_standbys_after(&self, at: u32, rank: u16) {
-        let Some(group) = self.published.groups.get(&at) else { return };
+impl MemberWords {
+    /// Updates a group's standbys after a change of the members of these ranks.
+    pub(super) fn update_standbys_after(&self, at: u32, ranks: &[u16]) {
+        let Some(group) = self.groups.get(&at) else { return };
         let held = |place: usize| self.maps.standby(at, place as u32).rank();
-        let Some(member) = self.live(group, rank) else {
-            // A member that is not live is replaced.
-            if (0..STANDBYS).any(|place| held(place) == Some(rank)) {
-                self.write_standbys(at, group);
-            }
-            return;
-        };
-        for place in 0..STANDBYS {
-            let scored = |rank| Some((score(&self.live(group, rank)?, place), rank));
-            if held(place).and_then(scored) < Some((score(&member, place), rank)) {
-                self.maps.set_standby(at, place as u32, StandbyWord::new(Some(rank)));
+        let is_held = |rank: u16| (0..STANDBYS).any(|place| held(place) == Some(rank));
+        // A member that is not live is replaced, which compares all members, so once for all that changed.
+        if ranks.iter().any(|rank| self.live(group, *rank).is_none() && is_held(*rank)) {
+            return self.write_standbys(at, group);
+        }
+        for rank in ranks {
+            let Some(member) = self.live(group, *rank) else { continue };
+            for place in 0..STANDBYS {
+                let scored = |rank| Some((score(&self.live(group, rank)?, place), rank));
+                if held(place).and_then(scored) < Some((score(&member, place), *rank)) {
+                    self.maps.set_standby(at, place as u32, StandbyWord::new(Some(*rank)));
+                }
             }
         }
     }
 
     /// Updates the standbys of a published group.
     pub(super) fn update_standbys(&self, at: u32) {
-        if let Some(group) = self.published.groups.get(&at) {
+        if let Some(group) = self.groups.get(&at) {
             self.write_standbys(at, group);
         }
     }

@@ -1,37 +1,36 @@
-//! The state of each backend in each pool, its reason, and its last changes.
+//! The state of a backend in a pool, its reason, and its last changes.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::VecDeque,
     mem,
-    net::IpAddr,
     time::{Instant, SystemTime},
 };
 
-use lb_common::abi::member::Accepts;
+use lb_common::abi::member::{Accepts, FULL_RAMP};
 
-use super::PacketPath;
+use super::clock;
 use crate::command::StateChange;
 use lb_health::{AgentReport, Health, HealthChange};
-use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
-
-pub(super) type Key = (Name, IpAddr);
+use lb_model::{AdminState, Backend, MemberState, Pool};
 
 /// A backend in a pool.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Member {
-    pub(super) state: MemberState,
-    pub(super) reason: String,
-    pub(super) since: SystemTime,
+pub(crate) struct Member {
+    pub(crate) state: MemberState,
+    pub(crate) reason: String,
+    pub(crate) since: SystemTime,
     pub(super) decided_by: DecidedBy,
     /// Whether `decided_by` has decided yet. Until then the state is the one found in the packet path.
-    pub(super) is_decided: bool,
+    pub(crate) is_decided: bool,
     /// The state and reason without draining.
     undrained: (MemberState, String),
     /// Whether it may have connections, as far as is known. A backend that never passed a check has none.
     has_served: bool,
     /// Whether the operator drains it.
     drained: bool,
-    pub(super) agent_report: AgentReport,
+    /// Whether it has a weight.
+    pub(super) weighted: bool,
+    pub(crate) agent_report: AgentReport,
     /// Share that follows from its utilisation; `None` if no backend of its group reports one.
     pub(super) balance: Option<f64>,
     /// The last value written to the packet path.
@@ -39,8 +38,31 @@ pub(super) struct Member {
     /// When it came up, if this daemon saw that.
     pub(super) up_since: Option<Instant>,
     /// The last value written to the packet path.
-    pub(super) ramp: Option<u8>,
-    pub(super) history: History,
+    pub(crate) ramp: Option<u8>,
+    pub(crate) history: History,
+}
+
+/// How many members of a pool are so; of one member 0 or 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Those that should take connections.
+    pub(super) active: usize,
+    /// Of those, the healthy ones.
+    pub(super) healthy: usize,
+    /// Those with a weight that are up and have less than their full share.
+    pub(super) uneven: usize,
+    /// Those with an agent report, or a share that follows from one.
+    pub(super) reporting: usize,
+}
+
+impl Counts {
+    /// The counts after one member changed.
+    pub(super) fn replace(&mut self, before: Self, after: Self) {
+        self.active = self.active + after.active - before.active;
+        self.healthy = self.healthy + after.healthy - before.healthy;
+        self.uneven = self.uneven + after.uneven - before.uneven;
+        self.reporting = self.reporting + after.reporting - before.reporting;
+    }
 }
 
 /// What decides the state of a member.
@@ -54,115 +76,8 @@ pub(super) enum DecidedBy {
     Checks,
 }
 
-/// The members of all pools.
-#[derive(Debug, Default)]
-pub(super) struct Members {
-    members: BTreeMap<Name, BTreeMap<IpAddr, Member>>,
-    pools: HashMap<IpAddr, Vec<Name>>,
-    /// Pools with a member that has an agent report, or whose shares still show one.
-    pub(super) reporting: BTreeSet<Name>,
-    /// When shares were last balanced by utilisation.
-    pub(super) balanced_at: Option<Instant>,
-}
-
-impl Members {
-    pub(super) fn get(&self, (pool, address): &Key) -> Option<&Member> {
-        self.pool_members(pool)?.get(address)
-    }
-
-    pub(super) fn get_mut(&mut self, (pool, address): &Key) -> Option<&mut Member> {
-        self.members.get_mut(pool)?.get_mut(address)
-    }
-
-    pub(super) fn pool_members(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
-        self.members.get(pool)
-    }
-
-    /// Pools that contain an address, by name.
-    pub(super) fn pools_of(&self, address: &IpAddr) -> &[Name] {
-        self.pools.get(address).map_or(&[], Vec::as_slice)
-    }
-
-    /// Takes over the backends of a configuration. States of backends that an earlier daemon left come from
-    /// `path`. Returns new and changed members.
-    pub(super) fn configure(
-        &mut self,
-        configuration: &Configuration,
-        path: &impl PacketPath,
-        now: SystemTime,
-    ) -> Vec<Key> {
-        let previous = mem::take(self);
-        self.balanced_at = previous.balanced_at;
-        let mut previous = previous.members;
-        let mut changed = Vec::new();
-        for (name, pool) in &configuration.pools {
-            let mut previous = previous.remove(name).unwrap_or_default();
-            let mut members = BTreeMap::new();
-            for (address, backend) in &pool.backends {
-                let before = previous.remove(address);
-                let mut member = match before.clone() {
-                    Some(before) => before,
-                    None => Member::new(path.state(name, *address), now),
-                };
-                member.set_decided_by(decided_by(pool, backend.admin_state));
-                member.drained = backend.admin_state == AdminState::Drain;
-                member.update_state(now);
-                if before.as_ref() != Some(&member) {
-                    changed.push((name.clone(), *address));
-                }
-                if !member.agent_report.is_nothing() || member.balance.is_some() {
-                    self.reporting.insert(name.clone());
-                }
-                members.insert(*address, member);
-                self.pools.entry(*address).or_default().push(name.clone());
-            }
-            self.members.insert(name.clone(), members);
-        }
-        changed
-    }
-
-    /// Makes the packet path agree. Members that are undecided take over the state of the packet path
-    /// instead.
-    pub(super) fn write_states(&mut self, path: &mut impl PacketPath, now: SystemTime) {
-        let members = self.members.iter_mut();
-        let members =
-            members.flat_map(|(pool, members)| members.iter_mut().map(move |m| (pool, m)));
-        for (pool, (address, member)) in members {
-            let Some(accepts) = path.state(pool, *address) else { continue };
-            if accepts != member.state.accepts() && !member.is_decided {
-                member.recover(accepts);
-                member.update_state(now);
-                member.up_since = None;
-            }
-            if accepts != member.state.accepts() {
-                path.set_state(pool, *address, member.state.accepts());
-            }
-        }
-    }
-
-    /// Takes a result of checks. Returns the member's state if state or reason changed.
-    pub(super) fn take_health_change(
-        &mut self,
-        change: &HealthChange,
-        now: SystemTime,
-    ) -> Option<MemberState> {
-        let members = self.members.get_mut(&change.pool)?;
-        // Results for backends that were removed or disabled meanwhile do not count.
-        let member = members.get_mut(&change.address)?;
-        if member.decided_by != DecidedBy::Checks {
-            return None;
-        }
-        member.is_decided |= change.undecided.is_none();
-        member.take_result(change);
-        if !member.agent_report.is_nothing() && !self.reporting.contains(&change.pool) {
-            self.reporting.insert(change.pool.clone());
-        }
-        member.update_state(now).then_some(member.state)
-    }
-}
-
 /// Whether a backend needs probes, because its checks decide its state.
-pub(super) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
+pub(crate) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
     decided_by(pool, admin_state) == DecidedBy::Checks
 }
 
@@ -177,7 +92,7 @@ fn decided_by(pool: &Pool, admin_state: AdminState) -> DecidedBy {
 
 impl Member {
     /// A backend of which only its state in the packet path is known.
-    fn new(there: Option<Accepts>, now: SystemTime) -> Self {
+    pub(super) fn new(there: Option<Accepts>, now: SystemTime) -> Self {
         let mut member = Self {
             state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
             reason: String::new(),
@@ -187,6 +102,7 @@ impl Member {
             undrained: (MemberState::Pending, String::new()),
             has_served: false,
             drained: false,
+            weighted: false,
             agent_report: AgentReport::default(),
             balance: None,
             last_resort: None,
@@ -196,6 +112,40 @@ impl Member {
         };
         member.recover(there.unwrap_or(Accepts::Nothing));
         member
+    }
+
+    /// Takes over what the configuration says of it.
+    pub(super) fn configure(&mut self, pool: &Pool, backend: &Backend, now: SystemTime) {
+        self.set_decided_by(decided_by(pool, backend.admin_state));
+        self.drained = backend.admin_state == AdminState::Drain;
+        self.weighted = backend.weight > 0;
+        self.update_state(now);
+    }
+
+    /// Takes over the state of the packet path, if its checks have not decided.
+    pub(super) fn recover_state(&mut self, accepts: Accepts, now: SystemTime) {
+        self.recover(accepts);
+        self.update_state(now);
+        self.up_since = None;
+    }
+
+    /// Takes a result of checks. Returns whether state or reason changed.
+    pub(super) fn take_health_change(&mut self, change: &HealthChange, now: SystemTime) -> bool {
+        self.is_decided |= change.undecided.is_none();
+        self.take_result(change);
+        self.update_state(now)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let is_active =
+            self.weighted && self.decided_by != DecidedBy::Operator && !self.is_drained();
+        let is_up = self.state == MemberState::Up;
+        Counts {
+            active: is_active.into(),
+            healthy: (is_active && is_up).into(),
+            uneven: (is_up && self.weighted && self.ramp != Some(FULL_RAMP)).into(),
+            reporting: (!self.agent_report.is_nothing() || self.balance.is_some()).into(),
+        }
     }
 
     fn recover(&mut self, accepts: Accepts) {
@@ -253,7 +203,7 @@ impl Member {
 
     /// Whether it may get new connections as soon as the operator allows it. Nothing is known of a disabled
     /// backend, so it may.
-    pub(super) fn may_serve(&self) -> bool {
+    pub(crate) fn may_serve(&self) -> bool {
         let healthy = self.undrained.0 == MemberState::Up && self.agent_report.drain.is_none();
         healthy || self.decided_by == DecidedBy::Operator
     }
@@ -284,14 +234,14 @@ const KEPT: usize = 16;
 
 /// The last changes of a backend's state, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct History {
+pub(crate) struct History {
     changes: VecDeque<StateChange>,
     /// Whether the newest state was not decided by checks yet.
     was_undecided: bool,
 }
 
 impl History {
-    pub(super) fn changes(&self) -> impl Iterator<Item = &StateChange> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &StateChange> {
         self.changes.iter()
     }
 
@@ -317,9 +267,4 @@ impl History {
             }
         }
     }
-}
-
-/// The monotonic clock, which tests can pause.
-pub(super) fn clock() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

@@ -5,30 +5,19 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
 };
 
-use super::{ReconcileError, Reconciler, next_hop_table::Gateway};
+use super::{MemberWords, next_hop_table::Gateway};
+use crate::reconcile::ReconcileError;
 use lb_model::next_hop::NextHop;
-use lb_net::Bonds;
 
-impl Reconciler {
-    /// Sets a backend's next hop. Without one it gets no packets, whatever its state. A gateway's new MAC is
-    /// one write for all backends behind it.
+/// Until its MTU is known, a route is assumed to carry outer packets of this size, bytes.
+const USUAL_MTU: u16 = 1500;
+
+impl MemberWords {
+    /// Points a backend to a next hop. A gateway's new MAC is one write for all backends behind it.
     ///
-    /// The interface does not need the program attached, but its driver must then be able to send redirected
-    /// frames without it.
-    ///
-    /// # Errors
-    /// The interface cannot be used, or there is no room: nothing changed.
-    pub fn set_next_hop(
-        &mut self,
-        backend: IpAddr,
-        hop: Option<NextHop>,
-    ) -> Result<(), ReconcileError> {
-        let Some(hop) = hop else {
-            if self.next_hops.remove(&backend) {
-                self.point_members(&backend, 0);
-            }
-            return Ok(());
-        };
+    /// The interface does not need the program attached, but its driver must then be able to send redirected frames
+    /// without it.
+    pub(super) fn point_to(&mut self, backend: IpAddr, hop: NextHop) -> Result<(), ReconcileError> {
         let interface = u16::try_from(hop.interface)
             .ok()
             .filter(|index| u32::from(*index) < MAX_INTERFACES)
@@ -44,14 +33,7 @@ impl Reconciler {
         let word = NextHopWord::new(hop.mac, interface);
         let gateway = Gateway { address: hop.gateway, interface: hop.interface };
         let before = self.next_hops.index_of(&backend);
-        let to = match self.next_hops.assign(backend, gateway, word) {
-            Err(_) if self.next_hops.has_unreleased() => {
-                self.maps.wait_for_readers()?;
-                self.next_hops.release();
-                self.next_hops.assign(backend, gateway, word)?
-            }
-            to => to?,
-        };
+        let to = self.next_hops.assign(backend, gateway, word)?;
         if to.write {
             self.maps.set_next_hop(to.index, word);
         }
@@ -64,10 +46,10 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Sets which interfaces are ports of which bonds; packets that arrive at a port count as arriving at its
-    /// bond. Replaces what an earlier daemon knew. Ports with an index above 65535 are left out.
-    pub fn set_bonds(&self, bonds: &Bonds) {
-        self.maps.set_bonds(bonds);
+    pub(super) fn forget_next_hop(&mut self, backend: &IpAddr) {
+        if self.next_hops.remove(backend) {
+            self.point_members(backend, 0);
+        }
     }
 
     fn allow_interface(
@@ -96,13 +78,28 @@ impl Reconciler {
         for location in &locations {
             if let Some(word) = self.maps.member(location.word) {
                 self.maps.set_member(location.word, word.with_next_hop(index as u16));
-                self.update_standbys_after(location.group, location.rank);
+                self.update_standbys_after(location.group, &[location.rank]);
             }
         }
         if index == 0 {
             self.write_backend_state(backend);
         } else {
             locations.iter().for_each(|location| self.update_limit(location.group));
+        }
+    }
+
+    /// Largest outer packet towards a backend, by configuration and route. Until a sensor reports the route,
+    /// the value found in the maps, `before`, counts.
+    pub(super) fn mtu_of(
+        &self,
+        address: &IpAddr,
+        configured: Option<u16>,
+        before: Option<u16>,
+    ) -> u16 {
+        let route = self.next_hops.mtu(address).or(before);
+        match (configured, route) {
+            (Some(configured), Some(route)) => configured.min(route),
+            (configured, route) => configured.or(route).unwrap_or(USUAL_MTU),
         }
     }
 

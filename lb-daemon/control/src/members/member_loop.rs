@@ -1,0 +1,268 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    net::IpAddr,
+    sync::Arc,
+    time::SystemTime,
+};
+
+use lb_common::abi::member::Accepts;
+use tokio::{
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{MemberCommand, MemberUpdate, table::Members};
+use crate::{
+    reconcile::MemberPath,
+    state::{HealthCounters, LoopEnd, SECOND},
+};
+use lb_base::{error_chain, heartbeat::Heartbeat};
+use lb_health::HealthChange;
+use lb_model::{Configuration, Name, next_hop::NextHop};
+use lb_net::{NetChange, NextHopChange};
+
+/// Most results of checks that are taken together.
+const MOST_CHANGES: usize = 256;
+
+/// What sensors report.
+#[derive(Debug)]
+pub struct Sensed {
+    /// Results of checks.
+    pub health: mpsc::Receiver<HealthChange>,
+    /// Next hops of backends, and ports of bonds.
+    pub network: mpsc::Receiver<NetChange>,
+}
+
+/// What the member loop shares with other parts of the daemon.
+#[derive(Clone, Debug, Default)]
+pub struct MemberSettings {
+    pub counters: HealthCounters,
+}
+
+/// Takes results of checks and next hops, and writes them to the packet path.
+#[derive(Debug)]
+pub struct MemberLoop<W> {
+    words: W,
+    sensed: Sensed,
+    commands: mpsc::UnboundedReceiver<MemberCommand>,
+    updates: mpsc::UnboundedSender<Vec<MemberUpdate>>,
+    settings: MemberSettings,
+    /// What packets see.
+    configuration: Arc<Configuration>,
+    members: Members,
+    /// Next hops as written, or why there is none.
+    next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    /// Next hops that found no room, which is tried again.
+    without_room: BTreeMap<IpAddr, NextHop>,
+    /// Backends of pools with direct return.
+    direct: Arc<BTreeSet<IpAddr>>,
+}
+
+impl<W: MemberPath> MemberLoop<W> {
+    pub(crate) fn new(
+        settings: MemberSettings,
+        words: W,
+        sensed: Sensed,
+        commands: mpsc::UnboundedReceiver<MemberCommand>,
+        updates: mpsc::UnboundedSender<Vec<MemberUpdate>>,
+    ) -> Self {
+        Self {
+            words,
+            sensed,
+            commands,
+            updates,
+            settings,
+            configuration: Arc::new(Configuration::EMPTY),
+            members: Members::default(),
+            next_hops: BTreeMap::new(),
+            without_room: BTreeMap::new(),
+            direct: Arc::default(),
+        }
+    }
+
+    /// Runs until `stop` is done or the state loop is gone. Changes of health come before all else. The heartbeat has its
+    /// own tick, and proves that the loop turns.
+    pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
+        tokio::pin!(stop);
+        let mut beat = interval(heartbeat.interval());
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut second = interval(SECOND);
+        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut changes = Vec::with_capacity(MOST_CHANGES);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return LoopEnd::Stopped,
+                _ = beat.tick() => heartbeat.beat(),
+                count = self.sensed.health.recv_many(&mut changes, MOST_CHANGES) => match count {
+                    0 => return LoopEnd::SensorEnded,
+                    _ => self.apply_health_changes(&mut changes),
+                },
+                change = self.sensed.network.recv() => match change {
+                    Some(NetChange::NextHop(change)) => self.apply_next_hop_change(change),
+                    Some(NetChange::Bonds(bonds)) => self.words.set_bonds(&bonds),
+                    None => return LoopEnd::SensorEnded,
+                },
+                command = self.commands.recv() => match command {
+                    Some(command) => self.execute(command),
+                    None => return LoopEnd::Stopped,
+                },
+                () = self.words.next_step() => {}
+                _ = second.tick() => {
+                    self.members.update_shares(&self.configuration, &mut self.words);
+                    self.retry_without_room();
+                    self.send_updates(Vec::new());
+                }
+            }
+        }
+    }
+
+    /// Writes what checks found to the packet path: first all backends that get less, then those that get more, each with
+    /// its share before it is up.
+    fn apply_health_changes(&mut self, changes: &mut Vec<HealthChange>) {
+        let now = SystemTime::now();
+        let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
+        for change in &*changes {
+            if let Some(state) = self.members.take_health_change(change, now) {
+                pools.entry(&change.pool).or_default().insert(change.address, state.accepts());
+            }
+        }
+        let mut rising = Vec::new();
+        for (name, states) in &pools {
+            let accepts = |address| self.words.state(name, address).unwrap_or(Accepts::Nothing);
+            let (falls, rises): (Vec<_>, Vec<_>) = states
+                .iter()
+                .map(|(address, state)| (*address, *state))
+                .filter(|(address, state)| accepts(*address) != *state)
+                .partition(|(address, state)| accepts(*address) as u8 > *state as u8);
+            self.words.set_states(name, &falls);
+            rising.push(rises);
+        }
+        let configuration = Arc::clone(&self.configuration);
+        for ((name, states), rises) in pools.iter().zip(rising) {
+            let Some(pool) = configuration.pools.get(*name) else { continue };
+            if !rises.is_empty() {
+                self.members.begin_slow_start(name, pool);
+            }
+            self.members.write_ramps(name, pool, &mut self.words);
+            self.words.set_states(name, &rises);
+            let changed: Vec<_> = states.keys().copied().collect();
+            self.members.write_last_resorts(name, pool, &changed, &mut self.words);
+        }
+        for change in changes.iter().filter(|change| pools.contains_key(&change.pool)) {
+            self.settings.counters.written(change.at);
+        }
+        self.send_updates(Vec::new());
+        changes.clear();
+    }
+
+    fn apply_next_hop_change(&mut self, change: NextHopChange) {
+        let NextHopChange { address, hop } = change;
+        let hop = hop.map_err(|why| error_chain::message(&why));
+        let hop = self.check_direct(address, hop);
+        // After each configuration the sensors report everything again, mostly unchanged.
+        if self.next_hops.get(&address) != Some(&hop) {
+            self.set_next_hop(address, hop);
+        }
+    }
+
+    /// Refuses a next hop that is a gateway if the backend's pools use direct return: the gateway would send the packet
+    /// back, because it is still addressed to the VIP.
+    fn check_direct(
+        &self,
+        backend: IpAddr,
+        hop: Result<NextHop, String>,
+    ) -> Result<NextHop, String> {
+        match hop {
+            Ok(NextHop { gateway, .. }) if gateway != backend && self.direct.contains(&backend) => {
+                Err(format!(
+                    "direct return needs a backend on the link, but the route leads through {gateway}"
+                ))
+            }
+            hop => hop,
+        }
+    }
+
+    /// Writes a backend's next hop and tells the state loop.
+    fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
+        self.without_room.remove(&address);
+        let wanted = hop.as_ref().ok().copied();
+        if let Err(error) = self.words.set_next_hop(address, wanted) {
+            if let (true, Some(wanted)) = (error.is_full(), wanted) {
+                self.without_room.insert(address, wanted);
+            }
+            hop = Err(error_chain::message(&error));
+            // The previous next hop is no longer valid either.
+            if let Err(error) = self.words.set_next_hop(address, None) {
+                let error = error_chain::message(&error);
+                tracing::error!(backend = %address, error, "backend {address}: its next hop cannot be written");
+            }
+        }
+        self.next_hops.insert(address, hop.clone());
+        self.send_updates(vec![MemberUpdate::NextHop { address, hop }]);
+    }
+
+    /// Next hops that are no longer used are free after a grace period.
+    fn retry_without_room(&mut self) {
+        for (address, hop) in std::mem::take(&mut self.without_room) {
+            self.set_next_hop(address, Ok(hop));
+        }
+    }
+
+    fn execute(&mut self, command: MemberCommand) {
+        match command {
+            MemberCommand::DropGateways(direct, reply) => {
+                self.drop_gateways(direct);
+                let _ = reply.send(());
+            }
+            MemberCommand::Configure(configuration, pools, reply) => {
+                self.configure(configuration, &pools);
+                let _ = reply.send(());
+            }
+            MemberCommand::KeepNextHops(backends) => {
+                self.next_hops.retain(|address, _| backends.contains(address));
+                self.without_room.retain(|address, _| backends.contains(address));
+            }
+        }
+    }
+
+    /// For the opposite change nothing is needed, because the sensors report all they know again.
+    fn drop_gateways(&mut self, direct: Arc<BTreeSet<IpAddr>>) {
+        self.direct = Arc::clone(&direct);
+        for address in direct.iter() {
+            let Some(Ok(hop)) = self.next_hops.get(address).cloned() else { continue };
+            if let hop @ Err(_) = self.check_direct(*address, Ok(hop)) {
+                self.set_next_hop(*address, hop);
+            }
+        }
+    }
+
+    fn configure(&mut self, configuration: Arc<Configuration>, pools: &[Name]) {
+        let now = SystemTime::now();
+        let before = std::mem::replace(&mut self.configuration, configuration);
+        if !Arc::ptr_eq(&before, &self.configuration) {
+            let gone = before.pools.keys();
+            let gone = gone.filter(|name| !self.configuration.pools.contains_key(*name));
+            gone.for_each(|name| self.members.remove_pool(name));
+        }
+        for name in pools {
+            let Some(pool) = self.configuration.pools.get(name) else { continue };
+            self.members.configure(name, pool, &self.words, now);
+            self.members.begin_slow_start(name, pool);
+            self.members.write_ramps(name, pool, &mut self.words);
+            self.members.write_states(name, &mut self.words, now);
+            self.members.write_last_resorts(name, pool, &[], &mut self.words);
+        }
+        self.send_updates(Vec::new());
+    }
+
+    /// Tells the state loop what changed, after the packet path has it.
+    fn send_updates(&mut self, mut updates: Vec<MemberUpdate>) {
+        updates.extend(self.members.take_updates());
+        if !updates.is_empty() {
+            // Without a state loop the daemon is stopping.
+            let _ = self.updates.send(updates);
+        }
+    }
+}

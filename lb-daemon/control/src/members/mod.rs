@@ -1,0 +1,43 @@
+//! The owner of members: what is known of each backend in each pool, and the loop that has its words written.
+//!
+//! [`MemberLoop`] takes the results of checks and the next hops, and writes them to the packet path at once. It waits for
+//! nothing, so that nothing stands between a failed check and the maps. All that may wait is the state loop's, which gets
+//! each change as a [`MemberUpdate`]. The two share nothing: the state loop sends commands.
+
+mod commands;
+mod member;
+mod member_loop;
+mod panic;
+mod shares;
+mod table;
+
+use std::{net::IpAddr, sync::Arc, time::Instant};
+
+pub(crate) use commands::{MemberCommand, MemberCommands};
+pub(crate) use member::{Member, is_checked};
+pub use member_loop::{MemberLoop, MemberSettings, Sensed};
+
+use lb_model::{Name, next_hop::NextHop};
+
+/// A change of what is known of a backend.
+#[derive(Clone, Debug)]
+pub(crate) enum MemberUpdate {
+    Member { pool: Name, address: IpAddr, member: Arc<Member>, cause: Cause },
+    NextHop { address: IpAddr, hop: Result<NextHop, String> },
+}
+
+/// Why a member changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Its checks changed its state or the reason.
+    Checks,
+    /// The configuration.
+    Configuration,
+    /// Only its share or its report changed, which is no event.
+    Share,
+}
+
+/// The monotonic clock, which tests can pause.
+pub(crate) fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

@@ -1,0 +1,177 @@
+//! The members of all pools.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use super::{
+    Cause, MemberUpdate,
+    member::{Counts, DecidedBy, Member},
+};
+use crate::reconcile::MemberPath;
+use lb_health::HealthChange;
+use lb_model::{MemberState, Name, Pool};
+
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    pools: BTreeMap<Name, PoolMembers>,
+    /// When shares were last balanced by utilisation.
+    pub(super) balanced_at: Option<Instant>,
+    /// Members that changed since the last update.
+    changed: Vec<(Name, IpAddr, Cause)>,
+}
+
+/// The members of a pool, with what follows from all of them, so that a change of one looks at no other.
+#[derive(Debug, Default)]
+pub(super) struct PoolMembers {
+    members: BTreeMap<IpAddr, Arc<Member>>,
+    counts: Counts,
+    /// Whether it was in panic mode when last resorts were last written; `None`: never written.
+    pub(super) panics: Option<bool>,
+    /// Until when a member may be in slow start.
+    pub(super) starting_until: Option<Instant>,
+}
+
+impl PoolMembers {
+    pub(super) fn get(&self, address: &IpAddr) -> Option<&Member> {
+        self.members.get(address).map(Arc::as_ref)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Changes a member and the counts.
+    pub(super) fn change<T>(
+        &mut self,
+        address: &IpAddr,
+        change: impl FnOnce(&mut Member) -> T,
+    ) -> Option<T> {
+        let member = Arc::make_mut(self.members.get_mut(address)?);
+        let before = member.counts();
+        let result = change(member);
+        self.counts.replace(before, member.counts());
+        Some(result)
+    }
+
+    fn insert(&mut self, address: IpAddr, member: Member) {
+        self.remove(&address);
+        self.counts.replace(Counts::default(), member.counts());
+        self.members.insert(address, Arc::new(member));
+    }
+
+    fn remove(&mut self, address: &IpAddr) {
+        if let Some(member) = self.members.remove(address) {
+            self.counts.replace(member.counts(), Counts::default());
+        }
+    }
+}
+
+impl Members {
+    pub(super) fn pool(&self, pool: &Name) -> Option<&PoolMembers> {
+        self.pools.get(pool)
+    }
+
+    pub(super) fn pool_mut(&mut self, pool: &Name) -> Option<&mut PoolMembers> {
+        self.pools.get_mut(pool)
+    }
+
+    /// Notes a change, for the next update.
+    pub(super) fn note(&mut self, pool: &Name, address: IpAddr, cause: Cause) {
+        self.changed.push((pool.clone(), address, cause));
+    }
+
+    /// What changed since this was last called.
+    pub(super) fn take_updates(&mut self) -> Vec<MemberUpdate> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let update = |(pool, address, cause): (Name, IpAddr, Cause)| {
+            let member = Arc::clone(self.pools.get(&pool)?.members.get(&address)?);
+            Some(MemberUpdate::Member { pool, address, member, cause })
+        };
+        changed.filter_map(update).collect()
+    }
+
+    pub(super) fn remove_pool(&mut self, pool: &Name) {
+        self.pools.remove(pool);
+    }
+
+    /// Takes over the backends of a pool. States of backends that an earlier daemon left come from `path`.
+    pub(super) fn configure(
+        &mut self,
+        name: &Name,
+        pool: &Pool,
+        path: &impl MemberPath,
+        now: SystemTime,
+    ) {
+        let there = self.pools.entry(name.clone()).or_default();
+        let gone = there.members.keys().filter(|address| !pool.backends.contains_key(address));
+        let gone: Vec<_> = gone.copied().collect();
+        gone.iter().for_each(|address| there.remove(address));
+        // The threshold may be another one.
+        there.panics = None;
+        for (address, backend) in &pool.backends {
+            let before = there.members.get(address);
+            let mut member = match before {
+                Some(before) => (**before).clone(),
+                None => Member::new(path.state(name, *address), now),
+            };
+            member.configure(pool, backend, now);
+            if before.is_none_or(|before| **before != member) {
+                there.insert(*address, member);
+                self.changed.push((name.clone(), *address, Cause::Configuration));
+            }
+        }
+    }
+
+    /// Makes the packet path agree with a pool. Members that are undecided take over the state of the packet path
+    /// instead.
+    pub(super) fn write_states(
+        &mut self,
+        name: &Name,
+        path: &mut impl MemberPath,
+        now: SystemTime,
+    ) {
+        let Some(pool) = self.pools.get_mut(name) else { return };
+        let differing = |(address, member): (&IpAddr, &Arc<Member>)| {
+            let there = path.state(name, *address)?;
+            (there != member.state.accepts()).then_some((*address, there))
+        };
+        let differing: Vec<_> = pool.members.iter().filter_map(differing).collect();
+        let mut writes = Vec::new();
+        for (address, there) in differing {
+            let write = pool.change(&address, |member| {
+                if !member.is_decided {
+                    member.recover_state(there, now);
+                }
+                (member.state.accepts() != there).then_some(member.state.accepts())
+            });
+            writes.extend(write.flatten().map(|accepts| (address, accepts)));
+            self.changed.push((name.clone(), address, Cause::Share));
+        }
+        path.set_states(name, &writes);
+    }
+
+    /// Takes a result of checks. Returns the member's state if state or reason changed.
+    pub(super) fn take_health_change(
+        &mut self,
+        change: &HealthChange,
+        now: SystemTime,
+    ) -> Option<MemberState> {
+        let HealthChange { pool, address, .. } = change;
+        let members = self.pools.get_mut(pool)?;
+        // Results for backends that were removed or disabled meanwhile do not count.
+        if members.get(address)?.decided_by != DecidedBy::Checks {
+            return None;
+        }
+        let (is_news, state) = members.change(address, |member| {
+            let is_news = member.take_health_change(change, now);
+            (is_news, member.state)
+        })?;
+        let cause = if is_news { Cause::Checks } else { Cause::Share };
+        self.changed.push((pool.clone(), *address, cause));
+        is_news.then_some(state)
+    }
+}

@@ -1,0 +1,195 @@
+//! Member words and all that follows from health and next hops: standbys, limits, backend states, next hops.
+//!
+//! Only [`MemberWords`] writes them, and it waits for nothing: for no disk, no table, no grace period. The reconciler
+//! hands it changes in small steps, between which changes of health go on. The words of new groups are written before
+//! packets can see them, and those of old ones are let go of before their place is used again.
+
+mod backend_states;
+mod change;
+mod limits;
+mod locations;
+mod member_states;
+mod next_hop_table;
+mod next_hops;
+mod standby;
+mod steps;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    future,
+    net::IpAddr,
+    sync::Arc,
+};
+
+use lb_common::abi::{
+    clock::{Nanoseconds, USUAL_TICK},
+    member::Accepts,
+};
+
+use super::{
+    ReconcileError, Settings,
+    published::{Published, PublishedGroup},
+};
+use backend_states::SharedStates;
+use lb_maps::{MapsError, MemberMaps, clock};
+use lb_model::{Name, next_hop::NextHop, plan::PlannedBackend};
+use lb_net::Bonds;
+use locations::MemberLocations;
+use member_states::MemberStates;
+use next_hop_table::NextHopTable;
+
+pub(super) use change::{NewGroup, PoolMembers};
+pub(super) use limits::reading_members;
+pub(super) use steps::Steps;
+
+/// What the member loop needs of the packet path.
+pub trait MemberPath: Send {
+    /// `None` if the last plan has no such member.
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts>;
+
+    /// Changes the states of members of a pool. Members that the last plan does not have are left out.
+    fn set_states(&mut self, pool: &Name, states: &[(IpAddr, Accepts)]);
+
+    /// Sets whether the member may get new connections that no other member can take. False if the last plan has
+    /// no such member.
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool;
+
+    /// Sets the share of its slots' new connections that a member takes, 255 for all. False if the last plan has no
+    /// such member.
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool;
+
+    /// Sets a backend's next hop. Without one it gets no packets, whatever its state.
+    ///
+    /// # Errors
+    /// The interface cannot be used, or there is no room: nothing changed.
+    fn set_next_hop(&mut self, backend: IpAddr, hop: Option<NextHop>)
+    -> Result<(), ReconcileError>;
+
+    /// Sets which interfaces are ports of bonds.
+    fn set_bonds(&mut self, bonds: &Bonds);
+
+    /// Waits for the next step of a change that is being published, and takes it. It may be cancelled while it waits.
+    fn next_step(&mut self) -> impl Future<Output = ()> + Send {
+        future::pending()
+    }
+}
+
+/// The only writer of what follows from health and next hops.
+#[derive(Debug)]
+pub struct MemberWords {
+    maps: MemberMaps,
+    /// The groups that packets see or are about to see, by index.
+    groups: HashMap<u32, Arc<PublishedGroup>>,
+    /// Groups whose settings change: until packets see the change, their limits only get lower.
+    changing: HashSet<u32>,
+    /// Where each member's word is.
+    locations: MemberLocations,
+    /// The status of each member, including members without a word.
+    states: MemberStates,
+    /// States of backends that several pools have.
+    shared: SharedStates,
+    /// Which next hop each backend uses.
+    next_hops: NextHopTable,
+    /// The last plan's backends.
+    backends: HashMap<IpAddr, PlannedBackend>,
+    /// Step of the packet path's clock.
+    tick: Nanoseconds,
+    settings: Settings,
+    steps: steps::Receiver,
+    /// Whether a write failed, so that the maps must be read again.
+    stale: bool,
+}
+
+impl MemberWords {
+    /// Takes over the words as they are.
+    pub(super) fn new(
+        maps: MemberMaps,
+        published: &Published,
+        settings: Settings,
+    ) -> Result<(Self, Steps), MapsError> {
+        let (sender, steps) = steps::channel();
+        let mut words = Self {
+            groups: HashMap::new(),
+            changing: HashSet::new(),
+            locations: MemberLocations::default(),
+            states: MemberStates::default(),
+            shared: SharedStates::new(),
+            next_hops: NextHopTable::new(),
+            backends: HashMap::new(),
+            tick: clock::tick().unwrap_or(USUAL_TICK),
+            settings,
+            steps,
+            stale: false,
+            maps,
+        };
+        words.see_groups(&published.groups)?;
+        words.recover();
+        words.rewrite_member_words();
+        words.write_budgets();
+        Ok((words, sender))
+    }
+
+    fn see_groups(&mut self, groups: &BTreeMap<u32, Arc<PublishedGroup>>) -> Result<(), MapsError> {
+        self.shared = backend_states::read_shared(&self.maps)?;
+        self.groups = groups.iter().map(|(at, group)| (*at, Arc::clone(group))).collect();
+        self.changing.clear();
+        self.locations = MemberLocations::default();
+        for (at, group) in &self.groups {
+            self.locations.add(*at, group);
+        }
+        Ok(())
+    }
+
+    /// The maps, to read.
+    pub fn maps(&self) -> &MemberMaps {
+        &self.maps
+    }
+}
+
+impl MemberPath for MemberWords {
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
+        Some(self.states.get_planned(self.states.pool(pool)?, &address)?.state)
+    }
+
+    /// The lower limit and the word of a member that goes down come first, and its backend state last; for one that
+    /// comes up it is the other way round. So no connection is where the backend state forbids it, and no limit counts a
+    /// member that takes nothing. One store each, whatever the size of the pool.
+    fn set_states(&mut self, pool: &Name, states: &[(IpAddr, Accepts)]) {
+        self.change_members(pool, states, |status, state| status.state = state);
+    }
+
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        let change = [(address, last_resort)];
+        self.change_members(pool, &change, |status, last| status.last_resort = last) > 0
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        self.change_members(pool, &[(address, ramp)], |status, ramp| status.ramp = ramp) > 0
+    }
+
+    fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        match hop {
+            Some(hop) => self.point_to(backend, hop),
+            None => {
+                self.forget_next_hop(&backend);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_bonds(&mut self, bonds: &Bonds) {
+        self.maps.set_bonds(bonds);
+    }
+
+    async fn next_step(&mut self) {
+        match self.steps.recv().await {
+            Some(step) => step(self),
+            // The reconciler is gone, and what it published stays.
+            None => future::pending().await,
+        }
+    }
+}
