@@ -1,5 +1,6 @@
-//! Two loops and the writers of the packet path's maps. The state loop owns the configuration in force: it takes commands,
-//! keeps the store and publishes plans, and may wait. The member loop takes what sensors report and writes it at once.
+//! Three loops and the writers of the packet path's maps. The state loop owns the configuration in force: it makes changes,
+//! keeps the store and publishes plans, and may wait. The member loop takes what sensors report and writes it at once. The
+//! status loop answers questions.
 
 #[cfg(test)]
 extern crate self as lb_control;
@@ -8,6 +9,7 @@ pub mod command;
 pub mod members;
 pub mod reconcile;
 pub mod state;
+pub mod status;
 pub mod store;
 
 #[cfg(test)]

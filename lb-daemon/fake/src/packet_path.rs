@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, mpsc},
 };
 
+use lb_base::heartbeat::Heartbeat;
 use lb_common::abi::{
     clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts, sizes::MapSizes,
 };
@@ -14,7 +15,8 @@ use lb_common::abi::{
 use lb_control::{
     command::InterfaceStatus,
     reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
-    state::PacketPath,
+    state::{LoopEnd, Loops, PacketPath},
+    status::PathReader,
 };
 use lb_model::{
     Name,
@@ -25,6 +27,8 @@ use lb_model::{
     plan::{Plan, PlannedMember, PlannedPool},
 };
 use lb_net::Bonds;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// What the packet path holds. Tests read it, and make the packet path fail, through
 /// [`FakePacketPath::content`].
@@ -60,7 +64,26 @@ pub struct Content {
     stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
-/// A packet path that outlives the state loop, as pinned maps do.
+/// Runs all loops as tasks. Returns the state loop's.
+pub fn spawn<P, W, R>(
+    loops: Loops<P, W, R>,
+    heartbeat: Heartbeat,
+    stop: &CancellationToken,
+) -> JoinHandle<LoopEnd>
+where
+    P: PacketPath + Send + 'static,
+    W: MemberPath + 'static,
+    R: PathReader + 'static,
+{
+    let Loops { state, members, status } = loops;
+    let unwatched = Heartbeat::unwatched(heartbeat.interval());
+    let state = tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
+    tokio::spawn(members.run(unwatched.clone(), stop.clone().cancelled_owned()));
+    tokio::spawn(status.run(unwatched, stop.clone().cancelled_owned()));
+    state
+}
+
+/// A packet path that outlives the loops, as pinned maps do.
 #[derive(Clone, Debug, Default)]
 pub struct FakePacketPath(Arc<Mutex<Content>>);
 
@@ -183,56 +206,6 @@ impl PacketPath for FakePacketPath {
         }
     }
 
-    fn checksum(&mut self) -> Result<u64, ReconcileError> {
-        let content = self.content();
-        let mut hasher = DefaultHasher::new();
-        for (key, service) in &content.plan.services {
-            key.hash(&mut hasher);
-            (service.affinity.name(), service.fragments).hash(&mut hasher);
-            (service.rejects, service.tracked).hash(&mut hasher);
-            let pool = &content.plan.pools[&service.pool];
-            (pool.hash_key, &pool.idle, pool.isolated, pool.panics).hash(&mut hasher);
-            for group in &pool.groups {
-                group.slots.hash(&mut hasher);
-                let members: BTreeSet<_> =
-                    group.members.iter().map(|member| (member.address, member.weighted)).collect();
-                members.hash(&mut hasher);
-            }
-        }
-        Ok(hasher.finish())
-    }
-
-    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
-        let content = self.content();
-        let mut readings = Vec::new();
-        for (&index, pool) in &content.plan.pools {
-            for group in &pool.groups {
-                let members = group.members.iter().map(|member| {
-                    let state = content.states.get(&(pool.name.clone(), member.address));
-                    Member {
-                        weighted: member.weighted,
-                        healthy: state == Some(&Accepts::All),
-                        last_resort: false,
-                        rate: member.rate,
-                    }
-                });
-                let mut reading = GroupReading {
-                    pool: index,
-                    region: group.region,
-                    settings: group.settings,
-                    balancers: pool.balancers,
-                    members: members.collect(),
-                    limit: LimitWord::UNLIMITED,
-                    counters: content.counted.get(&group.region).copied().unwrap_or_default(),
-                };
-                let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
-                reading.limit = share.group_limit(reading.capacity());
-                readings.push(reading);
-            }
-        }
-        Ok(readings)
-    }
-
     fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         let content = self.content();
         let homes = content.plan.pools.iter().map(|(index, pool)| {
@@ -278,11 +251,6 @@ impl PacketPath for FakePacketPath {
 
     fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
         Ok(self.content().refused)
-    }
-
-    fn interfaces(&self) -> Vec<InterfaceStatus> {
-        let mode = (!self.content().detached).then(|| "native".into());
-        vec![InterfaceStatus { name: "eth0".into(), mode }]
     }
 }
 
@@ -337,5 +305,62 @@ impl MemberPath for FakePacketPath {
 
     fn set_bonds(&mut self, bonds: &Bonds) {
         self.content().bonds.clone_from(bonds);
+    }
+}
+
+impl PathReader for FakePacketPath {
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        let content = self.content();
+        let mut hasher = DefaultHasher::new();
+        for (key, service) in &content.plan.services {
+            key.hash(&mut hasher);
+            (service.affinity.name(), service.fragments).hash(&mut hasher);
+            (service.rejects, service.tracked).hash(&mut hasher);
+            let pool = &content.plan.pools[&service.pool];
+            (pool.hash_key, &pool.idle, pool.isolated, pool.panics).hash(&mut hasher);
+            for group in &pool.groups {
+                group.slots.hash(&mut hasher);
+                let members: BTreeSet<_> =
+                    group.members.iter().map(|member| (member.address, member.weighted)).collect();
+                members.hash(&mut hasher);
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
+        let content = self.content();
+        let mut readings = Vec::new();
+        for (&index, pool) in &content.plan.pools {
+            for group in &pool.groups {
+                let members = group.members.iter().map(|member| {
+                    let state = content.states.get(&(pool.name.clone(), member.address));
+                    Member {
+                        weighted: member.weighted,
+                        healthy: state == Some(&Accepts::All),
+                        last_resort: false,
+                        rate: member.rate,
+                    }
+                });
+                let mut reading = GroupReading {
+                    pool: index,
+                    region: group.region,
+                    settings: group.settings,
+                    balancers: pool.balancers,
+                    members: members.collect(),
+                    limit: LimitWord::UNLIMITED,
+                    counters: content.counted.get(&group.region).copied().unwrap_or_default(),
+                };
+                let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
+                reading.limit = share.group_limit(reading.capacity());
+                readings.push(reading);
+            }
+        }
+        Ok(readings)
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        let mode = (!self.content().detached).then(|| "native".into());
+        vec![InterfaceStatus { name: "eth0".into(), mode }]
     }
 }

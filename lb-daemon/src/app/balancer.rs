@@ -1,7 +1,7 @@
 //! The balancer, from its arguments to its exit status: [`Resources`] opens everything that the host may refuse,
 //! [`Tasks`] starts what runs on it, waits until the first of them ends, and stops the others in order.
 
-use std::{collections::BTreeSet, ffi::OsString, panic, path::Path, process, thread};
+use std::{collections::BTreeSet, ffi::OsString, panic, path::Path, process, sync::Arc, thread};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use tokio::{
@@ -36,8 +36,8 @@ use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
     members::Sensed,
-    reconcile::{self, DisplacedSweeper, MemberWords, Reconciler},
-    state::{self, Inbox, Packets, Sensors},
+    reconcile::{self, DisplacedSweeper, MemberWords, Reader, Reconciler},
+    state::{self, Inbox, Loops, Sensors},
     store::{self, Revision, Store},
 };
 use lb_health::{Prober, Tunnels};
@@ -97,7 +97,8 @@ struct Resources {
     http_listener: Option<TcpListener>,
     reconciler: Reconciler,
     member_words: MemberWords,
-    attached: Attached,
+    reader: Reader,
+    attached: Arc<Attached>,
     /// Indices of the interfaces that the program is attached to.
     attached_indices: BTreeSet<u32>,
     /// Source addresses of tunnels.
@@ -127,6 +128,7 @@ impl Resources {
 
         let Dataplane { attached, maps, member_maps } =
             Dataplane::open(&options).map_err(failure::packet_path)?;
+        let attached = Arc::new(attached);
         super::log_interfaces(&attached);
         let sizes = maps.sizes();
         report_waiting(&shared.conditions, &options.sizes, &sizes);
@@ -141,6 +143,8 @@ impl Resources {
         };
         let (reconciler, member_words) = Reconciler::open(maps, member_maps, settings)
             .map_err(|error| Failure::about("maps", &error))?;
+        let reader = reconciler.reader(&options.bpffs, Arc::clone(&attached));
+        let reader = reader.map_err(|error| Failure::about("maps", &error))?;
         let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
         Ok(Self {
             store,
@@ -152,6 +156,7 @@ impl Resources {
             http_listener,
             reconciler,
             member_words,
+            reader,
             attached,
             attached_indices,
             sources,
@@ -182,6 +187,7 @@ struct ThreadTask<T> {
 struct Tasks {
     state: ThreadTask<state::LoopEnd>,
     members: ThreadTask<state::LoopEnd>,
+    status: ThreadTask<state::LoopEnd>,
     displaced_check: ThreadTask<()>,
     prober: JoinHandle<()>,
     next_hops: JoinHandle<Result<(), NetError>>,
@@ -190,6 +196,8 @@ struct Tasks {
     reload: JoinHandle<()>,
     status_line: JoinHandle<()>,
     watchdog: JoinHandle<()>,
+    /// Keeps other daemons from the maps until the last loop has ended.
+    attached: Arc<Attached>,
     _socket: Option<Socket>,
 }
 
@@ -223,10 +231,13 @@ impl Tasks {
             any_schema: arguments.any_schema,
             schema: Revision::CURRENT,
         };
-        let packets = Packets::new(resources.reconciler, resources.attached);
-        let inbox = Inbox { sensed: Sensed { health, network }, commands: requests };
-        let paths = (packets, resources.member_words);
-        let (state, members) = state::new(settings, resources.store, paths, sensors, inbox);
+        let inbox = Inbox { sensed: Sensed { health, network }, requests };
+        let paths = (resources.reconciler, resources.member_words, resources.reader);
+        let loops = Loops::new(settings, resources.store, paths, sensors, inbox);
+        let Loops { state, members, status } = loops;
+        let status_beat = watchdog.register("status");
+        let status = status.run(status_beat, stop.clone().cancelled_owned());
+        let status = on_own_thread("status", status)?;
         let members_beat = watchdog.register("members");
         let members = members.run(members_beat, stop.clone().cancelled_owned());
         let members = on_own_thread("members", members)?;
@@ -302,6 +313,7 @@ impl Tasks {
         Ok(Self {
             state,
             members,
+            status,
             displaced_check,
             prober,
             next_hops,
@@ -310,6 +322,7 @@ impl Tasks {
             reload,
             status_line,
             watchdog,
+            attached: resources.attached,
             _socket,
         })
     }
@@ -322,6 +335,7 @@ impl Tasks {
                 Ok(state::LoopEnd::Stopped) | Err(_) => "member loop: ended unexpectedly",
             }),
             _ = &mut self.state.result => Failure::new("state loop: ended unexpectedly"),
+            _ = &mut self.status.result => Failure::new("status loop: ended unexpectedly"),
             ended = &mut self.api => match ended {
                 Ok(Err(error)) => Failure::from_chain(&error),
                 _ => Failure::new("gRPC server: ended unexpectedly"),
@@ -347,8 +361,11 @@ impl Tasks {
             let _ = self.api.await;
         }
         let _ = self.http.await;
-        let _ = self.state.thread.join();
-        // The prober sees that the state is gone, removes its tunnels, and ends.
+        for thread in [self.state.thread, self.members.thread, self.status.thread] {
+            let _ = thread.join();
+        }
+        drop(self.attached);
+        // The prober sees that the member loop is gone, removes its tunnels, and ends.
         if !self.prober.is_finished() {
             let _ = self.prober.await;
         }

@@ -104,10 +104,10 @@ mod tests {
     use lb_control::FollowedFile;
     use lb_control::{
         members::Sensed,
-        state::{Inbox, Sensors, Settings},
+        state::{Inbox, Loops, Sensors, Settings},
         store::Store,
     };
-    use lb_fake::packet_path::FakePacketPath;
+    use lb_fake::packet_path::{self, FakePacketPath};
 
     const GOOD: &str = "\
 [[region]]
@@ -124,7 +124,7 @@ region = \"eu\"
     async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
-        let (audit, (commands, asked)) = (Audit::default(), Commands::channel());
+        let (audit, (commands, requests)) = (Audit::default(), Commands::channel());
         let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
         let path = directory.path().join("web.toml");
         let settings = Settings {
@@ -134,13 +134,12 @@ region = \"eu\"
         };
         let store = Store::open(directory.path()).unwrap();
         let sensors = Sensors::default();
-        let inbox = Inbox { sensed: Sensed { health, network }, commands: asked };
-        let path_of_packets = FakePacketPath::default();
-        let paths = (path_of_packets.clone(), path_of_packets);
-        let (state, members) = lb_control::state::new(settings, store, paths, sensors, inbox);
+        let inbox = Inbox { sensed: Sensed { health, network }, requests };
+        let packets = FakePacketPath::default();
+        let paths = (packets.clone(), packets.clone(), packets);
+        let loops = Loops::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-        tokio::spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
-        let state = tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
+        let state = packet_path::spawn(loops, heartbeat, &stop);
 
         let missing = apply(&path, &commands, &audit).await.unwrap_err();
         assert_eq!(missing.to_string(), "cannot be read: No such file or directory");

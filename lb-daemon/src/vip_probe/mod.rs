@@ -178,7 +178,7 @@ fn results(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_control::command::Command;
+    use lb_control::command::{Command, Query};
     use lb_model::plan::Sources;
 
     /// Nothing is sent of a configuration that has no services.
@@ -187,7 +187,7 @@ mod tests {
         let stop = CancellationToken::new();
         let (commands, mut asked) = Commands::channel();
         let answers = tokio::spawn(async move {
-            while let Some(Command::Export(reply)) = asked.recv().await {
+            while let Some(Command::Query(Query::Export(reply))) = asked.recv().await {
                 let _ = reply.send(Exported { generation: 1, ..Exported::default() });
             }
         });

@@ -1,5 +1,5 @@
-//! Everything that can be asked of the daemon. The gRPC API and the configuration file translate into
-//! [`Command`]; only the state loop answers.
+//! Everything that can be asked of the daemon. The gRPC API and the configuration file translate into an
+//! [`ApplyRequest`], which the state loop executes, or a [`Query`], which the status loop answers.
 
 use std::{
     fmt::{self, Debug},
@@ -28,13 +28,20 @@ pub use status::{
 /// Commands that may be queued.
 const WAITING: usize = 64;
 
-/// A command, and where its answer goes. If the caller is gone when the command's turn comes, it is not
-/// executed. Once execution has begun, it completes.
+/// An apply, and where its answer goes. If the caller is gone when its turn comes, it is not executed. Once execution has
+/// begun, it completes.
 #[derive(Debug)]
-pub enum Command {
-    /// Puts a configuration in force, or lists what it would change. Unless it is a dry run, the audit log
-    /// has its intent already.
-    Apply(Box<Apply>, Option<Box<dyn ChangeRecord>>, oneshot::Sender<Result<Applied, Refusal>>),
+pub struct ApplyRequest {
+    /// Puts a configuration in force, or lists what it would change.
+    pub apply: Box<Apply>,
+    /// Gets the outcome. Unless it is a dry run, the audit log has the intent already.
+    pub record: Option<Box<dyn ChangeRecord>>,
+    pub reply: oneshot::Sender<Result<Applied, Refusal>>,
+}
+
+/// A question, and where its answer goes. If the caller is gone when its turn comes, it is not answered.
+#[derive(Debug)]
+pub enum Query {
     Export(oneshot::Sender<Exported>),
     Status(oneshot::Sender<Result<Status, Refusal>>),
     /// What is wrong with the packet path, if anything.
@@ -50,6 +57,13 @@ pub enum Command {
     },
     /// The status, then all changes of it.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
+}
+
+/// Either of the two.
+#[derive(Debug)]
+pub enum Command {
+    Apply(ApplyRequest),
+    Query(Query),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,21 +126,43 @@ pub enum Event {
     Region(GroupStatus),
 }
 
-/// Sends commands to the state loop.
+/// Sends applies to the state loop and questions to the status loop, so that no question waits for an apply.
 #[derive(Clone, Debug)]
-pub struct Commands(mpsc::Sender<Command>);
+pub struct Commands {
+    applies: mpsc::Sender<ApplyRequest>,
+    queries: mpsc::Sender<Query>,
+}
+
+/// What [`Commands`] sends.
+#[derive(Debug)]
+pub struct Requests {
+    pub applies: mpsc::Receiver<ApplyRequest>,
+    pub queries: mpsc::Receiver<Query>,
+}
+
+impl Requests {
+    /// The next of either; `None` once there is no sender.
+    pub async fn recv(&mut self) -> Option<Command> {
+        tokio::select! {
+            Some(apply) = self.applies.recv() => Some(Command::Apply(apply)),
+            Some(query) = self.queries.recv() => Some(Command::Query(query)),
+            else => None,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the daemon is stopping")]
 pub struct Stopping;
 
 impl Commands {
-    pub fn channel() -> (Self, mpsc::Receiver<Command>) {
-        let (queue, receiver) = mpsc::channel(WAITING);
-        (Self(queue), receiver)
+    pub fn channel() -> (Self, Requests) {
+        let (applies_tx, applies) = mpsc::channel(WAITING);
+        let (queries_tx, queries) = mpsc::channel(WAITING);
+        (Self { applies: applies_tx, queries: queries_tx }, Requests { applies, queries })
     }
 
-    /// See [`Command::Apply`]. `record` gets the outcome; pass none for a dry run.
+    /// See [`ApplyRequest`]. `record` gets the outcome; pass none for a dry run.
     ///
     /// # Errors
     /// The daemon is stopping; it is not known whether the change was made.
@@ -135,26 +171,29 @@ impl Commands {
         apply: Apply,
         record: Option<Box<dyn ChangeRecord>>,
     ) -> Result<Result<Applied, Refusal>, Stopping> {
-        self.ask(|reply| Command::Apply(apply.into(), record, reply)).await
+        let (reply, answer) = oneshot::channel();
+        let request = ApplyRequest { apply: apply.into(), record, reply };
+        self.applies.send(request).await.map_err(|_| Stopping)?;
+        answer.await.map_err(|_| Stopping)
     }
 
     pub async fn export(&self) -> Result<Exported, Stopping> {
-        self.ask(Command::Export).await
+        self.ask(Query::Export).await
     }
 
     pub async fn status(&self) -> Result<Result<Status, Refusal>, Stopping> {
-        self.ask(Command::Status).await
+        self.ask(Query::Status).await
     }
 
     pub async fn condition(&self) -> Result<Option<String>, Stopping> {
-        self.ask(Command::Condition).await
+        self.ask(Query::Condition).await
     }
 
     pub async fn regions(
         &self,
         pool: Option<String>,
     ) -> Result<Result<Regions, Refusal>, Stopping> {
-        self.ask(|reply| Command::Regions(pool, reply)).await
+        self.ask(|reply| Query::Regions(pool, reply)).await
     }
 
     pub async fn history(
@@ -162,28 +201,24 @@ impl Commands {
         pool: String,
         address: Option<String>,
     ) -> Result<Result<Vec<BackendHistory>, Refusal>, Stopping> {
-        self.ask(|reply| Command::History { pool, address, reply }).await
+        self.ask(|reply| Query::History { pool, address, reply }).await
     }
 
     pub async fn watch(&self) -> Result<Result<Subscription, Refusal>, Stopping> {
-        self.ask(Command::Watch).await
+        self.ask(Query::Watch).await
     }
 
-    async fn ask<T>(
-        &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Result<T, Stopping> {
+    async fn ask<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, Stopping> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(command(reply)).await.map_err(|_| Stopping)?;
+        self.queries.send(query(reply)).await.map_err(|_| Stopping)?;
         answer.await.map_err(|_| Stopping)
     }
 }
 
-impl Command {
+impl Query {
     /// Whether the caller no longer waits for the answer.
     pub fn is_abandoned(&self) -> bool {
         match self {
-            Self::Apply(_, _, reply) => reply.is_closed(),
             Self::Export(reply) => reply.is_closed(),
             Self::Status(reply) => reply.is_closed(),
             Self::Condition(reply) => reply.is_closed(),

@@ -16,6 +16,7 @@ use super::{MemberCommand, MemberUpdate, table::Members};
 use crate::{
     reconcile::MemberPath,
     state::{HealthCounters, LoopEnd, SECOND},
+    status::StatusUpdate,
 };
 use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_health::HealthChange;
@@ -40,13 +41,20 @@ pub struct MemberSettings {
     pub counters: HealthCounters,
 }
 
+/// To the loops that are told of each change.
+#[derive(Debug)]
+pub(crate) struct UpdateSenders {
+    pub(crate) status: mpsc::UnboundedSender<StatusUpdate>,
+    pub(crate) state: mpsc::UnboundedSender<Vec<MemberUpdate>>,
+}
+
 /// Takes results of checks and next hops, and writes them to the packet path.
 #[derive(Debug)]
 pub struct MemberLoop<W> {
     words: W,
     sensed: Sensed,
     commands: mpsc::UnboundedReceiver<MemberCommand>,
-    updates: mpsc::UnboundedSender<Vec<MemberUpdate>>,
+    updates: UpdateSenders,
     settings: MemberSettings,
     /// What packets see.
     configuration: Arc<Configuration>,
@@ -65,7 +73,7 @@ impl<W: MemberPath> MemberLoop<W> {
         words: W,
         sensed: Sensed,
         commands: mpsc::UnboundedReceiver<MemberCommand>,
-        updates: mpsc::UnboundedSender<Vec<MemberUpdate>>,
+        updates: UpdateSenders,
     ) -> Self {
         Self {
             words,
@@ -184,7 +192,7 @@ impl<W: MemberPath> MemberLoop<W> {
         }
     }
 
-    /// Writes a backend's next hop and tells the state loop.
+    /// Writes a backend's next hop and tells the other loops.
     fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
         self.without_room.remove(&address);
         let wanted = hop.as_ref().ok().copied();
@@ -257,12 +265,13 @@ impl<W: MemberPath> MemberLoop<W> {
         self.send_updates(Vec::new());
     }
 
-    /// Tells the state loop what changed, after the packet path has it.
+    /// Tells the other loops what changed, after the packet path has it.
     fn send_updates(&mut self, mut updates: Vec<MemberUpdate>) {
         updates.extend(self.members.take_updates());
         if !updates.is_empty() {
-            // Without a state loop the daemon is stopping.
-            let _ = self.updates.send(updates);
+            // Without the other loops the daemon is stopping.
+            let _ = self.updates.status.send(StatusUpdate::Members(updates.clone()));
+            let _ = self.updates.state.send(updates);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The owner of members: what is known of each backend in each pool, and the loop that has its words written.
 //!
 //! [`MemberLoop`] takes the results of checks and the next hops, and writes them to the packet path at once. It waits for
-//! nothing, so that nothing stands between a failed check and the maps. All that may wait is the state loop's, which gets
-//! each change as a [`MemberUpdate`]. The two share nothing: the state loop sends commands.
+//! nothing, so that nothing stands between a failed check and the maps. All that may wait is left to the state loop and the
+//! status loop, which get each change as a [`MemberUpdate`]. They share nothing: the state loop sends commands.
 
 mod commands;
 mod member;
@@ -15,6 +15,7 @@ use std::{net::IpAddr, sync::Arc, time::Instant};
 
 pub(crate) use commands::{MemberCommand, MemberCommands};
 pub(crate) use member::{Member, is_checked};
+pub(crate) use member_loop::UpdateSenders;
 pub use member_loop::{MemberLoop, MemberSettings, Sensed};
 
 use lb_model::{Name, next_hop::NextHop};

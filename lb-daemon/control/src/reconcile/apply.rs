@@ -152,6 +152,7 @@ impl Reconciler {
         let unused = change.unused(&self.published);
         self.published = change.published;
         self.free_space = change.free_space;
+        self.show();
         let raised = members.finish(&self.steps).await?;
         self.planned = Some(planned);
         self.free_after_readers(unused, &change.removed_pools).await?;

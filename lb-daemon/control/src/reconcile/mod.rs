@@ -17,7 +17,7 @@ mod map_change;
 mod members_change;
 mod previous;
 mod published;
-mod readings;
+mod reader;
 mod scan;
 mod table_space;
 mod words;
@@ -25,15 +25,20 @@ mod words;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    path::Path,
+    sync::Arc,
 };
+
+use tokio::sync::watch;
 
 use free_space::FreeSpace;
 use members_change::PlannedMembers;
 use published::Published;
+use reader::ReadGroups;
 use words::Steps;
 
 use lb_base::Namespace;
-use lb_maps::{MapsError, MemberMaps, WritableMaps, directory::Directory};
+use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
 use lb_model::{
     Name,
     ids::{Ids, Named},
@@ -45,6 +50,7 @@ pub use displaced_check::{DisplacedSweeper, Round};
 pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;
 pub use published::Home;
+pub use reader::Reader;
 pub use words::{MemberPath, MemberWords};
 
 #[derive(Debug)]
@@ -60,7 +66,8 @@ pub struct Reconciler {
     steps: Steps,
     /// Whether a change failed half-way: then the maps must be read again first.
     stale: bool,
-    checksums: TableChecksums,
+    /// The groups that the status shows.
+    shown: watch::Sender<Arc<ReadGroups>>,
 }
 
 impl Reconciler {
@@ -75,10 +82,23 @@ impl Reconciler {
     ) -> Result<(Self, MemberWords), ReconcileError> {
         let (published, free_space) = scan::scan_published(&mut maps)?;
         let (words, steps) = MemberWords::new(member_maps, &published, settings)?;
-        let checksums = TableChecksums::default();
+        let shown = watch::Sender::new(Arc::new(reader::read_groups(&published)));
         let reconciler =
-            Self { maps, published, free_space, planned: None, steps, stale: false, checksums };
+            Self { maps, published, free_space, planned: None, steps, stale: false, shown };
         Ok((reconciler, words))
+    }
+
+    /// Reads the same maps, which are pinned in `bpffs`.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reader(&self, bpffs: &Path, attached: Arc<Attached>) -> Result<Reader, ReconcileError> {
+        Ok(Reader::new(PinnedMaps::open(bpffs)?, attached, self.shown.subscribe()))
+    }
+
+    /// Shows what is published now.
+    fn show(&self) {
+        self.shown.send_replace(Arc::new(reader::read_groups(&self.published)));
     }
 
     /// Numbers in use in the maps, which must not be assigned to other objects.
@@ -98,11 +118,6 @@ impl Reconciler {
             .backends
             .extend(self.maps.backend_states().map(|(index, host)| (index, host.incarnation())));
         named
-    }
-
-    /// Digest over what packets decide by, read back from the maps: see [`mod@checksum`].
-    pub fn checksum(&mut self) -> Result<u64, ReconcileError> {
-        Ok(checksum(&self.maps, &mut self.checksums)?)
     }
 
     pub fn maps(&self) -> &WritableMaps {

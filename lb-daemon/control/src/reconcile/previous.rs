@@ -84,6 +84,7 @@ impl Reconciler {
         kept.tables.retain(|_, table| named.contains(table));
         let unused = Unused::between(&self.published, &kept);
         let before = std::mem::replace(&mut self.published, kept);
+        self.show();
         self.stale = true;
         let done = self.release(&before, unused).await;
         if done.is_err()

@@ -30,6 +30,7 @@ impl Reconciler {
         (self.published, self.free_space) = scan_published(&mut self.maps)?;
         // What the owner knows of pools and backends may be of a change that did not get through.
         self.planned = None;
+        self.show();
         let groups = self.published.groups.clone();
         self.steps.take(move |words| words.see_again(&groups)).await??;
         self.stale = false;

@@ -1,10 +1,11 @@
 use std::{collections::BTreeSet, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{PacketPath, State, log_lines::log_applied, now, remaps::Remaps};
+use super::{PacketPath, State, now, remaps::Remaps};
 use crate::{
-    command::{Applied, Apply, ChangeRecord, Event, Refusal},
+    command::{Applied, Apply, ChangeRecord, Refusal},
     members::clock,
     reconcile::{self, ReconcileError},
+    status::StatusUpdate,
     store::Generation,
 };
 use lb_base::{
@@ -45,7 +46,7 @@ impl<P: PacketPath> State<P> {
         }
         self.leave_out_own_key(&mut configuration);
         room::fits(&configuration, &self.settings.sizes)?;
-        let changes = diff::between(self.configuration(), &configuration, &diff::owners);
+        let changes = diff::between(&self.configuration, &configuration, &diff::owners);
         let unusable_warning = self.unusable_warning();
         if changes.is_empty() && unusable_warning.is_none() {
             let mut applied = self.apply_unchanged(dry_run).await?;
@@ -69,8 +70,8 @@ impl<P: PacketPath> State<P> {
         let memory = Some(memory);
         let own = self.settings.region.as_ref();
         let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
-        let is_rehashed = key(self.configuration()) != key(&configuration);
-        let (before, owners) = (self.configuration(), &diff::owners);
+        let is_rehashed = key(&self.configuration) != key(&configuration);
+        let (before, owners) = (&*self.configuration, &diff::owners);
         let movements_unknown = unusable_warning.is_some();
         let movements = match movements_unknown {
             true => Vec::new(),
@@ -103,8 +104,9 @@ impl<P: PacketPath> State<P> {
         })?;
         self.settings.conditions.end(STORED);
         // From here on the configuration is in force, whatever happens.
-        self.ids = ids;
-        self.remaps.mark_outs = mark_outs;
+        self.configuration = Arc::new(configuration);
+        self.ids = Arc::new(ids);
+        self.remaps.mark_outs = Arc::new(mark_outs);
         self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
         self.write_directory();
@@ -118,9 +120,9 @@ impl<P: PacketPath> State<P> {
                 brought.as_ref().err().map(|error| error_chain::message(error)),
             );
         }
-        self.announce(Event::Generation(applied.clone()));
-        self.follow_configuration(&configuration).await;
-        log_applied(&configuration, number, &applied.changes);
+        self.tell_status();
+        self.send_status(StatusUpdate::Applied(applied.clone()));
+        self.follow_configuration().await;
         match brought {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),
@@ -132,7 +134,7 @@ impl<P: PacketPath> State<P> {
         let stored = self.store.unusable().and_then(|unusable| unusable.message.as_ref());
         match stored {
             Some(message) => slots_of_message(&message.0),
-            None => slots_by_pool(self.configuration()),
+            None => slots_by_pool(&self.configuration),
         }
     }
 
@@ -152,7 +154,7 @@ impl<P: PacketPath> State<P> {
     /// Brings a packet path that is behind to the plan in force, and updates the sensors.
     pub(super) async fn catch_up(&mut self) -> Result<(), ReconcileError> {
         self.apply_plan().await?;
-        self.configure_members(&self.configuration().clone(), true).await;
+        self.configure_members(true).await;
         let generation = self.generation();
         tracing::info!(generation, "the packet path is at generation {generation} again");
         self.update_sensors();
@@ -170,7 +172,7 @@ impl<P: PacketPath> State<P> {
     /// Brings the packet path to the plan in force.
     pub(super) async fn apply_plan(&mut self) -> Result<(), ReconcileError> {
         let Some(plan) = &self.plan else { return Ok(()) };
-        self.members.drop_gateways(Arc::new(direct_backends(Self::in_force(&self.store)))).await;
+        self.members.drop_gateways(Arc::new(direct_backends(&self.configuration))).await;
         let began = Instant::now();
         let applied = self.path.apply(plan).await;
         self.take_waiting_updates();
@@ -196,22 +198,16 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Updates members, sensors and conditions for the configuration in force.
-    pub(super) async fn follow_configuration(&mut self, configuration: &Configuration) {
-        self.view.configure(configuration);
-        self.configure_members(configuration, false).await;
+    /// Updates members and sensors for the configuration in force.
+    pub(super) async fn follow_configuration(&mut self) {
+        self.view.configure(&self.configuration);
+        self.configure_members(false).await;
         self.update_sensors();
-        self.check_source_addresses(configuration);
-        self.check_source_prefix(configuration);
-        self.check_paths(configuration);
-        self.check_hash_key(configuration);
-        self.check_own_region(configuration);
-        self.check_slots(configuration);
     }
 
     /// Hands new and changed pools over to the member loop, or `all`, and takes what it makes of them.
-    async fn configure_members(&mut self, configuration: &Configuration, all: bool) {
-        let next = Arc::new(configuration.clone());
+    async fn configure_members(&mut self, all: bool) {
+        let next = Arc::clone(&self.configuration);
         let before = std::mem::replace(&mut self.configured, Arc::clone(&next));
         let pools = next.pools.iter();
         let pools = pools.filter(|(name, pool)| all || before.pools.get(*name) != Some(*pool));
@@ -224,8 +220,9 @@ impl<P: PacketPath> State<P> {
     /// pool's previous version has, because their connections go on.
     pub(super) fn update_sensors(&mut self) {
         let leaving = self.path.leaving();
-        let backends = self.sensors.update(Self::in_force(&self.store), &self.view, leaving);
-        self.view.next_hops.retain(|address, _| backends.contains(address));
+        let backends = self.sensors.update(&self.configuration, &self.view, leaving);
+        self.view.keep_next_hops(&backends);
+        self.send_status(StatusUpdate::Backends(Arc::clone(&backends)));
         self.members.keep_next_hops(Arc::clone(&backends));
         self.sensors.next_hops.send_replace(backends);
     }

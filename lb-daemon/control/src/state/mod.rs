@@ -1,8 +1,8 @@
 //! The one owner of the configuration in force.
 //!
-//! One loop handles commands in turn, and completes each before it begins the next, so there are no locks. Only this loop
+//! One loop executes applies in turn, and completes each before it begins the next, so there are no locks. Only this loop
 //! writes the store, assigns numbers and publishes plans. What checks and next hops change is written by the member loop
-//! ([`crate::members`]), which never waits for this one; this one gets each change as an update.
+//! ([`crate::members`]), which never waits for this one; questions are answered by the status loop ([`crate::status`]).
 //!
 //! An apply computes the difference, the numbers and the plan, and checks that the maps have room. Then it
 //! writes the store, from which moment the generation is in force, then the packet path, and updates the
@@ -10,12 +10,7 @@
 //! and the write is retried until it succeeds. Meanwhile this is a condition, and an apply without changes
 //! retries too and gets the same answer.
 
-mod answers;
 mod apply;
-mod conditions;
-mod demand;
-mod log_lines;
-mod next_hops;
 mod packet_path;
 mod remaps;
 mod sensors;
@@ -24,44 +19,36 @@ mod start;
 mod state_loop;
 #[cfg(test)]
 mod tests;
-mod updates;
-mod view;
 mod warnings;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 
-pub use packet_path::{PacketPath, Packets};
+pub use packet_path::PacketPath;
 pub use sensors::Sensors;
 pub use settings::{FollowedFile, HealthCounters, PublishCounters, Settings, WaitingSettings};
-pub use start::{Inbox, new};
+pub use start::{Inbox, Loops};
 pub use state_loop::LoopEnd;
 
 use crate::{
-    command::{Command, Event, Offer},
+    command::ApplyRequest,
     members::{MemberCommands, MemberUpdate},
+    status::{InForce, StatusUpdate, View},
     store::Store,
 };
-use demand::{Demand, Overflows};
 use lb_model::{
-    Configuration, Name,
+    Configuration,
     ids::{Ids, Quarantine},
     plan::Plan,
 };
-use next_hops::NarrowPaths;
 use remaps::Remaps;
-use view::View;
 
 /// Time between two readings of the counters.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-
-/// Events that a watcher may lag behind before it must subscribe again.
-const EVENTS: usize = 4096;
 
 #[derive(Debug)]
 pub struct State<P> {
@@ -69,31 +56,26 @@ pub struct State<P> {
     store: Store,
     path: P,
     sensors: Sensors,
+    /// The configuration in force; empty if the stored one cannot be used.
+    configuration: Arc<Configuration>,
     /// Numbers in force.
-    ids: Ids,
+    ids: Arc<Ids>,
     quarantine: Quarantine,
     /// The plan in force; `None` before the first.
     plan: Option<Plan>,
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
-    commands: mpsc::Receiver<Command>,
+    applies: mpsc::Receiver<ApplyRequest>,
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.
     updates: mpsc::UnboundedReceiver<Vec<MemberUpdate>>,
+    /// To the status loop.
+    status: mpsc::UnboundedSender<StatusUpdate>,
     /// The configuration that the member loop has.
     configured: Arc<Configuration>,
     view: View,
-    demand: Demand,
-    /// What each group could take at the last reading; `None` before the first.
-    offers: Option<BTreeMap<(Name, Name), Offer>>,
-    overflows: Overflows,
     remaps: Remaps,
-    narrow: NarrowPaths,
-    /// Pools that have too few slots for their backends.
-    outgrown: BTreeSet<Name>,
-    events: broadcast::Sender<Event>,
-    started: Instant,
 }
 
 impl<P: PacketPath> State<P> {
@@ -102,18 +84,25 @@ impl<P: PacketPath> State<P> {
         self.store.number()
     }
 
-    fn configuration(&self) -> &Configuration {
-        Self::in_force(&self.store)
+    /// Tells the status loop what is in force.
+    fn tell_status(&self) {
+        let settling = self.remaps.settling.iter().map(|(pool, (_, settling))| (*pool, *settling));
+        self.send_status(StatusUpdate::InForce(Arc::new(InForce {
+            generation: self.generation(),
+            applied_at: self.store.applied_at(),
+            configuration: Arc::clone(&self.configuration),
+            hash_key: self.store.hash_key(),
+            unusable: self.store.unusable().cloned(),
+            ids: Arc::clone(&self.ids),
+            mark_outs: Arc::clone(&self.remaps.mark_outs),
+            settling: settling.collect(),
+            behind: self.behind.clone(),
+        })));
     }
 
-    fn in_force(store: &Store) -> &Configuration {
-        static EMPTY: Configuration = Configuration::EMPTY;
-        store.generation().map_or(&EMPTY, |generation| &generation.configuration)
-    }
-
-    fn announce(&self, event: Event) {
-        // Without watchers there is no receiver.
-        let _ = self.events.send(event);
+    fn send_status(&self, update: StatusUpdate) {
+        // Without a status loop the daemon is stopping.
+        let _ = self.status.send(update);
     }
 }
 

@@ -3,12 +3,8 @@ use std::{
     net::IpAddr,
 };
 
-use crate::{
-    command::InterfaceStatus,
-    reconcile::{ApplySummary, PoolHomes, ReconcileError, Reconciler},
-};
-use lb_maps::{Attached, Interface};
-use lb_model::{capacity::GroupReading, ids::Named, map_memory::TableMemory, plan::Plan};
+use crate::reconcile::{ApplySummary, PoolHomes, ReconcileError, Reconciler};
+use lb_model::{ids::Named, map_memory::TableMemory, plan::Plan};
 
 /// What the state loop needs of the packet path, besides what the member loop does with it. [`Reconciler`] documents these
 /// methods in full.
@@ -27,12 +23,6 @@ pub trait PacketPath: Send {
 
     /// Numbers that packets may still meet.
     fn named(&self) -> Named;
-
-    /// Digest over what the packet path decides by.
-    fn checksum(&mut self) -> Result<u64, ReconcileError>;
-
-    /// The groups of each pool in order, with their counters.
-    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
 
     /// By index of the pool.
     fn homes(&self) -> BTreeMap<u32, PoolHomes>;
@@ -60,76 +50,42 @@ pub trait PacketPath: Send {
 
     /// Adoptions refused so far, because the budget was used up.
     fn adoptions_refused(&self) -> Result<u64, ReconcileError>;
-
-    /// Interfaces with the packet program.
-    fn interfaces(&self) -> Vec<InterfaceStatus>;
 }
 
-/// The packet path of this host: maps and interfaces.
-#[derive(Debug)]
-pub struct Packets {
-    reconciler: Reconciler,
-    attached: Attached,
-}
-
-impl Packets {
-    pub fn new(reconciler: Reconciler, attached: Attached) -> Self {
-        Self { reconciler, attached }
-    }
-}
-
-impl PacketPath for Packets {
+impl PacketPath for Reconciler {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
-        self.reconciler.check(plan)
+        Self::check(self, plan)
     }
 
     async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
-        self.reconciler.apply(plan).await
+        Self::apply(self, plan).await
     }
 
     fn named(&self) -> Named {
-        self.reconciler.named()
-    }
-
-    fn checksum(&mut self) -> Result<u64, ReconcileError> {
-        self.reconciler.checksum()
-    }
-
-    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
-        Ok(self.reconciler.readings()?)
+        Self::named(self)
     }
 
     fn homes(&self) -> BTreeMap<u32, PoolHomes> {
-        self.reconciler.homes()
+        Self::homes(self)
     }
 
     fn set_adopting(&mut self, pool: u32, adopting: bool) {
-        self.reconciler.set_adopting(pool, adopting);
+        Self::set_adopting(self, pool, adopting);
     }
 
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
-        self.reconciler.forget_previous(pools).await
+        Self::forget_previous(self, pools).await
     }
 
     async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
-        self.reconciler.free_next_hops().await
+        Self::free_next_hops(self).await
     }
 
     fn leaving(&self) -> BTreeSet<IpAddr> {
-        self.reconciler.leaving()
+        Self::leaving(self)
     }
 
     fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
-        self.reconciler.adoptions_refused()
-    }
-
-    fn interfaces(&self) -> Vec<InterfaceStatus> {
-        self.attached.interfaces().into_iter().map(Into::into).collect()
-    }
-}
-
-impl From<Interface> for InterfaceStatus {
-    fn from(interface: Interface) -> Self {
-        Self { name: interface.name, mode: interface.mode.map(|mode| mode.to_string()) }
+        Self::adoptions_refused(self)
     }
 }

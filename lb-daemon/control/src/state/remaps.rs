@@ -6,12 +6,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::Instant,
 };
 
 use super::{PacketPath, State};
 use crate::{
-    command::SettlingStatus,
     members::{Member, clock},
     reconcile::{Home, PoolHomes},
 };
@@ -26,9 +25,9 @@ use lb_model::{
 
 #[derive(Debug, Default)]
 pub(super) struct Remaps {
-    pub(super) mark_outs: MarkOuts,
+    pub(super) mark_outs: Arc<MarkOuts>,
     /// Pools in a remap by index, with their current home.
-    settling: BTreeMap<u32, (Option<Home>, Settling)>,
+    pub(super) settling: BTreeMap<u32, (Option<Home>, Settling)>,
     /// Counter value at the last reading.
     adoptions_refused: Option<u64>,
     /// Why members cannot be marked out, as last logged.
@@ -53,7 +52,7 @@ impl Remaps {
             let out = MarkedOut { members: homes.out.clone(), regions: regions.cloned().collect() };
             Some((name.clone(), out))
         });
-        Self { mark_outs: MarkOuts::recovered(found.collect()), ..Self::default() }
+        Self { mark_outs: Arc::new(MarkOuts::recovered(found.collect())), ..Self::default() }
     }
 
     /// Takes in the homes of pools.
@@ -100,7 +99,7 @@ impl<P: PacketPath> State<P> {
         }
         let refused = self.are_adoptions_refused();
         let mut over = BTreeSet::new();
-        let configuration = Self::in_force(&self.store);
+        let configuration = Arc::clone(&self.configuration);
         for (name, pool) in &configuration.pools {
             let Some(index) = self.ids.pool(name) else { continue };
             let Some((_, settling)) = self.remaps.settling.get_mut(&index) else { continue };
@@ -156,12 +155,12 @@ impl<P: PacketPath> State<P> {
     /// Marks out members and regions that were out of service for long, and takes back those that returned,
     /// with one remap per pool.
     async fn mark_out(&mut self, now: Instant) {
-        let mark_outs = self.mark_outs_in(self.configuration(), now);
+        let mark_outs = Arc::new(self.mark_outs_in(&self.configuration, now));
         if mark_outs.out() == self.remaps.mark_outs.out() {
             self.remaps.mark_outs = mark_outs;
             return;
         }
-        let plan = match self.build_plan(self.configuration(), &self.ids, &mark_outs) {
+        let plan = match self.build_plan(&self.configuration, &self.ids, &mark_outs) {
             Ok(plan) => plan,
             Err(error) => return self.log_mark_out_error(error_chain::message(&error)),
         };
@@ -199,11 +198,10 @@ impl<P: PacketPath> State<P> {
                 (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
-            let members = self.view.pool_members(name);
             for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
-                let member = members.and_then(|members| members.get(address)).map(Arc::as_ref);
-                let presence = match (member, self.view.next_hops.get(address)) {
+                let member = self.view.get(name, address);
+                let presence = match (member, self.view.next_hop(address)) {
                     (Some(Member { is_decided: true, .. }), Some(Err(_))) => {
                         Availability::Unavailable
                     }
@@ -216,26 +214,6 @@ impl<P: PacketPath> State<P> {
             self.remaps.mark_outs.observe(&mut next, name, &regions, time);
         }
         next
-    }
-
-    /// Pools in a remap, by name.
-    pub(super) fn settling(&self) -> Vec<SettlingStatus> {
-        let (now, wall) = (clock(), SystemTime::now());
-        let at = |moment: Instant| match moment.checked_duration_since(now) {
-            Some(ahead) => wall + ahead,
-            None => wall - now.duration_since(moment),
-        };
-        let pools = self.configuration().pools.iter().filter_map(|(name, pool)| {
-            let (_, settling) = self.remaps.settling.get(&self.ids.pool(name)?)?;
-            Some(SettlingStatus {
-                pool: name.clone(),
-                since: at(settling.since()),
-                adopts_at: at(settling.adopts_at(pool.settle_time)),
-                ends_at: at(settling.ends_at(pool.settle_time)),
-                adopting: settling.phase(pool.settle_time, now) > Phase::Settling,
-            })
-        });
-        pools.collect()
     }
 }
 

@@ -2,8 +2,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::view::View;
-use crate::members::is_checked;
+use crate::{members::is_checked, status::View};
 use lb_common::abi::member::Accepts;
 use lb_health::Target;
 use lb_model::{Configuration, Via};
@@ -42,7 +41,7 @@ impl Sensors {
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
                 if is_checked(pool, backend.admin_state) {
-                    let member = view.pool_members(name).and_then(|of| of.get(address));
+                    let member = view.get(name, address);
                     let urgent =
                         member.is_none_or(|member| member.state.accepts() == Accepts::Nothing);
                     targets.push(Target {

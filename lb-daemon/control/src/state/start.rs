@@ -1,14 +1,13 @@
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 
-use super::{
-    Demand, EVENTS, NarrowPaths, Overflows, PacketPath, Remaps, Sensors, Settings, State, View,
-};
+use super::{PacketPath, Remaps, Sensors, Settings, State};
 use crate::{
-    command::{Actor, Apply, Command, Refusal},
-    members::{MemberCommands, MemberLoop, MemberSettings, Sensed},
+    command::{Actor, Apply, Refusal, Requests},
+    members::{MemberCommands, MemberLoop, MemberSettings, Sensed, UpdateSenders},
     reconcile::MemberPath,
+    status::{PathReader, StatusLoop, View},
     store::{Revision, SchemaMismatch, Store, Unusable},
 };
 use lb_base::{conditions::STORED, error_chain};
@@ -19,52 +18,58 @@ use lb_model::{
     plan, room,
 };
 
-/// What the two loops get.
+/// What comes in.
 #[derive(Debug)]
 pub struct Inbox {
     pub sensed: Sensed,
-    pub commands: mpsc::Receiver<Command>,
+    pub requests: Requests,
 }
 
-/// The two loops over one packet path, of which `words` is the part that the member loop writes. Neither works without
-/// the other.
-pub fn new<P: PacketPath, W: MemberPath>(
-    settings: Settings,
-    store: Store,
-    (path, words): (P, W),
-    sensors: Sensors,
-    inbox: Inbox,
-) -> (State<P>, MemberLoop<W>) {
-    let Inbox { sensed, commands } = inbox;
-    let (members, asked) = MemberCommands::channel();
-    let (updates_tx, updates) = mpsc::unbounded_channel();
-    let member_settings = MemberSettings { counters: settings.health_counters.clone() };
-    let member_loop = MemberLoop::new(member_settings, words, sensed, asked, updates_tx);
-    let (events, _) = broadcast::channel(EVENTS);
-    let state = State {
-        settings,
-        store,
-        path,
-        sensors,
-        ids: Ids::default(),
-        quarantine: Quarantine::default(),
-        plan: None,
-        behind: None,
-        commands,
-        members,
-        updates,
-        configured: Arc::new(Configuration::EMPTY),
-        view: View::default(),
-        demand: Demand::default(),
-        offers: None,
-        overflows: Overflows::default(),
-        remaps: Remaps::default(),
-        narrow: NarrowPaths::default(),
-        outgrown: Default::default(),
-        events,
-        started: Instant::now(),
-    };
-    (state, member_loop)
+/// The three loops over one packet path. None works without the others.
+#[derive(Debug)]
+pub struct Loops<P, W, R> {
+    pub state: State<P>,
+    pub members: MemberLoop<W>,
+    pub status: StatusLoop<R>,
+}
+
+impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
+    /// `path`, `words` and `reader` are what the state loop, the member loop and the status loop do with the packet path.
+    pub fn new(
+        settings: Settings,
+        store: Store,
+        (path, words, reader): (P, W, R),
+        sensors: Sensors,
+        inbox: Inbox,
+    ) -> Self {
+        let Inbox { sensed, requests: Requests { applies, queries } } = inbox;
+        let (member_commands, asked) = MemberCommands::channel();
+        let (status_tx, status_updates) = mpsc::unbounded_channel();
+        let (state_tx, updates) = mpsc::unbounded_channel();
+        let senders = UpdateSenders { status: status_tx.clone(), state: state_tx };
+        let member_settings = MemberSettings { counters: settings.health_counters.clone() };
+        let members = MemberLoop::new(member_settings, words, sensed, asked, senders);
+        let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
+        let state = State {
+            settings,
+            store,
+            path,
+            sensors,
+            configuration: Arc::new(Configuration::EMPTY),
+            ids: Arc::default(),
+            quarantine: Quarantine::default(),
+            plan: None,
+            behind: None,
+            applies,
+            members: member_commands,
+            updates,
+            status: status_tx,
+            configured: Arc::new(Configuration::EMPTY),
+            view: View::default(),
+            remaps: Remaps::default(),
+        };
+        Self { state, members, status }
+    }
 }
 
 impl<P: PacketPath> State<P> {
@@ -74,7 +79,7 @@ impl<P: PacketPath> State<P> {
     pub(super) async fn begin(&mut self) {
         let named = self.path.named();
         let stored = self.store.ids().map(|ids| ids.within(&self.settings.sizes));
-        self.ids = stored.unwrap_or_else(|| Ids::reserving(&named));
+        self.ids = Arc::new(stored.unwrap_or_else(|| Ids::reserving(&named)));
         if self.generation() == 0 {
             if named != Named::default() {
                 tracing::warn!(
@@ -88,7 +93,8 @@ impl<P: PacketPath> State<P> {
             self.report_unusable();
             return;
         }
-        let configuration = self.configuration().clone();
+        let Some(stored) = self.store.generation() else { return };
+        let configuration = Arc::new(stored.configuration.clone());
         // Only maps that were made anew, of other sizes, can be too small.
         if let Err(too_many) = room::fits(&configuration, &self.settings.sizes) {
             let cause = format!("{too_many}; {}", too_many.hint());
@@ -108,12 +114,14 @@ impl<P: PacketPath> State<P> {
             }
         }
         self.remaps = homes;
+        self.configuration = configuration;
         let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
         self.write_directory();
         // A failure becomes a condition, and is retried.
         let _ = self.apply_plan().await;
-        self.follow_configuration(&configuration).await;
+        self.tell_status();
+        self.follow_configuration().await;
     }
 
     pub(super) fn build_plan(
@@ -130,20 +138,13 @@ impl<P: PacketPath> State<P> {
 
 impl<P: PacketPath> State<P> {
     pub(super) fn report_unusable(&self) {
-        let Some(Unusable { number, cause, .. }) = self.store.unusable() else { return };
+        let Some(unusable) = self.store.unusable() else { return };
+        let Unusable { number, cause, .. } = &**unusable;
         let cause = format!(
             "generation {number} cannot be used: {cause}; packets are forwarded as before, but health and next hops are \
              frozen until a valid configuration is applied (`spillway export` shows the stored one)"
         );
         self.settings.conditions.begin(STORED, &cause);
-    }
-
-    /// Refuses commands about pools while the stored generation, and so its pools, cannot be read.
-    pub(super) fn require_usable(&self) -> Result<(), Refusal> {
-        match self.store.unusable() {
-            Some(unusable) => Err(Refusal::Unusable(unusable.cause.clone())),
-            None => Ok(()),
-        }
     }
 
     /// Refuses an apply if fields that only the client, the daemon or the store knows would be lost. If any
@@ -167,7 +168,7 @@ impl<P: PacketPath> State<P> {
 
     /// Warning for a configuration that replaces one that could not be used.
     pub(super) fn unusable_warning(&self) -> Option<String> {
-        let Unusable { number, .. } = self.store.unusable()?;
+        let number = self.store.unusable()?.number;
         Some(format!(
             "generation {number} could not be used, so the differences from it are unknown: all objects are listed \
              as added, and open connections may move"

@@ -3,7 +3,7 @@ use std::{future::Future, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{PacketPath, SECOND, State};
-use crate::command::Command;
+use crate::{command::ApplyRequest, status::StatusUpdate};
 use lb_base::{error_chain, heartbeat::Heartbeat};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.
@@ -31,24 +31,26 @@ impl<P: PacketPath> State<P> {
         let mut second = interval(SECOND);
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.begin().await;
+        self.tell_status();
+        self.send_status(StatusUpdate::Begun);
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
                 updates = self.updates.recv() => match updates {
-                    Some(updates) => self.take_updates(updates),
-                    None => return LoopEnd::SensorEnded,
+                    Some(updates) => self.view.take(updates),
+                    None => return LoopEnd::Stopped,
                 },
-                command = self.commands.recv() => match command {
-                    Some(command) => self.execute(command).await,
+                request = self.applies.recv() => match request {
+                    Some(request) => self.execute(request).await,
                     None => return LoopEnd::Stopped,
                 },
                 _ = retry.tick(), if self.behind.is_some() => self.retry_apply().await,
                 _ = second.tick() => {
-                    self.read_counters();
                     self.advance_remaps().await;
                     self.free_next_hops().await;
+                    self.tell_status();
                 }
             }
         }
@@ -61,28 +63,26 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    async fn execute(&mut self, command: Command) {
+    async fn execute(&mut self, request: ApplyRequest) {
+        let ApplyRequest { apply, mut record, reply } = request;
         // The caller hung up or its deadline is over, and it was told that the outcome is unknown.
-        if command.is_abandoned() {
-            tracing::debug!("a command is skipped: its caller is gone");
+        if reply.is_closed() {
+            tracing::debug!("an apply is skipped: its caller is gone");
             return;
         }
-        match command {
-            Command::Apply(apply, mut change, reply) => {
-                let result = self.apply(*apply, &mut change).await;
-                if let Some(change) = change {
-                    change.finished(&result);
-                }
-                drop(reply.send(result));
-            }
-            Command::Export(reply) => drop(reply.send(self.export())),
-            Command::Status(reply) => drop(reply.send(self.status())),
-            Command::Condition(reply) => drop(reply.send(self.condition())),
-            Command::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
-            Command::History { pool, address, reply } => {
-                drop(reply.send(self.history(&pool, address.as_deref())));
-            }
-            Command::Watch(reply) => drop(reply.send(self.watch())),
+        let result = self.apply(*apply, &mut record).await;
+        // Before the answer, so that whoever has it is shown what it says.
+        self.tell_status();
+        if let Some(record) = record {
+            record.finished(&result);
+        }
+        drop(reply.send(result));
+    }
+
+    /// Takes all updates that there are, so that what follows sees what the member loop has written.
+    pub(super) fn take_waiting_updates(&mut self) {
+        while let Ok(updates) = self.updates.try_recv() {
+            self.view.take(updates);
         }
     }
 
@@ -94,5 +94,6 @@ impl<P: PacketPath> State<P> {
                 "the packet path is still behind"
             );
         }
+        self.tell_status();
     }
 }

@@ -1,17 +1,20 @@
 //! Warnings: consequences of a change that its author may not have intended.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use super::{PacketPath, State};
 use crate::command::{Actor, packet_path_behind};
 use lb_config::slots_by_pool;
-use lb_model::{AdminState, Configuration, Name, Scaler};
+use lb_model::{AdminState, Configuration, Encapsulation, Name, Pool, Scaler};
 
 impl<P: PacketPath> State<P> {
     /// Pools that would lose their last backend for new connections, by what is known of backends now. This
     /// includes pools that a service is pointed at.
     fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
-        let now = self.configuration();
+        let now = &self.configuration;
         let serves = |configuration, pool| self.has_serving_backend(configuration, pool);
         let own = next.pools.keys().filter(|name| serves(now, name));
         // A service that is pointed to another pool takes its clients there.
@@ -25,7 +28,7 @@ impl<P: PacketPath> State<P> {
     /// Warnings about pools that lose their last backend for new connections, and about services of pools
     /// without backends. What does not change was reported before.
     pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<String> {
-        let now = self.configuration();
+        let now = &self.configuration;
         let emptied = self.emptied_pools(next);
         let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
         for (name, service) in &next.services {
@@ -46,6 +49,27 @@ impl<P: PacketPath> State<P> {
         emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
     }
 
+    /// Warnings about backends that are behind a gateway and would get nothing with direct return.
+    pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
+        let direct =
+            next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
+        let of_pool = |(name, pool): (&Name, &Pool)| {
+            let by = |address: &IpAddr| match self.view.next_hop(address) {
+                Some(Ok(hop)) if hop.gateway != *address => Some((*address, hop.gateway)),
+                _ => None,
+            };
+            let behind: Vec<_> = pool.backends.keys().filter_map(by).collect();
+            let (first, gateway) = behind.first()?;
+            Some(format!(
+                "pool {name} uses direct return, but {} of its {} backends are behind a gateway ({first} behind \
+                 {gateway}) and get no packets",
+                behind.len(),
+                pool.backends.len()
+            ))
+        };
+        direct.filter_map(of_pool).collect()
+    }
+
     /// Whether a pool has a backend for new connections. One whose state is unknown may become one.
     fn has_serving_backend(&self, configuration: &Configuration, name: &Name) -> bool {
         let Some(pool) = configuration.pools.get(name) else { return false };
@@ -53,7 +77,7 @@ impl<P: PacketPath> State<P> {
             let is_active = backend.admin_state == AdminState::Active
                 && backend.weight > 0
                 && pool.group(&backend.region).effective_scaler() != Scaler::NONE;
-            let member = self.view.get(&(name.clone(), *address));
+            let member = self.view.get(name, address);
             // In panic mode backends whose checks fail get connections too.
             is_active
                 && (pool.panic_threshold_percent > 0

@@ -6,6 +6,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -49,7 +50,7 @@ pub struct Store {
     hash_key: [u64; 2],
     generation: Option<Generation>,
     /// The generation, if this version cannot use it.
-    unusable: Option<Unusable>,
+    unusable: Option<Arc<Unusable>>,
 }
 
 impl Store {
@@ -61,8 +62,8 @@ impl Store {
     pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
         let store = Self::open_any_schema(state_directory)?;
         match &store.unusable {
-            Some(Unusable { schema, .. }) if *schema > Revision::CURRENT => {
-                Err(store.file.error(Cause::NewerSchema(*schema)))
+            Some(unusable) if unusable.schema > Revision::CURRENT => {
+                Err(store.file.error(Cause::NewerSchema(unusable.schema)))
             }
             _ => Ok(store),
         }
@@ -87,7 +88,7 @@ impl Store {
         let (generation, unusable) = match stored {
             None => (None, None),
             Some(Ok(generation)) => (Some(generation), None),
-            Some(Err(unusable)) => (None, Some(*unusable)),
+            Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
         Ok(Self { file, database: Some(database), hash_key, generation, unusable })
     }
@@ -103,7 +104,7 @@ impl Store {
     }
 
     /// The last committed generation, if this version cannot use it; [`Self::generation`] is `None` then.
-    pub fn unusable(&self) -> Option<&Unusable> {
+    pub fn unusable(&self) -> Option<&Arc<Unusable>> {
         self.unusable.as_ref()
     }
 
@@ -130,7 +131,7 @@ impl Store {
     /// Marks a valid generation as unusable. It stays unchanged on disk.
     pub fn set_aside(&mut self, cause: String) {
         if let Some(generation) = self.generation.take() {
-            self.unusable = Some(Unusable::from_generation(generation, cause));
+            self.unusable = Some(Arc::new(Unusable::from_generation(generation, cause)));
         }
     }
 

@@ -27,10 +27,13 @@ use lb_config::document::Document;
 use lb_control::{
     command::Commands,
     members::Sensed,
-    state::{Inbox, LoopEnd, Sensors, Settings},
+    state::{Inbox, LoopEnd, Loops, Sensors, Settings},
     store::{Revision, Store},
 };
-use lb_fake::{WEB, packet_path::FakePacketPath};
+use lb_fake::{
+    WEB,
+    packet_path::{self, FakePacketPath},
+};
 use lb_health::{AgentReport, Health, HealthChange, Target, Tunnels};
 use lb_inspect::stats;
 use lb_model::{Name, map_memory::Budget, plan::Sources};
@@ -93,20 +96,19 @@ impl Daemon {
         let path = directory.path().join("run/spillwayd.sock");
         let packets = FakePacketPath::default();
         let stop = CancellationToken::new();
-        let (commands, asked) = Commands::channel();
+        let (commands, requests) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
         let (changes, network) = mpsc::channel(16);
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
         let settings = Settings { state_directory: directory.path().into(), ..settings };
-        let inbox = Inbox { sensed: Sensed { health: heard, network }, commands: asked };
-        let paths = (packets.clone(), packets.clone());
-        let (state, members) = lb_control::state::new(settings, store, paths, sensors, inbox);
+        let inbox = Inbox { sensed: Sensed { health: heard, network }, requests };
+        let paths = (packets.clone(), packets.clone(), packets.clone());
+        let loops = Loops::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-        tokio::spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         Self {
             server: serving(&path, remote, (commands, audit), stop.clone()),
-            state: tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned())),
+            state: packet_path::spawn(loops, heartbeat, &stop),
             directory,
             path,
             packets,
@@ -142,7 +144,7 @@ impl Daemon {
     /// Reports what checks found, and waits until the daemon has it.
     async fn judge(&self, address: &str, healthy: bool) {
         self.report(address, healthy).await;
-        // The member loop takes a change and tells of it in one go, and the state loop takes updates before commands.
+        // The member loop takes a change and tells of it in one go, and the status loop takes updates before questions.
         while self.health.capacity() < self.health.max_capacity() {
             tokio::task::yield_now().await;
         }

@@ -11,7 +11,8 @@ use std::{
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
 use lb_control::reconcile::{
-    ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
+    self, ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
+    TableChecksums,
 };
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{
@@ -137,6 +138,13 @@ impl FakeDaemon {
     pub(crate) fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
         runtime.block_on(beside(words, reconciler.apply(plan)))
+    }
+
+    /// Digest over what packets decide by, read back from the maps.
+    pub(crate) fn checksum(&mut self) -> Result<u64> {
+        let checksum =
+            reconcile::checksum(self.reconciler().maps(), &mut TableChecksums::default());
+        Ok(checksum?)
     }
 
     pub(crate) fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {

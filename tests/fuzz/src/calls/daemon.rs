@@ -5,7 +5,7 @@ use lb_base::heartbeat::Heartbeat;
 use lb_control::{
     command::Commands,
     members::Sensed,
-    state::{Inbox, Sensors, Settings},
+    state::{Inbox, Loops, Sensors, Settings},
     store::Store,
 };
 use lb_daemon::{
@@ -59,7 +59,7 @@ impl Daemon {
         let path = directory.path().join("run/spillwayd.sock");
         let stop = CancellationToken::new();
         let stop_guard = stop.clone().drop_guard();
-        let (commands, asked) = Commands::channel();
+        let (commands, requests) = Commands::channel();
         let (health, heard) = mpsc::channel(1);
         let (changes, network) = mpsc::channel(1);
         let inside = runtime.enter();
@@ -70,11 +70,12 @@ impl Daemon {
             map_memory: Budget { made: Vec::new(), limit: Some(MAPS) },
             ..Settings::default()
         };
-        let inbox = Inbox { sensed: Sensed { health: heard, network }, commands: asked };
+        let inbox = Inbox { sensed: Sensed { health: heard, network }, requests };
         let (packets, sensors) = (Quiet::default(), Sensors::default());
-        let paths = (packets.clone(), packets);
-        let (state, members) = lb_control::state::new(settings, store, paths, sensors, inbox);
+        let paths = (packets.clone(), packets.clone(), packets);
+        let Loops { state, members, status } = Loops::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
+        runtime.spawn(status.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         runtime.spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         runtime.spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
         runtime.spawn(serving(listener, socket, commands, stop));

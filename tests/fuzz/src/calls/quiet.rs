@@ -11,6 +11,7 @@ use lb_control::{
     command::InterfaceStatus,
     reconcile::{ApplySummary, MemberPath, PoolHomes, ReconcileError},
     state::PacketPath,
+    status::PathReader,
 };
 use lb_model::{
     Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
@@ -73,14 +74,6 @@ impl PacketPath for Quiet {
         }
     }
 
-    fn checksum(&mut self) -> Result<u64, ReconcileError> {
-        Ok(0)
-    }
-
-    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
-        Ok(Vec::new())
-    }
-
     fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         BTreeMap::new()
     }
@@ -101,10 +94,6 @@ impl PacketPath for Quiet {
 
     fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
         Ok(0)
-    }
-
-    fn interfaces(&self) -> Vec<InterfaceStatus> {
-        Vec::new()
     }
 }
 
@@ -135,4 +124,18 @@ impl MemberPath for Quiet {
     }
 
     fn set_bonds(&mut self, _: &Bonds) {}
+}
+
+impl PathReader for Quiet {
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        Ok(0)
+    }
+
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
+        Ok(Vec::new())
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        Vec::new()
+    }
 }

@@ -10,7 +10,7 @@ mod sizes;
 mod slots;
 mod watching;
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
 use lb_common::abi::member::Accepts;
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::command::{Applied, Apply, BackendStatus, Commands, Refusal, Status};
+use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, Status};
 use crate::fake::{self, FakePacketPath};
 use crate::members::Sensed;
 use crate::reconcile::MemberPath as _;
@@ -33,7 +33,7 @@ use lb_health::{
     Health::{self, Failing, Passing, Silent},
     HealthChange, Row, Target,
 };
-use lb_model::next_hop::NextHop;
+use lb_model::{Name, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 
 /// A daemon with a packet path in memory; the test plays the sensors.
@@ -107,13 +107,13 @@ impl Daemon {
         backends.into_iter().find(|b| b.pool == pool && b.address == address).unwrap()
     }
 
-    /// Reports a change, and waits until both loops have it.
+    /// Reports a change, and waits until the loops have it.
     async fn report(&self, change: HealthChange) {
         self.running.health.send(change).await.unwrap();
         self.heard().await;
     }
 
-    /// Waits until both loops have what sensors reported.
+    /// Waits until the loops have what sensors reported.
     async fn heard(&self) {
         let Running { health, network, commands, .. } = &self.running;
         // The member loop takes a change and tells of it in one go.
@@ -122,8 +122,10 @@ impl Daemon {
         {
             tokio::task::yield_now().await;
         }
-        // The state loop takes updates before commands.
+        // The status loop takes updates before questions.
         commands.export().await.unwrap();
+        // The state loop takes its own before applies.
+        tokio::task::yield_now().await;
     }
 
     /// Reports a complete row of results, and waits until the state loop has it.
@@ -205,7 +207,7 @@ impl Running {
         heartbeat: Heartbeat,
         any_schema: bool,
     ) -> Self {
-        let (commands, command_rx) = Commands::channel();
+        let (commands, requests) = Commands::channel();
         let (health, health_rx) = mpsc::channel(16);
         let (network, network_rx) = mpsc::channel(16);
         let sensors = Sensors::default();
@@ -220,12 +222,10 @@ impl Running {
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
-        let inbox = Inbox { sensed, commands: command_rx };
-        let paths = (path.clone(), path.clone());
-        let (state, members) = new(settings, store, paths, sensors, inbox);
-        let ended = tokio::spawn(state.run(heartbeat.clone(), stop.clone().cancelled_owned()));
-        let members_beat = Heartbeat::unwatched(SECOND);
-        tokio::spawn(members.run(members_beat, stop.clone().cancelled_owned()));
+        let inbox = Inbox { sensed, requests };
+        let paths = (path.clone(), path.clone(), path.clone());
+        let loops = Loops::new(settings, store, paths, sensors, inbox);
+        let ended = fake::spawn(loops, heartbeat.clone(), &stop);
         Self { commands, health, network, targets, next_hop_targets, heartbeat, stop, ended }
     }
 }

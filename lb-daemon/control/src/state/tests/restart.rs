@@ -91,7 +91,7 @@ async fn a_sensor_that_ends_stops_the_loop() {
     let mut daemon = Daemon::new();
     let (health, _) = mpsc::channel(1);
     drop(std::mem::replace(&mut daemon.running.health, health));
-    assert_eq!((&mut daemon.running.ended).await.unwrap(), LoopEnd::SensorEnded);
+    assert_eq!((&mut daemon.running.ended).await.unwrap(), LoopEnd::Stopped);
 }
 
 /// A stopped daemon that served [`WEB`] with a backend up; `change` was made to its store.

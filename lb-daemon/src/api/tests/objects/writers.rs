@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use super::*;
-use lb_control::command::{Command, Exported, Refusal};
+use lb_control::command::{ApplyRequest, Command, Exported, Query, Refusal};
 
 const WRITERS: u32 = 6;
 const EACH: u32 = 5;
@@ -104,13 +104,13 @@ async fn a_call_that_is_always_too_late_gives_up() {
         let mut applies = 0;
         while let Some(command) = asked.recv().await {
             match command {
-                Command::Export(reply) => {
+                Command::Query(Query::Export(reply)) => {
                     let (generation, configuration) = (applies, Default::default());
                     reply
                         .send(Exported { generation, configuration, ..Exported::default() })
                         .unwrap();
                 }
-                Command::Apply(apply, _, reply) => {
+                Command::Apply(ApplyRequest { apply, reply, .. }) => {
                     let expected = apply.expected_generation.unwrap();
                     assert_eq!(expected, applies);
                     applies += 1;
@@ -119,7 +119,7 @@ async fn a_call_that_is_always_too_late_gives_up() {
                         break;
                     }
                 }
-                Command::Condition(reply) => reply.send(None).unwrap(),
+                Command::Query(Query::Condition(reply)) => reply.send(None).unwrap(),
                 command => panic!("{command:?}"),
             }
         }

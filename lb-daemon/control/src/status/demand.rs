@@ -7,7 +7,7 @@ use std::{
 
 use lb_common::abi::counter::GroupCounter;
 
-use super::{PacketPath, State};
+use super::{PathReader, StatusLoop};
 use crate::command::{Event, GroupStatus, Refusal, Regions};
 use lb_base::error_chain;
 use lb_model::{
@@ -61,7 +61,7 @@ fn key(reading: &GroupReading) -> GroupKey {
     (reading.pool, reading.region)
 }
 
-impl<P: PacketPath> State<P> {
+impl<R: PathReader> StatusLoop<R> {
     /// Reads the counters, once a second.
     pub(super) fn read_counters(&mut self) {
         match self.path.readings() {
@@ -83,7 +83,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
         let configuration = self.configuration();
         if pool.is_some() {
-            self.require_usable()?;
+            self.in_force.require_usable()?;
         }
         if let Some(pool) = pool
             && !configuration.pools.keys().any(|name| name.as_str() == pool)
@@ -95,7 +95,7 @@ impl<P: PacketPath> State<P> {
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
         // Indices of pools are in no order; the order of regions within a pool must stay.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
-        let balancers = self.require_usable().is_ok().then_some(configuration.balancers);
+        let balancers = self.in_force.require_usable().is_ok().then_some(configuration.balancers);
         Ok(Regions { window: self.demand.window(), balancers, regions })
     }
 
@@ -128,15 +128,16 @@ impl<P: PacketPath> State<P> {
 
     /// Adds names to readings. Readings of groups without a name, which are being removed, are left out.
     fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
-        let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
+        let pools: HashMap<u32, &Name> =
+            self.in_force.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
-            self.ids.regions().map(|(name, at)| (at, name)).collect();
+            self.in_force.ids.regions().map(|(name, at)| (at, name)).collect();
         let named = readings.into_iter().filter_map(|reading| {
             let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
             Some(GroupStatus {
                 pool: pool.clone(),
                 region: region.clone(),
-                marked_out: self.remaps.mark_outs.is_region_out(pool, region),
+                marked_out: self.in_force.mark_outs.is_region_out(pool, region),
                 rates: self.demand.rates(&reading),
                 reading,
             })

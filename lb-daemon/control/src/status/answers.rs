@@ -1,25 +1,32 @@
-//! Answers to commands that only read.
+//! Answers to questions.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Instant, SystemTime},
+};
 
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
-use super::{PacketPath, State, view::Key};
-use crate::command::{
-    BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription,
+use super::{Key, PathReader, StatusLoop};
+use crate::{
+    command::{
+        BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, SettlingStatus,
+        Status, Subscription,
+    },
+    members::clock,
 };
-use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
+use lb_model::{MemberState, Name, Pool, next_hop::NextHop, remap::Phase};
 
-impl<P: PacketPath> State<P> {
+impl<R: PathReader> StatusLoop<R> {
     pub(super) fn export(&self) -> Exported {
         let mut configuration = self.configuration().clone();
-        configuration.hash_key.get_or_insert(self.store.hash_key());
+        configuration.hash_key.get_or_insert(self.in_force.hash_key);
         Exported {
-            generation: self.generation(),
+            generation: self.in_force.generation,
             configuration,
             schema: self.settings.schema,
-            unusable: self.store.unusable().cloned(),
+            unusable: self.in_force.unusable.as_deref().cloned(),
         }
     }
 
@@ -53,10 +60,10 @@ impl<P: PacketPath> State<P> {
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             region: self.settings.region.clone(),
-            generation: self.generation(),
-            applied_at: self.store.applied_at(),
+            generation: self.in_force.generation,
+            applied_at: self.in_force.applied_at,
             checksum,
-            behind: self.behind.clone(),
+            behind: self.in_force.behind.clone(),
             interfaces: self.path.interfaces(),
             services,
             backends,
@@ -69,8 +76,9 @@ impl<P: PacketPath> State<P> {
 
     /// What is wrong with the packet path, if anything.
     pub(super) fn condition(&self) -> Option<String> {
-        let behind = self.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
-        let unusable = self.store.unusable().map(|unusable| {
+        let behind =
+            self.in_force.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
+        let unusable = self.in_force.unusable.as_ref().map(|unusable| {
             let (number, cause) = (unusable.number, &unusable.cause);
             format!("the stored generation {number} cannot be used: {cause}")
         });
@@ -94,7 +102,7 @@ impl<P: PacketPath> State<P> {
 
     fn backend_status(&self, key: &Key) -> Option<BackendStatus> {
         let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
-        let member = self.view.get(key)?;
+        let member = self.view.get(&key.0, &key.1)?;
         Some(BackendStatus {
             pool: key.0.clone(),
             address: key.1,
@@ -102,7 +110,7 @@ impl<P: PacketPath> State<P> {
             state: member.state,
             admin_state: backend.admin_state,
             reason: member.reason.clone(),
-            next_hop: match self.view.next_hops.get(&key.1) {
+            next_hop: match self.view.next_hop(&key.1) {
                 Some(Ok(hop)) => Ok(format_next_hop(hop)),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("not looked up yet".into()),
@@ -114,7 +122,7 @@ impl<P: PacketPath> State<P> {
                 _ => 0.0,
             },
             agent_report: member.agent_report.clone(),
-            marked_out: self.remaps.mark_outs.is_out(&key.0, &key.1),
+            marked_out: self.in_force.mark_outs.is_out(&key.0, &key.1),
         })
     }
 }
@@ -137,13 +145,13 @@ fn format_next_hop(hop: &NextHop) -> String {
     format!("{} on {name}", mac.join(":"))
 }
 
-impl<P: PacketPath> State<P> {
+impl<R: PathReader> StatusLoop<R> {
     pub(super) fn history(
         &self,
         pool: &str,
         address: Option<&str>,
     ) -> Result<Vec<BackendHistory>, Refusal> {
-        self.require_usable()?;
+        self.in_force.require_usable()?;
         let pools = &self.configuration().pools;
         let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
         let (name, configured) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;
@@ -157,10 +165,30 @@ impl<P: PacketPath> State<P> {
         let backends =
             configured.backends.keys().filter(|each| selected.is_none_or(|one| **each == one));
         let histories = backends.filter_map(|address| {
-            let member = self.view.get(&(name.clone(), *address))?;
+            let member = self.view.get(name, address)?;
             let changes = member.history.changes().cloned().collect();
             Some(BackendHistory { pool: name.clone(), address: *address, changes })
         });
         Ok(histories.collect())
+    }
+
+    /// Pools in a remap, by name.
+    pub(super) fn settling(&self) -> Vec<SettlingStatus> {
+        let (now, wall) = (clock(), SystemTime::now());
+        let at = |moment: Instant| match moment.checked_duration_since(now) {
+            Some(ahead) => wall + ahead,
+            None => wall - now.duration_since(moment),
+        };
+        let pools = self.configuration().pools.iter().filter_map(|(name, pool)| {
+            let settling = self.in_force.settling.get(&self.in_force.ids.pool(name)?)?;
+            Some(SettlingStatus {
+                pool: name.clone(),
+                since: at(settling.since()),
+                adopts_at: at(settling.adopts_at(pool.settle_time)),
+                ends_at: at(settling.ends_at(pool.settle_time)),
+                adopting: settling.phase(pool.settle_time, now) > Phase::Settling,
+            })
+        });
+        pools.collect()
     }
 }

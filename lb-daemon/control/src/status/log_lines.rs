@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::{PacketPath, State};
+use super::{PathReader, StatusLoop};
 use lb_model::{Configuration, Name, diff::Change};
 
 /// Changes of an apply that get a line each.
@@ -20,7 +20,7 @@ struct Subject<'a> {
     region: Option<&'a str>,
 }
 
-impl<P: PacketPath> State<P> {
+impl<R: PathReader> StatusLoop<R> {
     pub(super) fn log_backend(&self, member: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
         let ((pool, backend), configuration) = (member, self.configuration());
         let service = services(configuration, pool.as_str());

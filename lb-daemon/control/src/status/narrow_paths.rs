@@ -1,36 +1,12 @@
-//! What follows from next hops besides words: warnings about direct return through a gateway, and conditions about paths
-//! that are too narrow for IPv6.
+//! Conditions about paths that are too narrow for IPv6.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
 
-use super::{PacketPath, State};
-use lb_model::{Configuration, Encapsulation, Name, Pool};
-
-impl<P: PacketPath> State<P> {
-    /// Warnings about backends that are behind a gateway and would get nothing with direct return.
-    pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
-        let direct =
-            next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
-        let of_pool = |(name, pool): (&Name, &Pool)| {
-            let by = |address: &IpAddr| match self.view.next_hops.get(address) {
-                Some(Ok(hop)) if hop.gateway != *address => Some((*address, hop.gateway)),
-                _ => None,
-            };
-            let behind: Vec<_> = pool.backends.keys().filter_map(by).collect();
-            let (first, gateway) = behind.first()?;
-            Some(format!(
-                "pool {name} uses direct return, but {} of its {} backends are behind a gateway ({first} behind \
-                 {gateway}) and get no packets",
-                behind.len(),
-                pool.backends.len()
-            ))
-        };
-        direct.filter_map(of_pool).collect()
-    }
-}
+use super::{PathReader, StatusLoop};
+use lb_model::{Configuration, Name};
 
 /// Backends whose path is too narrow for IPv6's minimum MTU, in pools that have an IPv6 service.
 #[derive(Debug, Default)]
@@ -41,7 +17,7 @@ pub(super) struct NarrowPaths {
     paths: BTreeMap<Name, BTreeSet<IpAddr>>,
 }
 
-impl<P: PacketPath> State<P> {
+impl<R: PathReader> StatusLoop<R> {
     /// Checks all paths again, because the configuration determines which services there are.
     pub(super) fn check_paths(&mut self, configuration: &Configuration) {
         let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
@@ -113,7 +89,7 @@ impl<P: PacketPath> State<P> {
 
     /// Largest outer packet towards a backend, bytes; `None` without a next hop.
     pub(super) fn mtu_towards(&self, address: IpAddr, configured: Option<u16>) -> Option<u16> {
-        let hop = self.view.next_hops.get(&address)?.as_ref().ok()?;
+        let hop = self.view.next_hop(&address)?.as_ref().ok()?;
         Some(configured.map_or(hop.mtu, |configured| configured.min(hop.mtu)))
     }
 }

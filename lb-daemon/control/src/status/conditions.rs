@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-use super::{PacketPath, State};
+use super::{PathReader, StatusLoop};
 use lb_model::{
     Configuration, Encapsulation, SourceClash,
     slots::{self, LEAST_SHARE, Outgrown},
 };
 
-impl<P: PacketPath> State<P> {
+impl<R: PathReader> StatusLoop<R> {
     /// Tunnels to the backends of an IP version need a source address of that version.
     pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
         let sources = &self.settings.sources;

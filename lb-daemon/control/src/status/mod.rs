@@ -1,0 +1,115 @@
+//! The status loop: what is shown of the daemon.
+//!
+//! It answers every question and announces every event from copies of what the state loop and the member loop tell it, so
+//! that no question waits for a change, and neither of them for whoever asks. Each tells it of a change before anybody
+//! else, so an answer contains all that the one who asks may know of. Conditions and log lines that follow from the
+//! configuration and from health are written here too.
+
+mod answers;
+mod conditions;
+mod demand;
+mod in_force;
+mod log_lines;
+mod narrow_paths;
+mod status_loop;
+mod updates;
+mod view;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Instant,
+};
+
+use tokio::sync::{broadcast, mpsc};
+
+pub(crate) use in_force::{InForce, StatusUpdate};
+pub(crate) use view::{Key, View};
+
+use crate::{
+    command::{Event, InterfaceStatus, Offer, Query},
+    reconcile::ReconcileError,
+    state::Settings,
+};
+use demand::{Demand, Overflows};
+use lb_model::{Configuration, Name, capacity::GroupReading};
+use narrow_paths::NarrowPaths;
+
+/// Events that a watcher may lag behind before it must subscribe again.
+const EVENTS: usize = 4096;
+
+/// What the status loop needs of the packet path: it reads it.
+pub trait PathReader: Send {
+    /// Digest over what the packet path decides by.
+    ///
+    /// # Errors
+    /// The maps cannot be read.
+    fn checksum(&mut self) -> Result<u64, ReconcileError>;
+
+    /// The groups of each pool in order, with their counters.
+    ///
+    /// # Errors
+    /// The maps cannot be read.
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
+
+    /// Interfaces with the packet program.
+    fn interfaces(&self) -> Vec<InterfaceStatus>;
+}
+
+/// Answers questions and announces events.
+#[derive(Debug)]
+pub struct StatusLoop<R> {
+    settings: Settings,
+    path: R,
+    queries: mpsc::Receiver<Query>,
+    updates: mpsc::UnboundedReceiver<StatusUpdate>,
+    /// Until then there is nothing to show.
+    has_begun: bool,
+    in_force: Arc<InForce>,
+    view: View,
+    demand: Demand,
+    /// What each group could take at the last reading; `None` before the first.
+    offers: Option<BTreeMap<(Name, Name), Offer>>,
+    overflows: Overflows,
+    narrow: NarrowPaths,
+    /// Pools that have too few slots for their backends.
+    outgrown: BTreeSet<Name>,
+    events: broadcast::Sender<Event>,
+    started: Instant,
+}
+
+impl<R: PathReader> StatusLoop<R> {
+    pub(crate) fn new(
+        settings: Settings,
+        path: R,
+        queries: mpsc::Receiver<Query>,
+        updates: mpsc::UnboundedReceiver<StatusUpdate>,
+    ) -> Self {
+        let (events, _) = broadcast::channel(EVENTS);
+        Self {
+            settings,
+            path,
+            queries,
+            updates,
+            has_begun: false,
+            in_force: Arc::default(),
+            view: View::default(),
+            demand: Demand::default(),
+            offers: None,
+            overflows: Overflows::default(),
+            narrow: NarrowPaths::default(),
+            outgrown: BTreeSet::new(),
+            events,
+            started: Instant::now(),
+        }
+    }
+
+    fn configuration(&self) -> &Configuration {
+        &self.in_force.configuration
+    }
+
+    fn announce(&self, event: Event) {
+        // Without watchers there is no receiver.
+        let _ = self.events.send(event);
+    }
+}

@@ -1,0 +1,56 @@
+use std::future::Future;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{PathReader, StatusLoop};
+use crate::{
+    command::Query,
+    state::{LoopEnd, SECOND},
+};
+use lb_base::heartbeat::Heartbeat;
+
+impl<R: PathReader> StatusLoop<R> {
+    /// Runs until `stop` is done or the other loops are gone. Updates come before questions, so that an answer shows what
+    /// the one who asks may know of.
+    pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
+        tokio::pin!(stop);
+        let mut beat = interval(heartbeat.interval());
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut second = interval(SECOND);
+        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return LoopEnd::Stopped,
+                _ = beat.tick() => heartbeat.beat(),
+                update = self.updates.recv() => match update {
+                    Some(update) => self.take(update),
+                    None => return LoopEnd::Stopped,
+                },
+                query = self.queries.recv(), if self.has_begun => match query {
+                    Some(query) => self.answer(query),
+                    None => return LoopEnd::Stopped,
+                },
+                _ = second.tick(), if self.has_begun => self.read_counters(),
+            }
+        }
+    }
+
+    fn answer(&mut self, query: Query) {
+        // The caller hung up or its deadline is over.
+        if query.is_abandoned() {
+            tracing::debug!("a question is skipped: its caller is gone");
+            return;
+        }
+        match query {
+            Query::Export(reply) => drop(reply.send(self.export())),
+            Query::Status(reply) => drop(reply.send(self.status())),
+            Query::Condition(reply) => drop(reply.send(self.condition())),
+            Query::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
+            Query::History { pool, address, reply } => {
+                drop(reply.send(self.history(&pool, address.as_deref())));
+            }
+            Query::Watch(reply) => drop(reply.send(self.watch())),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the other loops tell is logged, announced and shown here, where that may wait.
+
+use std::{net::IpAddr, sync::Arc};
+
+use super::{InForce, Key, PathReader, StatusLoop, StatusUpdate, log_lines::log_applied};
+use crate::{
+    command::Event,
+    members::{Cause, Member, MemberUpdate},
+};
+use lb_model::next_hop::NextHop;
+
+impl<R: PathReader> StatusLoop<R> {
+    pub(super) fn take(&mut self, update: StatusUpdate) {
+        match update {
+            StatusUpdate::Begun => self.has_begun = true,
+            StatusUpdate::InForce(in_force) => self.take_in_force(in_force),
+            StatusUpdate::Applied(applied) => {
+                log_applied(self.configuration(), applied.generation, &applied.changes);
+                self.announce(Event::Generation(applied));
+            }
+            StatusUpdate::Backends(backends) => self.view.keep_next_hops(&backends),
+            StatusUpdate::Members(updates) => {
+                for update in updates {
+                    match update {
+                        MemberUpdate::Member { pool, address, member, cause } => {
+                            self.take_member((pool, address), member, cause);
+                        }
+                        MemberUpdate::NextHop { address, hop } => self.take_next_hop(address, hop),
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_in_force(&mut self, in_force: Arc<InForce>) {
+        let before = std::mem::replace(&mut self.in_force, in_force);
+        let configuration = Arc::clone(&self.in_force.configuration);
+        if Arc::ptr_eq(&before.configuration, &configuration) {
+            return;
+        }
+        self.view.configure(&configuration);
+        self.check_source_addresses(&configuration);
+        self.check_source_prefix(&configuration);
+        self.check_paths(&configuration);
+        self.check_hash_key(&configuration);
+        self.check_own_region(&configuration);
+        self.check_slots(&configuration);
+    }
+
+    fn take_member(&mut self, key: Key, member: Arc<Member>, cause: Cause) {
+        let Some((before, member)) = self.view.set(&key, member) else { return };
+        let (from, to) = (before.map_or("unknown", |it| it.state.name()), member.state.name());
+        if cause == Cause::Checks && from != to {
+            self.log_backend((&key.0, key.1), from, to, &member.reason);
+        }
+        if cause != Cause::Share {
+            self.announce_backend(&key);
+        }
+    }
+
+    fn take_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, String>) {
+        match &hop {
+            Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
+            Err(why) => {
+                tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
+            }
+        }
+        self.view.set_next_hop(address, hop);
+        self.check_path(address);
+        for pool in self.view.pools_of(&address) {
+            self.announce_backend(&(pool.clone(), address));
+        }
+    }
+}
