@@ -107,6 +107,13 @@ const RULES: &[Rule] = &[
         because: "metrics are named, and written, in one place",
     },
     Rule {
+        within: "lb-daemon/src",
+        words: &["io::stderr()", "eprint", "println!"],
+        // The command's own messages, before the log is started.
+        except: &["app/log", "app/mod.rs"],
+        because: "a stderr that is not read blocks one thread, which does nothing else",
+    },
+    Rule {
         within: "lb-daemon/src/http",
         words: &["commands.apply", "Command::", "WritableMaps"],
         except: &[],

@@ -15,6 +15,7 @@ use super::{
     Failure,
     arguments::BalancerArguments,
     failure, interfaces,
+    log::Log,
     reload::Reload,
     settings::SettingValues,
     signals::{self, StopSignals},
@@ -54,11 +55,14 @@ pub(super) async fn run(
     arguments: BalancerArguments,
     line: Vec<OsString>,
     values: SettingValues,
+    log: &Log,
 ) -> Result<(), Failure> {
     let hangups = signals::hangups()?;
     let watchdog = Watchdog::from_environment().map_err(|error| Failure::from_chain(&error))?;
-    let shared = Shared::default();
-    let resources = Resources::open(&arguments, &shared, &watchdog).await?;
+    let mut shared = Shared::default();
+    shared.live.log_dropped = log.dropped();
+    tokio::spawn(log.clone().keep_condition(shared.conditions.clone()));
+    let resources = Resources::open(&arguments, &shared, &watchdog, log).await?;
     let audit = resources.audit.clone();
 
     let stop = CancellationToken::new();
@@ -113,12 +117,13 @@ impl Resources {
         arguments: &BalancerArguments,
         shared: &Shared,
         watchdog: &Watchdog,
+        log: &Log,
     ) -> Result<Self, Failure> {
         let given_sources = arguments.sources()?;
         let options = arguments.options();
         let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
         interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
-        let store = open_store(&arguments.state_dir, arguments.any_schema)?;
+        let store = open_store(&arguments.state_dir, arguments.any_schema, log)?;
         let (credentials, tls_connections) = listen_tls(arguments, shared).await?;
         let audit = open_audit(arguments, &shared.conditions)?;
         let (_socket, listener) = listen_unix(arguments)?;
@@ -376,14 +381,14 @@ impl Tasks {
 
 /// Opens the store, with `any_schema` also one with a configuration of a newer schema. The database library panics on
 /// some damaged files: such a panic is reported like any other refusal.
-fn open_store(state_directory: &Path, any_schema: bool) -> Result<Store, Failure> {
-    let file = state_directory.join(store::FILE);
+fn open_store(state_directory: &Path, any_schema: bool, log: &Log) -> Result<Store, Failure> {
+    let (file, log) = (state_directory.join(store::FILE), log.clone());
     let previous_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let cause = panic.payload_as_str().unwrap_or("its pages do not fit each other");
         let failure = Failure::new(format!("{}: is damaged: {cause}", file.display()))
             .hint("restore a good copy, or move the file away to start without a configuration");
-        eprintln!("{failure}");
+        log.print_last(&failure.to_string());
         process::exit(1);
     }));
     let store = match any_schema {

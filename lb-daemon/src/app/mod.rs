@@ -23,40 +23,58 @@ use arguments::Component;
 pub use failure::Failure;
 use lb_base::kernel::{BTF, OLDEST, version};
 use lb_maps::Attached;
+use log::Log;
 use settings::{Settings, SettingsError};
 
 /// Runs the daemon as the command line says, and returns its exit status, which `--help` explains.
 pub fn main() -> ExitCode {
     let line: Vec<_> = env::args_os().collect();
     if let Some(written) = documents::run(&line) {
-        return exit_code(written);
+        return exit_code(written, print);
     }
     let settings = match Settings::read(&line) {
         Ok(settings) => settings,
         Err(SettingsError::CommandLine(error)) => error.exit(),
-        Err(SettingsError::File(failure)) => return exit_code(Err(failure.caused_by_settings())),
+        Err(SettingsError::File(failure)) => {
+            return exit_code(Err(failure.caused_by_settings()), print);
+        }
     };
-    log::start();
-    exit_code(run(line, settings))
+    let log = match log::start() {
+        Ok(log) => log,
+        Err(failure) => return exit_code(Err(failure), print),
+    };
+    let end = run(line, settings, &log);
+    if end.is_ok() {
+        log.flush();
+    }
+    exit_code(end, |text| log.print_last(text))
 }
 
-fn exit_code(end: Result<(), Failure>) -> ExitCode {
+fn print(text: &str) {
+    eprintln!("{text}");
+}
+
+fn exit_code(end: Result<(), Failure>, print: impl FnOnce(&str)) -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            print(&failure.to_string());
             ExitCode::from(failure.exit_status())
         }
     }
 }
 
-fn run(line: Vec<OsString>, settings: Settings) -> Result<(), Failure> {
+fn run(line: Vec<OsString>, settings: Settings, log: &Log) -> Result<(), Failure> {
     check_kernel()?;
     let runtime = Runtime::new().map_err(|error| Failure::about("runtime", &error))?;
     let Settings { arguments, values, names } = settings;
     let end = match arguments.component {
-        Component::Balancer(arguments) => runtime.block_on(balancer::run(*arguments, line, values)),
-        Component::Receiver(arguments) => runtime.block_on(receiver::run(*arguments, line, values)),
+        Component::Balancer(arguments) => {
+            runtime.block_on(balancer::run(*arguments, line, values, log))
+        }
+        Component::Receiver(arguments) => {
+            runtime.block_on(receiver::run(*arguments, line, values, log))
+        }
     };
     end.map_err(|failure| names.spell(failure))
 }

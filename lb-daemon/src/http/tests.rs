@@ -41,6 +41,7 @@ impl Listening {
             interfaces: Vec::new(),
             conditions: 0,
             waiting_settings: 0,
+            log_dropped: 0,
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         };
         Self::over(receiver(Arc::new(move || Ok(facts.clone())))).await

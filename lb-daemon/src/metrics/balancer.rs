@@ -175,5 +175,6 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     let refused = each.map(|(listener, limit)| {
         ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
     });
-    sheet.family(&API_REFUSED, refused)
+    sheet.family(&API_REFUSED, refused)?;
+    sheet.kept(&LOG_DROPPED, &live.log_dropped)
 }

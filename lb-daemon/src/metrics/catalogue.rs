@@ -147,6 +147,8 @@ metrics! {
         "How much later than planned health checks began";
     API_REFUSED: Counter "api_refused" None ["listener", "limit"]
         "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
+    LOG_DROPPED: Counter "log_entries_dropped" None []
+        "Entries of the daemon's log that were dropped, because the journal or standard error did not accept them";
 
     STARTED_AT: Gauge "start_timestamp" Seconds ["component"]
         "When the daemon started, seconds of the Unix epoch";

@@ -6,6 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use super::Counter;
 use lb_control::{HealthCounters, PublishCounters};
 
 /// Counters of this process; clones share them.
@@ -17,6 +18,8 @@ pub struct Live {
     pub health: HealthCounters,
     /// Health checks.
     pub checks: lb_health::Counters,
+    /// Entries of the log that were dropped.
+    pub log_dropped: Counter,
     api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; ApiListener::ALL.len()]>,
 }
 

@@ -17,6 +17,7 @@ mod tests;
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
+pub use prometheus_client::metrics::counter::Counter;
 use prometheus_client::{collector::Collector, encoding::text, registry::Registry};
 
 pub use balancer::Facts;

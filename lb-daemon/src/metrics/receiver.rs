@@ -6,7 +6,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
     build,
-    catalogue::{CONDITIONS, INTERFACE_ATTACHED, WAITING_SETTINGS},
+    catalogue::{CONDITIONS, INTERFACE_ATTACHED, LOG_DROPPED, WAITING_SETTINGS},
     sheet::Sheet,
     verdicts,
 };
@@ -25,6 +25,8 @@ pub struct ReceiverFacts {
     pub conditions: usize,
     /// How many changed settings wait for the next start.
     pub waiting_settings: usize,
+    /// Entries of the log that were dropped.
+    pub log_dropped: u64,
     /// When the daemon started.
     pub started: SystemTime,
 }
@@ -39,6 +41,7 @@ impl Collector for ReceiverFacts {
         sheet.family(&INTERFACE_ATTACHED, attached)?;
         sheet.one(&CONDITIONS, self.conditions.into())?;
         sheet.one(&WAITING_SETTINGS, self.waiting_settings.into())?;
+        sheet.one(&LOG_DROPPED, self.log_dropped.into())?;
         build(&mut sheet, Component::Receiver, "", self.started)
     }
 }

@@ -38,8 +38,8 @@ fn document() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
          `spillwayd balancer --http 127.0.0.1:9750` serves them at `/metrics`, in the OpenMetrics text\n\
-         format; so does `spillwayd receiver --http …`, those with a label `component`, and `conditions` and\n\
-         `waiting_settings`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
+         format; so does `spillwayd receiver --http …`, those with a label `component`, `conditions`,\n\
+         `waiting_settings` and `log_entries_dropped`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
          of an object begins anew with the object.\n\n\
          | metric | kind | labels | one for | meaning |\n|---|---|---|---|---|\n",
     );

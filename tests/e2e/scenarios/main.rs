@@ -17,6 +17,7 @@ mod failover;
 mod host;
 mod large_configurations;
 mod limiter;
+mod logging;
 mod many_backends;
 mod map_sizes;
 mod metrics;
@@ -88,6 +89,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("failover", failover::CASES),
     ("large_configurations", large_configurations::CASES),
     ("limiter", limiter::CASES),
+    ("logging", logging::CASES),
     ("map_sizes", map_sizes::CASES),
     ("metrics", metrics::CASES),
     ("overload", overload::CASES),

@@ -16,7 +16,9 @@ use tokio::{
 use super::{
     Failure,
     arguments::{Component, ReceiverArguments},
-    failure, interfaces, reload,
+    failure, interfaces,
+    log::Log,
+    reload,
     settings::SettingValues,
     signals::{self, StopSignals},
     status_line,
@@ -24,7 +26,7 @@ use super::{
 use crate::{
     api::{Rights, Socket},
     http,
-    metrics::ReceiverFacts,
+    metrics::{Counter, ReceiverFacts},
     reload::{ReloadOutcome, ReloadRequests, Reloads},
     watchdog::{ServiceManager, Watchdog},
 };
@@ -44,6 +46,7 @@ pub(super) async fn run(
     arguments: ReceiverArguments,
     line: Vec<OsString>,
     values: SettingValues,
+    log: &Log,
 ) -> Result<(), Failure> {
     let hangups = signals::hangups()?;
     let (options, started) = (arguments.options(), SystemTime::now());
@@ -67,7 +70,8 @@ pub(super) async fn run(
     let stop_guard = stop.clone().drop_guard();
     let stop_signals = StopSignals::listen()?;
     let watchdog = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().cancelled_owned()));
-    let shared = Shared::default();
+    let shared = Shared { log_dropped: log.dropped(), ..Shared::default() };
+    tokio::spawn(log.clone().keep_condition(shared.conditions.clone()));
     let shown = http::receiver(facts_reader(options, attached.clone(), shared.clone(), started));
     let http = tokio::spawn(super::serve_http(http_listener, shown, stop.clone()));
     let (reloads, requests) = Reloads::channel();
@@ -91,6 +95,7 @@ pub(super) async fn run(
 struct Shared {
     conditions: Conditions,
     waiting: WaitingSettings,
+    log_dropped: Counter,
 }
 
 /// Keeps the allow lists in the maps at what the settings say and the host's addresses are.
@@ -143,7 +148,7 @@ impl AllowListLoop {
     /// # Errors
     /// Why they are not in force, `settings: cause`.
     fn read_settings(&mut self) -> Result<(), String> {
-        let Shared { conditions, waiting } = &self.shared;
+        let Shared { conditions, waiting, .. } = &self.shared;
         let settings = reload::read_settings(&self.line, &self.values, conditions, waiting);
         let settings = settings.map_err(reload::settings_refused)?;
         let Component::Receiver(arguments) = settings.arguments.component else { return Ok(()) };
@@ -263,7 +268,8 @@ fn facts_reader(
         let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
         let (conditions, waiting_settings) =
             (shared.conditions.now().len(), shared.waiting.now().len());
-        Ok(ReceiverFacts { stats, interfaces, conditions, waiting_settings, started })
+        let log_dropped = shared.log_dropped.get();
+        Ok(ReceiverFacts { stats, interfaces, conditions, waiting_settings, log_dropped, started })
     })
 }
 

@@ -1,10 +1,12 @@
-//! The log: text on stderr, or entries with fields if stderr is the journal.
+//! The journal: its socket, and entries with fields.
 
 use std::{
     env,
     fmt::{Debug, Write as _},
-    io::{self, IsTerminal, Write as _},
+    io,
+    ops::Range,
     os::unix::net::UnixDatagram,
+    sync::Arc,
 };
 
 use nix::sys::stat::fstat;
@@ -13,70 +15,54 @@ use tracing::{
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    EnvFilter, Layer,
-    filter::LevelFilter,
+    Layer,
     fmt::{
-        self, FormatFields,
+        FormatFields,
         format::{DefaultFields, Writer},
     },
-    layer::{Context, SubscriberExt},
-    util::SubscriberInitExt,
+    layer::Context,
 };
 
-/// The default filter. netlink-proto warns about each answer to an abandoned request, for example of a VIP probe whose
-/// caller disconnected.
-const DEFAULT_FILTER: &str = "info,netlink_proto=error";
-
-/// Starts logging, always to stderr: stdout is for data.
-pub(super) fn start() {
-    let directives = env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| DEFAULT_FILTER.into());
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
-    let text = || {
-        fmt::layer()
-            .with_writer(io::stderr)
-            .with_ansi(io::stderr().is_terminal())
-            .with_target(false)
-    };
-    let log = match Journal::behind_stderr() {
-        Some(journal) => journal.boxed(),
-        None => text().boxed(),
-    };
-    tracing_subscriber::registry().with(filter.parse_lossy(directives)).with(log).init();
-}
+use super::queue::{Entry, Queue};
 
 /// The journal's socket for entries.
 const SOCKET: &str = "/run/systemd/journal/socket";
 /// Device and inode of the stream that the journal reads, systemd.exec(5).
 const STREAM: &str = "JOURNAL_STREAM";
 
-/// Writes each event as an entry of the journal. The entry's text contains the fields too, since `journalctl` shows only
-/// the text by default.
+/// The journal's socket. Sending blocks while the journal does not read.
 #[derive(Debug)]
-struct Journal(UnixDatagram);
+pub(super) struct Journal(UnixDatagram);
 
 impl Journal {
     /// The journal, if it reads stderr and accepts entries.
-    fn behind_stderr() -> Option<Self> {
+    pub(super) fn behind_stderr() -> Option<Self> {
         let stderr = fstat(io::stderr()).ok()?;
         if !is_stream(&env::var(STREAM).ok()?, stderr.st_dev, stderr.st_ino) {
             return None;
         }
-        let socket = UnixDatagram::unbound().ok()?;
-        // The journal ignores empty datagrams.
-        socket.send_to(&[], SOCKET).ok()?;
-        Some(Self(socket))
+        // Unlike sending, connecting never waits for the journal. The socket that sends stays unconnected: so it finds
+        // a journal that was started again.
+        UnixDatagram::unbound().ok()?.connect(SOCKET).ok()?;
+        UnixDatagram::unbound().ok().map(Self)
+    }
+
+    pub(super) fn send(&self, entry: &JournalEntry) -> io::Result<()> {
+        self.0.send_to(entry.bytes(), SOCKET).map(drop)
     }
 }
 
-impl<S: Subscriber> Layer<S> for Journal {
+/// Makes each event an entry of the journal. The entry's text contains the fields too, since `journalctl` shows only
+/// the text by default.
+#[derive(Debug)]
+pub(super) struct JournalLayer(pub(super) Arc<Queue>);
+
+impl<S: Subscriber> Layer<S> for JournalLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = String::new();
         let _ = DefaultFields::new().format_fields(Writer::new(&mut text), event);
-        let entry = Entry::new(event, priority(*event.metadata().level()), &text);
-        if self.0.send_to(entry.bytes(), SOCKET).is_err() {
-            // For example while the journal restarts; stderr may still be read.
-            let _ = writeln!(io::stderr(), "{text}");
-        }
+        let entry = JournalEntry::new(event, priority(*event.metadata().level()), &text);
+        self.0.push(Entry::Journal(entry));
     }
 }
 
@@ -100,36 +86,48 @@ const MAX_VALUE: usize = 16 << 10;
 
 /// An entry in systemd's "Native Journal Protocol": for each field its name, a newline, the length of its value as eight
 /// little-endian bytes, the value and a newline.
-#[derive(Debug)]
-struct Entry(Vec<u8>);
+#[derive(Debug, Default)]
+pub(super) struct JournalEntry {
+    bytes: Vec<u8>,
+    /// Where the text is.
+    text: Range<usize>,
+}
 
-impl Entry {
+impl JournalEntry {
     /// An entry with this text and the fields of an event.
     fn new(event: &Event<'_>, priority: u8, text: &str) -> Self {
-        let mut entry = Self(Vec::new());
+        let mut entry = Self::default();
         entry.put("PRIORITY", &priority.to_string());
         entry.put("SYSLOG_IDENTIFIER", "spillwayd");
-        entry.put("MESSAGE", text);
+        entry.text = entry.put("MESSAGE", text);
         event.record(&mut entry);
         entry
     }
 
-    fn bytes(&self) -> &[u8] {
-        &self.0
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
-    fn put(&mut self, name: &str, value: &str) {
+    /// The text, with a newline.
+    pub(super) fn line(&self) -> &[u8] {
+        &self.bytes[self.text.start..=self.text.end]
+    }
+
+    /// Adds a field, and returns where its value is.
+    fn put(&mut self, name: &str, value: &str) -> Range<usize> {
         // Cut between characters: the journal shows a value that is not UTF-8 as a number of bytes.
         let value = &value.as_bytes()[..value.floor_char_boundary(MAX_VALUE)];
-        self.0.extend_from_slice(name.as_bytes());
-        self.0.push(b'\n');
-        self.0.extend_from_slice(&(value.len() as u64).to_le_bytes());
-        self.0.extend_from_slice(value);
-        self.0.push(b'\n');
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(b'\n');
+        self.bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.bytes.push(b'\n');
+        start..start + value.len()
     }
 }
 
-impl Visit for Entry {
+impl Visit for JournalEntry {
     fn record_str(&mut self, field: &Field, value: &str) {
         // Already in MESSAGE.
         if field.name() != "message" {
@@ -157,7 +155,9 @@ mod tests {
 
     impl<S: Subscriber> Layer<S> for Kept {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-            *self.0.lock().unwrap() = Entry::new(event, 6, "as people read it").0;
+            let entry = JournalEntry::new(event, 6, "as people read it");
+            assert_eq!(entry.line(), b"as people read it\n");
+            *self.0.lock().unwrap() = entry.bytes;
         }
     }
 
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn no_value_is_too_long_for_a_datagram() {
-        let mut entry = Entry(Vec::new());
+        let mut entry = JournalEntry::default();
         entry.put("A", &"x".repeat(MAX_VALUE + 1));
         assert_eq!(entry.bytes().len(), 2 + 8 + MAX_VALUE + 1);
-        let mut entry = Entry(Vec::new());
+        let mut entry = JournalEntry::default();
         entry.put("A", &format!("x{}", "ä".repeat(MAX_VALUE / 2)));
         assert_eq!(entry.bytes().len(), 2 + 8 + MAX_VALUE - 1 + 1);
     }
