@@ -93,3 +93,26 @@ async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
     // It holds no more than it has room for.
     assert!(orders.try_iter().count() <= 4096);
 }
+
+/// The runtime of this test has one thread: what blocked it would keep the clock from ticking. The outcome of a change
+/// is logged on the thread of the state loop.
+#[tokio::test]
+async fn while_one_change_waits_for_a_thread_that_hangs_nothing_else_does() {
+    let (writer, _orders) = Writer::new(Path::new("/hangs"), Conditions::default());
+    let audit = Audit { writer: Some(writer), ..Audit::default() };
+    let waiting = audit.clone();
+    let waiting =
+        tokio::spawn(async move { waiting.log_intent(&Actor::User(7), "a configuration").await });
+    let (mut ticks, mut longest, mut last) = (0, Duration::ZERO, Instant::now());
+    while !waiting.is_finished() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        audit.probe_began(&Actor::User(7), 1, 100);
+        ticks += 1;
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    assert!(ticks > 50 && longest < WRITE_TIMEOUT / 2, "{ticks} ticks, the longest {longest:?}");
+    let (change, begun) = (Box::new(waiting.await.unwrap()), Instant::now());
+    change.changed(6, &Applied::default(), None);
+    assert!(begun.elapsed() < WRITE_TIMEOUT / 2, "{:?}", begun.elapsed());
+}
