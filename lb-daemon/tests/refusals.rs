@@ -5,21 +5,30 @@
 
 use std::{
     fs,
+    io::{self, Write as _},
     net::TcpListener,
     os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
     process::{self, Command, Output},
+    thread,
+    time::{Duration, Instant},
 };
 
 use lb_control::store::{FILE, Store};
+use nix::fcntl::{FcntlArg, fcntl};
 
 /// Runs the balancer to its end with its files in `directory`, which is no BPF file system: at the
 /// latest there it ends.
 fn balancer(directory: &Path, more: &[&str]) -> Output {
+    command(directory, more).output().unwrap()
+}
+
+fn command(directory: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spillwayd"));
     command.args(["balancer", "--interface", "lo", "--bpffs"]).arg(directory);
     command.arg("--state-dir").arg(directory).arg("--socket").arg(directory.join("s.sock"));
-    command.args(more).env("RUST_LOG", "off").env("RUST_BACKTRACE", "0").output().unwrap()
+    command.args(more).env("RUST_LOG", "off").env("RUST_BACKTRACE", "0");
+    command
 }
 
 fn refusal(output: &Output) -> (Option<i32>, String) {
@@ -40,6 +49,30 @@ fn what_is_no_bpf_file_system_is_named_and_nothing_stays_but_the_store() {
     let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(directory.path().join(FILE).exists());
+}
+
+/// As with a journal that was stopped.
+#[test]
+fn a_stderr_that_is_not_read_does_not_keep_a_daemon_that_cannot_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_unread, mut stderr) = io::pipe().unwrap();
+    let size = fcntl(&stderr, FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+    stderr.write_all(&vec![b'x'; usize::try_from(size).unwrap()]).unwrap();
+    let mut daemon = command(directory.path(), &[]).stderr(stderr).spawn().unwrap();
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = daemon.try_wait().unwrap() {
+            break status;
+        }
+        if begun.elapsed() > Duration::from_secs(60) {
+            daemon.kill().unwrap();
+            panic!("it does not end: {:?}", daemon.wait());
+        }
+        thread::park_timeout(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(1));
+    // A second is for the log; so stderr was full indeed.
+    assert!(begun.elapsed() > Duration::from_millis(900), "{:?}", begun.elapsed());
 }
 
 #[test]
