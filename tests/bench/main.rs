@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: measures the packet programs, in a sandbox of its own.
+//! `cargo xtask bench`: measures the packet programs, or the daemon's control plane, in a sandbox of its own.
 //!
 //! Every figure is taken in turn with its floor, in one run, and is a median: machines are noisy.
 #![allow(clippy::print_stdout, reason = "a table is what it is for")]
 
 mod against;
 mod cases;
+mod control;
 mod document;
 mod effort;
 mod measure;
@@ -20,7 +21,7 @@ use std::env::current_exe;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use lb_tests::{daemon::Binaries, sandbox};
 
 use against::Other;
@@ -40,13 +41,14 @@ struct Arguments {
     #[arg(long, env = "SPILLWAY_BPF_OBJECTS")]
     objects: PathBuf,
     /// Fewer and shorter rounds: figures for a glance, not for a document.
-    #[arg(long)]
+    #[arg(long, global = true)]
     quick: bool,
     /// Measure before all ordinary processes (SCHED_FIFO): for a machine that does other work too.
-    #[arg(long)]
+    #[arg(long, global = true)]
     realtime: bool,
-    /// Measure the packet path only, and only cases with this in their names. May be repeated.
-    #[arg(long, value_name = "WORD")]
+    /// Measure the packet path only, and only cases with this in their names; of `control` only such subjects. May be
+    /// repeated.
+    #[arg(long, value_name = "WORD", global = true)]
     only: Vec<String>,
     /// Bench program of another revision, to measure both by turns.
     #[arg(long, value_name = "PROGRAM", requires_all = ["against_objects", "against_name"])]
@@ -75,6 +77,15 @@ struct Arguments {
     /// Measure what standard input asks for, a question a line: for a bench that compares revisions.
     #[arg(long)]
     serve: bool,
+    #[command(subcommand)]
+    other: Option<OtherBench>,
+}
+
+/// What is measured instead of the packet path.
+#[derive(Subcommand)]
+enum OtherBench {
+    /// Measure the daemon: failover, calls, growth, storm, probes
+    Control(control::Options),
 }
 
 fn main() -> Result<()> {
@@ -85,6 +96,13 @@ fn main() -> Result<()> {
     let sandbox = sandbox::enter();
     let Arguments { objects, quick, realtime, only, .. } = arguments;
     let out = arguments.out.context("--out is required")?;
+    if let Some(OtherBench::Control(options)) = arguments.other {
+        anyhow::ensure!(
+            !(arguments.peers || arguments.document || arguments.against.is_some()),
+            "control: measured alone, without --peers, --document or --against"
+        );
+        return control::run(&sandbox, &options, (quick, realtime), &only, &out);
+    }
     let effort = Effort { quick, realtime, only };
     if let (Some(program), Some(there), Some(name)) =
         (arguments.against, arguments.against_objects, arguments.against_name)

@@ -126,7 +126,8 @@ pub(crate) struct BenchArgs {
     /// Only list what is missing, install nothing
     #[arg(long)]
     pub(crate) no_install: bool,
-    /// Passed on to the bench: --realtime, --only WORD
+    /// Passed on to the bench: --realtime, --only WORD; `control` measures the daemon instead of the packet path, with
+    /// options of its own (`control --help`)
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! The bench: the packet path measured by the program `bench` of lb-tests.
+//! The bench: the packet path, or the daemon, measured by the program `bench` of lb-tests.
 
 mod against;
 mod git;
@@ -22,7 +22,7 @@ use crate::workspace;
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
     // Before anything is installed or built: a revision that there is not ends it.
     let commit = args.against.as_deref().map(git::commit).transpose()?;
-    let ready = setup::ensure(&Wants::purpose(Purpose::Bench), args.no_install)?;
+    let ready = setup::ensure(&Wants::purpose(purpose(&args.args)), args.no_install)?;
     build::everything(&ready.toolchain, true)?;
     let mut all: Vec<OsString> = Vec::new();
     for (flag, is_given) in
@@ -44,6 +44,11 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
         ui::note(&format!("{} is written", to.display()));
     }
     Ok(code)
+}
+
+/// What the machine must have. The bench of the daemon has servers of its own.
+fn purpose(args: &[OsString]) -> Purpose {
+    if args.iter().any(|arg| arg == "control") { Purpose::Control } else { Purpose::Bench }
 }
 
 /// The page that the bench writes.
@@ -76,6 +81,15 @@ fn describe(head: &str, changes: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_daemon_is_measured_without_other_servers() {
+        let purpose = |words: &[&str]| purpose(&words.iter().map(Into::into).collect::<Vec<_>>());
+        assert_eq!(purpose(&["control", "--only", "storm"]), Purpose::Control);
+        assert_eq!(purpose(&["--realtime", "control"]), Purpose::Control);
+        assert_eq!(purpose(&["--only", "udp"]), Purpose::Bench);
+        assert_eq!(purpose(&[]), Purpose::Bench);
+    }
 
     #[test]
     fn a_tree_with_changes_says_so() {

@@ -10,10 +10,12 @@ pub(crate) enum Purpose {
     Demo,
     Test,
     Bench,
+    /// The bench of the daemon alone.
+    Control,
     Fuzz,
 }
 
-use Purpose::{Bench, Demo, Fuzz, Test};
+use Purpose::{Bench, Control, Demo, Fuzz, Test};
 
 /// A package, told by the programs it brings: where they are, whoever put them there, it is not
 /// missing. A module of a program is told by its path.
@@ -35,10 +37,10 @@ const fn wanted(
 
 #[rustfmt::skip]
 const ALL: [Wanted; 22] = [
-    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
-    wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
-    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
-    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Test, Bench]),
+    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench, Control]),
+    wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench, Control]),
+    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench, Control]),
+    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Test, Bench, Control]),
     wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Demo, Test, Bench]),
     wanted("nginx", &["nginx"], "backends", &[Demo, Test, Bench]),
     wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
@@ -89,6 +91,8 @@ mod tests {
         assert!(!demo.contains(&"qemu-system-x86") && !demo.contains(&"tshark"));
         let bench = names(&missing_from(Some(Bench), |program| !program.starts_with('/')));
         assert_eq!(bench, ["libnginx-mod-stream"]);
+        let control = names(&missing_from(Some(Control), |_| false));
+        assert_eq!(control, ["iproute2", "util-linux", "mount", "ethtool"]);
         assert_eq!(missing_from(None, |_| false).len(), ALL.len());
         assert!(missing_from(None, |_| true).is_empty());
     }
