@@ -101,7 +101,7 @@ pub(crate) fn measure(sandbox: &Sandbox, plan: &Plan) -> Result<Vec<Row>> {
     let load = Load::start(&daemon, [more?, weight?], plan.watchers)?;
     let port = u16::try_from(plan.pools + 1).context("a port for each pool")?;
     let seen = sample(&maps, port, &servers, origin, plan.failover_time(true), plan.realtime)?;
-    let (load, refusal) = load.finish()?;
+    let (load, refusal) = load.finish();
     rows.extend(seen.rows("failover beside load"));
     rows.push(load.count("pools", plan.pools.into()).count("backends each", plan.backends.into()));
     if let Some(refusal) = refusal {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use spillway_proto::v1::{Configuration, ListPoolsRequest, StatusRequest, WatchRequest};
 use tokio::runtime::{Builder, Runtime};
 use tonic::{Code, Status};
@@ -36,8 +36,10 @@ struct Counts {
     dry_runs: Mutex<Vec<Duration>>,
     queries: Mutex<Vec<Duration>>,
     scrapes: Mutex<Vec<Duration>>,
-    /// Changes that the daemon refused, as it does while numbers are in quarantine, and the last reason.
+    /// Why calls were refused, as a change is while numbers are in quarantine.
     refused: Mutex<Vec<String>>,
+    /// Scrapes that were answered with an error, as they are where the daemon's state takes 10 seconds to answer.
+    scrapes_failed: AtomicU64,
     /// Watchers that have their snapshot.
     watchers: AtomicU64,
     watchers_refused: AtomicU64,
@@ -91,11 +93,8 @@ impl Load {
         Ok(Self { runtime: Some(runtime), scraper: Some(scraper), stop, counts })
     }
 
-    /// Ends it. Answers what it did, and the last reason for a refusal.
-    ///
-    /// # Errors
-    /// When some kind of call was never answered, so that there was no such load.
-    pub(crate) fn finish(mut self) -> Result<(Row, Option<String>)> {
+    /// Ends it. Answers what it did, without the calls under way, and the last reason for a refusal.
+    pub(crate) fn finish(mut self) -> (Row, Option<String>) {
         self.end();
         let times = |all: &Mutex<Vec<Duration>>| -> Times {
             all.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
@@ -113,11 +112,12 @@ impl Load {
             row = row.count(what, all.len() as u64).ms(worst, all.quantile(1000));
         }
         let row = row
-            .count("refused changes", refused.len() as u64)
+            .count("failed scrapes", counts.scrapes_failed.load(Ordering::Relaxed))
+            .count("refused calls", refused.len() as u64)
             .count("watchers", counts.watchers.load(Ordering::Relaxed))
             .count("watchers over the limit", counts.watchers_refused.load(Ordering::Relaxed))
             .count("events", counts.events.load(Ordering::Relaxed));
-        Ok((row, refused.last().cloned()))
+        (row, refused.last().cloned())
     }
 
     fn end(&mut self) {
@@ -176,18 +176,18 @@ async fn apply(
 /// Asks for the status and for all pools by turns.
 async fn query(socket: PathBuf, counts: Arc<Counts>) {
     let Ok(Stubs { mut spillway, mut objects }) = Stubs::connect(&socket).await else { return };
-    loop {
+    for asks_pools in [false, true].into_iter().cycle() {
         let begin = Instant::now();
-        if spillway.status(StatusRequest {}).await.is_err() {
-            return;
+        let answer = if asks_pools {
+            objects.list_pools(ListPoolsRequest {}).await.map(drop)
+        } else {
+            spillway.status(StatusRequest {}).await.map(drop)
+        };
+        match answer {
+            Ok(()) => Counts::add(&counts.queries, begin),
+            Err(status) if status.code() == Code::Unavailable => return,
+            Err(status) => counts.refuse(&status),
         }
-        Counts::add(&counts.queries, begin);
-        tokio::time::sleep(BETWEEN_QUERIES).await;
-        let begin = Instant::now();
-        if objects.list_pools(ListPoolsRequest {}).await.is_err() {
-            return;
-        }
-        Counts::add(&counts.queries, begin);
         tokio::time::sleep(BETWEEN_QUERIES).await;
     }
 }
@@ -222,9 +222,13 @@ async fn watch(mut stubs: Stubs, counts: Arc<Counts>) {
 fn scrape(node: &Node, stop: &AtomicBool, counts: &Counts) {
     while !stop.load(Ordering::Relaxed) {
         let begin = Instant::now();
-        match get(node, "/metrics").context("scrape") {
-            Ok(_) => Counts::add(&counts.scrapes, begin),
-            Err(error) => eprintln!("{error:#}"),
+        match get(node, "/metrics") {
+            Ok((head, _)) if head.starts_with("HTTP/1.1 200 ") => {
+                Counts::add(&counts.scrapes, begin)
+            }
+            _ => {
+                counts.scrapes_failed.fetch_add(1, Ordering::Relaxed);
+            }
         }
         pause(BETWEEN_SCRAPES);
     }

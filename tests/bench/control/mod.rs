@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use lb_tests::sandbox::Sandbox;
 
@@ -131,6 +132,9 @@ pub(crate) fn run(
     let plan = Plan::new(options, quick, realtime);
     let wanted: Vec<_> = SUBJECTS.iter().filter(|(name, _)| is_wanted(name, only)).collect();
     ensure!(!wanted.is_empty(), "no subject has {only:?} in its name");
+    // Each connection of a check is a descriptor of ours too.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).context("raise the limit of descriptors")?;
     let mut rows = Vec::new();
     for (name, measure) in wanted {
         let begin = Instant::now();
