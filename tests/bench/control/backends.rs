@@ -2,20 +2,19 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use lb_tests::topology::Node;
-
-use super::realtime::prefer_this_thread;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 65_535;
@@ -228,5 +227,19 @@ async fn answer(mut stream: tokio::net::TcpStream) -> std::io::Result<()> {
     if buffer[..length].ends_with(b"\r\n\r\n") {
         stream.write_all(PASSES).await?;
     }
+    Ok(())
+}
+
+/// Has the calling thread run before all ordinary ones (`SCHED_FIFO`, sched(7)), so that what is
+/// measured is the daemon and not when the bench had a CPU.
+///
+/// # Errors
+/// When it may not.
+pub(crate) fn prefer_this_thread() -> Result<()> {
+    let thread = nix::unistd::gettid().to_string();
+    let output = Command::new("chrt").args(["--fifo", "--pid", "1", &thread]).output();
+    let output = output.context("chrt")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "chrt --fifo: {}", said.trim());
     Ok(())
 }

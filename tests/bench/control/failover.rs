@@ -19,13 +19,12 @@ use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 
 use super::Plan;
-use super::backends::Switchable;
+use super::backends::{Switchable, prefer_this_thread};
 use super::configuration::{self, Edit, Fleet, add_pool};
 use super::daemon::{Daemon, PATIENCE, Room};
 use super::figures::{Row, Times};
 use super::flap::{Flap, Turn};
 use super::load::Load;
-use super::realtime::prefer_this_thread;
 use super::words::Members;
 
 const PORT: u16 = 8_080;

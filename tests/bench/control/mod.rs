@@ -23,7 +23,6 @@ mod flap;
 mod growth;
 mod load;
 mod probes;
-mod realtime;
 mod storm;
 mod words;
 
