@@ -1,5 +1,6 @@
 //! Helpers that all layers of the daemon and the command line share. Depends on no other crate of the project.
 
+pub mod background;
 pub mod bytes;
 pub mod conditions;
 pub mod error_chain;

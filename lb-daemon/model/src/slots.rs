@@ -81,7 +81,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::{AdminState, Backend};
+    use crate::{AdminState, Backend, diff::TableMembers};
 
     /// A pool with backends of these regions and weights.
     fn pool(backends: &[(&str, u32)]) -> Pool {
@@ -163,9 +163,10 @@ mod tests {
     /// The slots that a group's table of this size gives to the one that gets least.
     fn least_in_table(pool: &Pool, region: &str, slots: u32) -> Option<usize> {
         let here = pool.backends.iter().filter(|(_, backend)| backend.region.as_str() == region);
-        let weights: Vec<_> = here.map(|(address, backend)| (*address, backend.weight)).collect();
-        let taking = weights.iter().filter(|(_, weight)| *weight > 0);
-        let owners = crate::diff::owners(&weights, slots);
+        let members: Vec<_> = here.map(|(address, backend)| (*address, backend.weight)).collect();
+        let table = TableMembers { members, slots };
+        let owners = crate::diff::owners(&table);
+        let taking = table.members.iter().filter(|(_, weight)| *weight > 0);
         let owned = |address: &IpAddr| owners.iter().filter(|owner| *owner == address).count();
         taking.map(|(address, _)| owned(address)).min()
     }

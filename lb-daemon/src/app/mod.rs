@@ -13,7 +13,7 @@ mod signals;
 mod sizes;
 mod status_line;
 
-use std::{env, ffi::OsString, fs, net::SocketAddr, path::Path, process::ExitCode};
+use std::{env, ffi::OsString, fs, net::SocketAddr, path::Path, process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use tokio::{net::TcpListener, runtime::Runtime};
@@ -50,6 +50,9 @@ pub fn main() -> ExitCode {
     exit_code(end, |text| log.print_last(text))
 }
 
+/// How long the end waits for work in the background.
+const SHUTDOWN: Duration = Duration::from_secs(1);
+
 fn print(text: &str) {
     eprintln!("{text}");
 }
@@ -76,6 +79,8 @@ fn run(line: Vec<OsString>, settings: Settings, log: &Log) -> Result<(), Failure
             runtime.block_on(receiver::run(*arguments, line, values, log))
         }
     };
+    // Work that waits for a disk that does not answer is left behind.
+    runtime.shutdown_timeout(SHUTDOWN);
     end.map_err(|failure| names.spell(failure))
 }
 

@@ -63,6 +63,9 @@ pub enum Refusal {
     NoPool(String),
     #[error("pool {} has no backend {}", Quoted(.0), Quoted(.1))]
     NoBackend(String, String),
+    /// Nothing changed.
+    #[error("nothing was changed: the configuration cannot be compared")]
+    Thread(#[source] std::io::Error),
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),
 }

@@ -22,6 +22,9 @@ use lb_base::error_chain;
 use lb_maps::{MapsError, NewTable, TableName};
 use lb_model::{maglev::TableSpec, map_memory::TableMemory, plan::Plan};
 
+/// Tables that are built between two heartbeats.
+const TABLES_AT_ONCE: usize = 128;
+
 /// What an apply wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplySummary {
@@ -133,7 +136,11 @@ impl Reconciler {
         let (there, chunks) = (self.maps.chunks(), change.free_space.tables.chunks());
         let new: Vec<u32> = chunks.difference(there).copied().collect();
         self.maps.add_chunks(&new)?;
-        self.build_tables(&change.tables)?;
+        for tables in change.tables.chunks(TABLES_AT_ONCE) {
+            self.build_tables(tables)?;
+            // For the heartbeat.
+            tokio::task::yield_now().await;
+        }
         // Unless all steps get through, everything is sent again.
         self.planned = None;
         let lowered = members.prepare(&change, &self.steps).await?;

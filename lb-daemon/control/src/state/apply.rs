@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, io, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
 
 use super::{PacketPath, State, now, remaps::Remaps};
 use crate::{
@@ -9,14 +9,25 @@ use crate::{
     store::Generation,
 };
 use lb_base::{
+    background,
     conditions::{PACKET_PATH, STORED},
     error_chain,
 };
 use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
-use lb_model::{Configuration, Encapsulation, SourceClash, diff, room};
+use lb_model::{
+    Configuration, Encapsulation, SourceClash,
+    diff::{self, Change, Movement, TableDiffs},
+    room,
+};
 
 /// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
+
+/// How a configuration differs from the one in force.
+struct Compared {
+    changes: Vec<Change>,
+    movements: Vec<Movement>,
+}
 
 impl<P: PacketPath> State<P> {
     /// Carries out an apply. Takes `change` once the configuration is in force, even if the packet path
@@ -46,7 +57,9 @@ impl<P: PacketPath> State<P> {
         }
         self.leave_out_own_key(&mut configuration);
         room::fits(&configuration, &self.settings.sizes)?;
-        let changes = diff::between(&self.configuration, &configuration, &diff::owners);
+        let configuration = Arc::new(configuration);
+        let compared = self.compare(&configuration).await.map_err(Refusal::Thread)?;
+        let Compared { changes, movements } = compared;
         let unusable_warning = self.unusable_warning();
         if changes.is_empty() && unusable_warning.is_none() {
             let mut applied = self.apply_unchanged(dry_run).await?;
@@ -68,15 +81,8 @@ impl<P: PacketPath> State<P> {
             return Err(Refusal::Memory(memory.into()));
         }
         let memory = Some(memory);
-        let own = self.settings.region.as_ref();
-        let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
-        let is_rehashed = key(&self.configuration) != key(&configuration);
-        let (before, owners) = (&*self.configuration, &diff::owners);
         let movements_unknown = unusable_warning.is_some();
-        let movements = match movements_unknown {
-            true => Vec::new(),
-            false => diff::movements(before, &configuration, own, is_rehashed, owners),
-        };
+        let movements = if movements_unknown { Vec::new() } else { movements };
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&configuration));
         warnings.extend(self.gateway_warnings(&configuration));
@@ -94,18 +100,19 @@ impl<P: PacketPath> State<P> {
         warnings.extend(self.file_warning(&configuration, &actor));
 
         let number = current + 1;
-        let (applied_at, kept) = (now(), configuration.clone());
-        self.store.commit(Generation {
+        let ids = Arc::new(ids);
+        let generation = Generation {
             number,
-            applied_at,
-            configuration: kept,
-            ids: ids.clone(),
+            applied_at: now(),
+            configuration: Arc::clone(&configuration),
+            ids: Arc::clone(&ids),
             schema: self.settings.schema,
-        })?;
+        };
+        self.store.commit(generation).await?;
         self.settings.conditions.end(STORED);
         // From here on the configuration is in force, whatever happens.
-        self.configuration = Arc::new(configuration);
-        self.ids = Arc::new(ids);
+        self.configuration = configuration;
+        self.ids = ids;
         self.remaps.mark_outs = Arc::new(mark_outs);
         self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
@@ -127,6 +134,23 @@ impl<P: PacketPath> State<P> {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),
         }
+    }
+
+    /// Compares a configuration with the one in force, on all CPUs.
+    fn compare(
+        &self,
+        next: &Arc<Configuration>,
+    ) -> impl Future<Output = io::Result<Compared>> + Send + use<P> {
+        let (before, after) = (Arc::clone(&self.configuration), Arc::clone(next));
+        let (own, own_key) = (self.settings.region.clone(), self.store.hash_key());
+        let compare = move || {
+            let diffs = TableDiffs::new(&before, &after, &diff::owners);
+            let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
+            let is_rehashed = key(&before) != key(&after);
+            let movements = diff::movements(&before, &after, own.as_ref(), is_rehashed, &diffs);
+            Compared { changes: diff::between(&before, &after, &diffs), movements }
+        };
+        background::run(compare)
     }
 
     /// The slots that pools keep, also those of a stored generation that cannot be used: the maps have its tables.

@@ -94,7 +94,7 @@ impl<P: PacketPath> State<P> {
             return;
         }
         let Some(stored) = self.store.generation() else { return };
-        let configuration = Arc::new(stored.configuration.clone());
+        let configuration = Arc::clone(&stored.configuration);
         // Only maps that were made anew, of other sizes, can be too small.
         if let Err(too_many) = room::fits(&configuration, &self.settings.sizes) {
             let cause = format!("{too_many}; {}", too_many.hint());

@@ -1,10 +1,10 @@
 use std::{future::Future, time::Duration};
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use super::{PacketPath, SECOND, State};
 use crate::{command::ApplyRequest, status::StatusUpdate};
-use lb_base::{error_chain, heartbeat::Heartbeat};
+use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -18,10 +18,30 @@ pub enum LoopEnd {
     SensorEnded,
 }
 
+/// How long a daemon that stops waits for an apply that waits for the disk.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Waits for work, with heartbeats whenever the work itself waits.
+async fn beating<T>(
+    beat: &mut Interval,
+    heartbeat: &Heartbeat,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            _ = beat.tick() => heartbeat.beat(),
+            done = &mut work => return done,
+        }
+    }
+}
+
 impl<P: PacketPath> State<P> {
     /// Begins with the stored generation, and runs until `stop` is done. It blocks its thread while it works, so it needs
-    /// its own. The heartbeat has its own tick, which comes before all else, and proves only that the loop turns: while
-    /// the packet path is behind, a restart would not help.
+    /// its own, which has a lower priority than those that check and forward. The heartbeat has its own tick, which comes before
+    /// all else, and proves only that the loop turns: while the packet path is behind or the disk does not answer, a restart
+    /// would not help.
     pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
         tokio::pin!(stop);
         let mut beat = interval(heartbeat.interval());
@@ -30,7 +50,8 @@ impl<P: PacketPath> State<P> {
         retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut second = interval(SECOND);
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.begin().await;
+        lower_thread_priority();
+        beating(&mut beat, &heartbeat, self.begin()).await;
         self.tell_status();
         self.send_status(StatusUpdate::Begun);
         loop {
@@ -43,17 +64,33 @@ impl<P: PacketPath> State<P> {
                     None => return LoopEnd::Stopped,
                 },
                 request = self.applies.recv() => match request {
-                    Some(request) => self.execute(request).await,
+                    Some(request) => {
+                        let work = beating(&mut beat, &heartbeat, self.execute(request));
+                        tokio::select! {
+                            () = work => {}
+                            () = async { (&mut stop).await; sleep(STOP_GRACE).await } => {
+                                tracing::error!("an apply is abandoned, because the daemon stops");
+                                return LoopEnd::Stopped;
+                            }
+                        }
+                    }
                     None => return LoopEnd::Stopped,
                 },
-                _ = retry.tick(), if self.behind.is_some() => self.retry_apply().await,
+                _ = retry.tick(), if self.behind.is_some() => {
+                    beating(&mut beat, &heartbeat, self.retry_apply()).await;
+                }
                 _ = second.tick() => {
-                    self.advance_remaps().await;
-                    self.free_next_hops().await;
-                    self.tell_status();
+                    beating(&mut beat, &heartbeat, self.look_after()).await;
                 }
             }
         }
+    }
+
+    /// What time alone brings, once a second.
+    async fn look_after(&mut self) {
+        self.advance_remaps().await;
+        self.free_next_hops().await;
+        self.tell_status();
     }
 
     async fn free_next_hops(&mut self) {

@@ -13,6 +13,7 @@ use std::{
 use error::Cause;
 use redb::{Database, TableDefinition};
 
+use lb_base::background;
 use lb_model::{Configuration, ids::Ids};
 
 mod error;
@@ -34,21 +35,22 @@ pub struct Generation {
     /// From 1.
     pub number: u64,
     pub applied_at: SystemTime,
-    pub configuration: Configuration,
+    pub configuration: Arc<Configuration>,
     /// The numbers of its objects in the maps.
-    pub ids: Ids,
+    pub ids: Arc<Ids>,
     /// Schema revision of the daemon that applied it.
     pub schema: Revision,
 }
 
-/// The open database. Only one process can open it.
+/// The open database, and what it contains. Only one process can open it.
 #[derive(Debug)]
 pub struct Store {
     file: StoreFile,
-    /// `None` after a failed write: the database must be opened again first.
+    /// `None` after a failed write: the database must be opened again first. Whoever writes has it, so that a disk that
+    /// does not answer holds up nobody else.
     database: Option<Database>,
     hash_key: [u64; 2],
-    generation: Option<Generation>,
+    generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
 }
@@ -87,7 +89,7 @@ impl Store {
         let record::Record { hash_key, stored } = record;
         let (generation, unusable) = match stored {
             None => (None, None),
-            Some(Ok(generation)) => (Some(generation), None),
+            Some(Ok(generation)) => (Some(Arc::new(generation)), None),
             Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
         Ok(Self { file, database: Some(database), hash_key, generation, unusable })
@@ -100,7 +102,7 @@ impl Store {
 
     /// The last committed generation; `None` before the first.
     pub fn generation(&self) -> Option<&Generation> {
-        self.generation.as_ref()
+        self.generation.as_deref()
     }
 
     /// The last committed generation, if this version cannot use it; [`Self::generation`] is `None` then.
@@ -125,31 +127,35 @@ impl Store {
 
     pub fn ids(&self) -> Option<&Ids> {
         let unusable = self.unusable.as_ref().map(|unusable| &unusable.ids);
-        self.generation.as_ref().map(|generation| &generation.ids).or(unusable)
+        self.generation.as_ref().map(|generation| &*generation.ids).or(unusable)
     }
 
     /// Marks a valid generation as unusable. It stays unchanged on disk.
     pub fn set_aside(&mut self, cause: String) {
         if let Some(generation) = self.generation.take() {
-            self.unusable = Some(Arc::new(Unusable::from_generation(generation, cause)));
+            self.unusable = Some(Arc::new(Unusable::from_generation(&generation, cause)));
         }
     }
 
-    /// Replaces the last generation. The new one is on disk when this returns.
+    /// Replaces the last generation. The new one is on disk when this returns. The disk is waited for on a thread of its own.
     ///
     /// # Errors
     /// [`StoreError`]: the last generation stays in force; after a crash either may be on disk.
-    pub fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
-        let mut write = || {
-            let database = match self.database.take() {
+    pub async fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
+        let generation = Arc::new(generation);
+        let (file, database, hash_key) = (self.file.clone(), self.database.take(), self.hash_key);
+        let written = Arc::clone(&generation);
+        let write = move || {
+            let database = match database {
                 Some(database) => database,
-                None => self.file.open()?,
+                None => file.open()?,
             };
-            record::write(&database, &self.hash_key, Some(&generation))?;
-            self.database = Some(database);
-            Ok(())
+            record::write(&database, &hash_key, Some(&written))?;
+            Ok(database)
         };
-        write().map_err(|cause| self.file.error(cause))?;
+        let database = background::run(write).await.map_err(Cause::Inaccessible);
+        let database = database.and_then(|written| written);
+        self.database = Some(database.map_err(|cause| self.file.error(cause))?);
         self.generation = Some(generation);
         self.unusable = None;
         Ok(())
@@ -166,7 +172,7 @@ fn begin_write(database: &Database) -> Result<redb::WriteTransaction, Cause> {
 #[cfg(test)]
 mod tests;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct StoreFile {
     directory: PathBuf,
 }

@@ -1,6 +1,6 @@
 //! The content of the database, protected against damage and against other formats.
 
-use std::{hash::Hasher, time::SystemTime};
+use std::{hash::Hasher, sync::Arc, time::SystemTime};
 
 use redb::{Database, ReadableDatabase, TableError};
 use serde::{Deserialize, Serialize};
@@ -99,7 +99,10 @@ fn generation(description: Description, bytes: &[u8]) -> Result<Generation, Box<
         }
     };
     match used {
-        Ok(configuration) => Ok(Generation { number, applied_at, configuration, ids, schema }),
+        Ok(configuration) => {
+            let (configuration, ids) = (Arc::new(configuration), Arc::new(ids));
+            Ok(Generation { number, applied_at, configuration, ids, schema })
+        }
         Err(cause) => {
             let message = message.ok();
             Err(Box::new(Unusable { number, applied_at, ids, schema, cause, message }))
@@ -126,7 +129,7 @@ pub(super) fn write(
     let (description, configuration) = match generation {
         None => (Vec::new(), Vec::new()),
         Some(Generation { number, applied_at, configuration, ids, schema }) => {
-            let (number, applied_at, ids) = (*number, *applied_at, ids.clone());
+            let (number, applied_at, ids) = (*number, *applied_at, (**ids).clone());
             let description = Description { number, applied_at, ids, schema: *schema };
             let text = serde_json::to_vec(&description)
                 .map_err(|error| Cause::write(redb::StorageError::Io(error.into())))?;
@@ -182,9 +185,10 @@ pub struct Unusable {
 }
 
 impl Unusable {
-    pub(super) fn from_generation(generation: Generation, cause: String) -> Self {
+    pub(super) fn from_generation(generation: &Generation, cause: String) -> Self {
         let Generation { number, applied_at, configuration, ids, schema } = generation;
-        let message = Some(StoredMessage::from(&configuration));
+        let message = Some(StoredMessage::from(&**configuration));
+        let (number, applied_at, ids, schema) = (*number, *applied_at, (**ids).clone(), *schema);
         Self { number, applied_at, ids, schema, cause, message }
     }
 

@@ -23,7 +23,13 @@ fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generatio
         .next(&configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
         .unwrap();
     let applied_at = UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789);
+    let (configuration, ids) = (Arc::new(configuration), Arc::new(ids));
     Generation { number, applied_at, configuration, ids, schema: Revision::CURRENT }
+}
+
+fn commit(store: &mut Store, generation: Generation) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.commit(generation)).unwrap();
 }
 
 /// Path of a store with one generation, which has one region.
@@ -32,7 +38,7 @@ fn written(state: &TempDir) -> PathBuf {
     let eu = lb_model::Name::new("eu").unwrap();
     configuration.regions.insert(eu, lb_model::Region::default());
     let mut store = Store::open(state.path()).unwrap();
-    store.commit(generation(1, configuration, &Ids::default())).unwrap();
+    commit(&mut store, generation(1, configuration, &Ids::default()));
     state.path().join(FILE)
 }
 
@@ -138,7 +144,7 @@ fn an_invalid_configuration_is_kept_until_the_next_commit() {
     assert_eq!(Some(unusable.applied_at), store.applied_at());
 
     let next = generation(2, Configuration::default(), &ids);
-    store.commit(next.clone()).unwrap();
+    commit(&mut store, next.clone());
     assert_eq!((store.generation(), store.unusable()), (Some(&next), None));
     drop(store);
     assert_ne!(fs::read(&path).unwrap(), before);
@@ -246,9 +252,9 @@ proptest! {
         let key = store.hash_key();
         let mut expected: Option<Generation> = None;
         for (number, (configuration, reopen)) in (1..).zip(steps) {
-            let ids = expected.as_ref().map(|generation| generation.ids.clone()).unwrap_or_default();
+            let ids = expected.as_ref().map(|generation| Arc::clone(&generation.ids)).unwrap_or_default();
             let next = generation(number, configuration, &ids);
-            store.commit(next.clone()).unwrap();
+            commit(&mut store, next.clone());
             if reopen {
                 drop(store);
                 store = Store::open(state.path()).unwrap();

@@ -2,6 +2,7 @@
 
 mod fields;
 mod movement;
+mod table_diffs;
 mod tables;
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
 
 use crate::{Configuration, Pool};
 pub use movement::{Effect, Movement, movements};
-pub use tables::{Owners, owners};
+pub use table_diffs::{Owners, TableDiffs, TableMembers, owners};
 
 /// One object that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +46,8 @@ impl Display for Kind {
 }
 
 /// The changes from `old` to `new`, by kind of object and name. Backends of an added or removed pool are not
-/// listed. `owners` builds the tables whose slots are compared.
-pub fn between(old: &Configuration, new: &Configuration, owners: &Owners<'_>) -> Vec<Change> {
+/// listed. `diffs` are those of their tables.
+pub fn between(old: &Configuration, new: &Configuration, diffs: &TableDiffs<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     each("region", &old.regions, &new.regions, fields::region, &mut changes);
     each(
@@ -59,7 +60,7 @@ pub fn between(old: &Configuration, new: &Configuration, owners: &Owners<'_>) ->
     for (name, old, new) in join(&old.pools, &new.pools) {
         let object = format!("pool {name}");
         match (old, new) {
-            (Some(old), Some(new)) => pool(&object, old, new, owners, &mut changes),
+            (Some(old), Some(new)) => pool(&object, old, new, diffs, &mut changes),
             _ => changes.extend(change(object, old, new, fields::pool)),
         }
     }
@@ -77,9 +78,9 @@ pub fn between(old: &Configuration, new: &Configuration, owners: &Owners<'_>) ->
     changes
 }
 
-fn pool(object: &str, old: &Pool, new: &Pool, owners: &Owners<'_>, changes: &mut Vec<Change>) {
+fn pool(object: &str, old: &Pool, new: &Pool, diffs: &TableDiffs<'_>, changes: &mut Vec<Change>) {
     let mut details = fields::pool(old, new);
-    let moved = tables::moved(old, new, owners);
+    let moved = tables::moved(old, new, diffs);
     details.extend(moved.details);
     if !details.is_empty() {
         let (kind, object) = (Kind::Changed, object.to_owned());

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use super::{Owners, join};
+use super::{TableDiffs, TableMembers, join};
 use crate::{AdminState, Configuration, Name, Pool, PortList, Ports, Protocol, Service, plan};
 
 /// An effect on the open connections of one object.
@@ -36,7 +36,7 @@ pub fn movements(
     new: &Configuration,
     own: Option<&Name>,
     rehashed: bool,
-    owners: &Owners<'_>,
+    diffs: &TableDiffs<'_>,
 ) -> Vec<Movement> {
     let mut movements = Vec::new();
     for (name, before, after) in join(&old.pools, &new.pools) {
@@ -44,7 +44,7 @@ pub fn movements(
         let serves = |service: &&Service| service.pool == *name && is_remembered(service);
         let served = old.services.values().find(serves).is_some();
         let homes = (Home::of_pool(old, own, before), Home::of_pool(new, own, after));
-        let share = homes.0.moved(&homes.1, rehashed, owners);
+        let share = homes.0.moved(&homes.1, rehashed, diffs);
         if served && share > 0.0 {
             let object = format!("pool {name}");
             movements.push(Movement { object, effect: Effect::Settle, share });
@@ -84,7 +84,7 @@ pub fn movements(
         let hashed_anew = rehashed || before.affinity != after.affinity;
         let other = before.pool != after.pool || before.affinity != after.affinity;
         if other || !is_remembered(before) {
-            let share = home(old, before).moved(&home(new, after), hashed_anew, owners);
+            let share = home(old, before).moved(&home(new, after), hashed_anew, diffs);
             if share > 0.0 {
                 movements.push(Movement { object, effect: Effect::AtOnce, share });
             }
@@ -108,24 +108,21 @@ fn is_remembered(service: &Service) -> bool {
     service.protocol == Protocol::Tcp || service.idle_timeout.is_some()
 }
 
-/// The table that homes connections: weighted members and slots of the first region of the order.
+/// The table that homes connections: that of the first region of the order.
 #[derive(Debug, Default, PartialEq)]
-struct Home {
-    members: Vec<(IpAddr, u32)>,
-    slots: u32,
-}
+struct Home(TableMembers);
 
 impl Home {
     fn of_pool(configuration: &Configuration, own: Option<&Name>, pool: &Pool) -> Self {
         let first = plan::regions(configuration, own, pool).first().copied();
         let here = pool.backends.iter().filter(|(_, b)| b.weight > 0 && Some(&b.region) == first);
         let members = here.map(|(address, backend)| (*address, backend.weight)).collect();
-        Self { members, slots: pool.slots }
+        Self(TableMembers { members, slots: pool.slots })
     }
 
     /// Share of connections that have another backend in `new`.
-    fn moved(&self, new: &Self, hashed_anew: bool, owners: &Owners<'_>) -> f64 {
-        match (self.members.is_empty(), new.members.is_empty()) {
+    fn moved(&self, new: &Self, hashed_anew: bool, diffs: &TableDiffs<'_>) -> f64 {
+        match (self.0.members.is_empty(), new.0.members.is_empty()) {
             (true, _) => return 0.0,
             (false, true) => return 1.0,
             (false, false) => {}
@@ -138,20 +135,12 @@ impl Home {
         if self == new {
             return 0.0;
         }
-        let (before, after) = (owners(&self.members, self.slots), owners(&new.members, new.slots));
-        // The hash is spread evenly over both tables. This many points of it hit every slot of each.
-        let places = before.len().max(after.len()) as u64;
-        let at = |table: &[IpAddr], place: u64| {
-            let slot = (2 * place + 1) * table.len() as u64 / (2 * places.max(1));
-            table.get(usize::try_from(slot).unwrap_or(usize::MAX)).copied()
-        };
-        let moved = (0..places).filter(|place| at(&before, *place) != at(&after, *place)).count();
-        moved as f64 / places.max(1) as f64
+        diffs.get(&self.0, &new.0).share
     }
 
     /// Share of the slots that each owns.
     fn shares(&self) -> BTreeMap<IpAddr, f64> {
-        let all: f64 = self.members.iter().map(|(_, weight)| f64::from(*weight)).sum();
-        self.members.iter().map(|(a, weight)| (*a, f64::from(*weight) / all)).collect()
+        let all: f64 = self.0.members.iter().map(|(_, weight)| f64::from(*weight)).sum();
+        self.0.members.iter().map(|(a, weight)| (*a, f64::from(*weight) / all)).collect()
     }
 }

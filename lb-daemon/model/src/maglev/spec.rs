@@ -93,11 +93,24 @@ impl TableSpec {
         Table { words, members: self.keys.len() }
     }
 
-    /// Builds the table where it is to be: sets the list of each slot once, in no particular order.
-    pub fn fill(&self, mut set: impl FnMut(u32, SlotWord)) {
+    /// The rank of the owner of each slot: the first of its list.
+    pub fn owners(&self) -> Vec<u16> {
+        let mut owners = vec![NO_RANK; self.slots as usize];
+        for (owner, slots) in self.owned().by_rank().enumerate() {
+            slots.iter().for_each(|slot| owners[*slot as usize] = owner as u16);
+        }
+        owners
+    }
+
+    fn owned(&self) -> Owned {
         let permutations: Vec<_> =
             self.keys.iter().map(|key| Permutation::for_member(key, self.slots)).collect();
-        let owned = Owned::fill(&permutations, &quotas(&self.weights, self.slots), self.slots);
+        Owned::fill(&permutations, &quotas(&self.weights, self.slots), self.slots)
+    }
+
+    /// Builds the table where it is to be: sets the list of each slot once, in no particular order.
+    pub fn fill(&self, mut set: impl FnMut(u32, SlotWord)) {
+        let owned = self.owned();
         let mut dealer = Dealer::new(&self.keys, &self.weights);
         for (owner, slots) in owned.by_rank().enumerate() {
             for (&slot, &list) in slots.iter().zip(dealer.lists_of(owner as u16, slots.len())) {

@@ -77,6 +77,7 @@ impl IntoStatus for Refusal {
             | Refusal::Room(_)
             | Refusal::Store(_)
             | Refusal::Behind { .. }
+            | Refusal::Thread(_)
             | Refusal::Unreadable(_) => Code::Internal,
         };
         let mut status = Status::new(code, error_chain::message(&self));

@@ -63,7 +63,7 @@ async fn an_apply_is_answered_after_disk_and_packet_path() {
     let stored = Store::open(copy.path()).unwrap();
     let generation = stored.generation().unwrap();
     assert_eq!(generation.number, 1);
-    assert_eq!(generation.configuration, parse(WEB));
+    assert_eq!(*generation.configuration, parse(WEB));
     let directory = Directory::read(daemon.directory.path()).unwrap();
     assert_eq!((directory.generation, directory.own_region.as_deref()), (1, Some("eu")));
     assert_eq!(directory.network_namespace, Some(Namespace::current().unwrap()));
@@ -271,8 +271,8 @@ async fn several_balancers_stored_without_a_hash_key_are_a_condition() {
     daemon.stop().await;
     let mut store = Store::open(daemon.directory.path()).unwrap();
     let mut stored = store.generation().unwrap().clone();
-    stored.configuration.balancers = 2.try_into().unwrap();
-    store.commit(stored).unwrap();
+    Arc::make_mut(&mut stored.configuration).balancers = 2.try_into().unwrap();
+    store.commit(stored).await.unwrap();
     drop(store);
     daemon.running = Running::start(&daemon.directory, &daemon.path);
     let subjects = async |daemon: &Daemon| -> Vec<_> {

@@ -7,7 +7,7 @@ use crate::{
     command::Actor,
     store::{Generation, Revision},
 };
-use lb_model::{MemberState, ids::Ids, plan::Plan};
+use lb_model::{MemberState, plan::Plan};
 
 #[tokio::test]
 async fn a_restart_keeps_pinned_states_until_checks_decide() {
@@ -236,7 +236,7 @@ async fn a_generation_without_a_plan_is_unusable() {
     let plan = daemon.path.content().plan.clone();
     let mut store = Store::open(daemon.directory.path()).unwrap();
     let stored = store.generation().unwrap().clone();
-    store.commit(Generation { ids: Ids::default(), ..stored }).unwrap();
+    store.commit(Generation { ids: Arc::default(), ..stored }).await.unwrap();
     drop(store);
     start(&mut daemon);
     let condition = daemon.status().await.conditions.remove(0);

@@ -170,9 +170,10 @@ async fn an_unusable_configuration_still_says_which_slots_pools_keep() {
     daemon.stop().await;
     let mut store = Store::open(daemon.directory.path()).unwrap();
     let mut stored = store.generation().unwrap().clone();
-    let broken = stored.configuration.pools.get_mut(&name("web")).unwrap();
+    let pools = &mut Arc::make_mut(&mut stored.configuration).pools;
+    let broken = pools.get_mut(&name("web")).unwrap();
     broken.settle_time = Duration::ZERO;
-    store.commit(stored).unwrap();
+    store.commit(stored).await.unwrap();
     drop(store);
     daemon.running = Running::start(&daemon.directory, &daemon.path);
     assert!(daemon.running.commands.export().await.unwrap().unusable.is_some());

@@ -185,6 +185,6 @@ fn fields_of_a_probe_are_told_one_by_one() {
         (of(&http, tls(None, Trust::Host)), of(&http, None), &["tls: on -> off"]),
     ] {
         let expected = entry(Kind::Changed, "health check tcp", expected, 0);
-        assert_eq!(between(&old, &new, &in_turn), [expected]);
+        assert_eq!(between(&old, &new), [expected]);
     }
 }

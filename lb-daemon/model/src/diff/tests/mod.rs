@@ -70,14 +70,20 @@ fn configuration() -> Configuration {
 }
 
 /// Slots go round the members: easy to count by hand.
-fn in_turn(members: &[(IpAddr, u32)], slots: u32) -> Vec<IpAddr> {
-    (0..slots).map(|slot| members[slot as usize % members.len()].0).collect()
+fn in_turn(table: &TableMembers) -> Vec<IpAddr> {
+    let members = &table.members;
+    (0..table.slots).map(|slot| members[slot as usize % members.len()].0).collect()
+}
+
+/// The changes, with such tables.
+fn between(old: &Configuration, new: &Configuration) -> Vec<Change> {
+    super::between(old, new, &TableDiffs::new(old, new, &in_turn))
 }
 
 fn changed(change: impl FnOnce(&mut Configuration)) -> Vec<Change> {
     let mut new = configuration();
     change(&mut new);
-    between(&configuration(), &new, &in_turn)
+    between(&configuration(), &new)
 }
 
 fn entry(kind: Kind, object: &str, details: &[&str], slots_moved: u64) -> Change {
@@ -94,8 +100,8 @@ fn objects_come_and_go_in_order() {
     let whole = ["region eu", "region us", "health check tcp", "pool web", "service web"];
     let empty = Configuration::default();
     let expected = |kind| whole.map(|object| entry(kind, object, &[], 0)).to_vec();
-    assert_eq!(between(&empty, &configuration(), &in_turn), expected(Kind::Added));
-    assert_eq!(between(&configuration(), &empty, &in_turn), expected(Kind::Removed));
+    assert_eq!(between(&empty, &configuration()), expected(Kind::Added));
+    assert_eq!(between(&configuration(), &empty), expected(Kind::Removed));
 }
 
 proptest! {
@@ -103,9 +109,9 @@ proptest! {
     fn only_equal_configurations_have_no_difference(
         old in arbitrary::configuration(), new in arbitrary::configuration(),
     ) {
-        prop_assert_eq!(between(&old, &old, &in_turn), []);
-        let there = between(&old, &new, &in_turn);
-        let back = between(&new, &old, &in_turn);
+        prop_assert_eq!(between(&old, &old), []);
+        let there = between(&old, &new);
+        let back = between(&new, &old);
         prop_assert_eq!(there.is_empty(), old == new);
         for change in &there {
             prop_assert_eq!(change.details.is_empty(), change.kind != Kind::Changed);

@@ -11,7 +11,8 @@ fn moved(own: &str, change: impl FnOnce(&mut Configuration)) -> Vec<(String, Eff
 }
 
 fn moved_from(old: &Configuration, new: &Configuration, own: &str) -> Vec<(String, Effect, f64)> {
-    let movements = movements(old, new, Some(&name(own)), old.hash_key != new.hash_key, &in_turn);
+    let (diffs, rehashed) = (TableDiffs::new(old, new, &in_turn), old.hash_key != new.hash_key);
+    let movements = movements(old, new, Some(&name(own)), rehashed, &diffs);
     movements.into_iter().map(|moved| (moved.object, moved.effect, moved.share)).collect()
 }
 

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use lb_common::abi::slot::SlotWord;
+
 use super::{group, key};
 use crate::maglev::{BuildError, MAX_MEMBERS, Member, MemberKey, TableSpec};
 
@@ -76,4 +78,14 @@ fn an_id_is_of_everything_the_table_depends_on() {
     }
     assert_eq!(ids[0], spec(&group([5, 5, 5]), 251).id());
     assert_eq!(ids[0].to_string().len(), 32);
+}
+
+#[test]
+fn the_owner_of_a_slot_is_the_first_of_its_list() {
+    for (weights, slots) in [(vec![1, 1, 1], 7), (vec![0, 5, 2, 0], 251), (vec![3; 50], 1_009)] {
+        let spec = TableSpec::new(&group(weights), slots).unwrap();
+        let table = spec.build();
+        let first = |list: &u64| SlotWord(*list).rank(0);
+        assert_eq!(spec.owners(), table.words().iter().map(first).collect::<Vec<_>>());
+    }
 }
