@@ -199,7 +199,13 @@ impl MembersChange {
         }
         if let Some(whole) = self.whole {
             let backends: BTreeSet<_> = whole.backends.keys().copied().collect();
+            let leaving = whole.pools.values().flat_map(|pool| pool.leaving.iter().copied());
+            let all: Vec<_> = backends.iter().copied().chain(leaving).collect();
             steps.take(move |words| words.forget_others(&backends, &whole.pools)).await??;
+            for addresses in all.chunks(MOST_MEMBERS) {
+                let addresses = addresses.to_vec();
+                steps.take(move |words| words.settle_backends(&addresses)).await??;
+            }
         }
         for groups in self.unknown_groups.chunks(MOST_MEMBERS / 16) {
             let groups = groups.to_vec();

@@ -201,6 +201,14 @@ impl MemberWords {
         Ok(())
     }
 
+    /// Updates the states of backends of which it is not known what an earlier daemon or change has left.
+    pub(in crate::reconcile) fn settle_backends(
+        &mut self,
+        addresses: &[IpAddr],
+    ) -> Result<(), MapsError> {
+        addresses.iter().try_for_each(|address| self.settle_backend_states(address))
+    }
+
     /// Lets remembered connections leave the backends of these numbers.
     pub(in crate::reconcile) fn remove_backends(
         &mut self,
