@@ -336,3 +336,59 @@ async fn the_last_changes_are_kept_with_their_reasons() {
         assert_eq!(refused("web", address).await, expected);
     }
 }
+
+/// Whatever holds up an apply holds up neither health nor an answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_stalled_apply_holds_up_neither_health_nor_answers() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    let stall = daemon.path.stall();
+    let commands = daemon.running.commands.clone();
+    let apply = Apply { configuration: request(&web("31", "37")), ..Apply::default() };
+    let applying = tokio::spawn(async move { commands.apply(apply, None).await });
+    let stall = stall.begun().await;
+
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    let status = daemon.status().await;
+    assert_eq!((status.generation, status.backends[0].state), (1, MemberState::Unreachable));
+
+    drop(stall);
+    assert_eq!(applying.await.unwrap().unwrap().unwrap().generation, 2);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, MemberState::Unreachable);
+}
+
+#[tokio::test]
+async fn of_changes_that_come_together_failures_are_written_first() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    let before = daemon.path.content().state_writes.len();
+    let change = |address, health| HealthChange {
+        pool: name("web"),
+        address: ip(address),
+        health,
+        undecided: None,
+        reason: "together".into(),
+        first: false,
+        report: AgentReport::default(),
+        at: Instant::now(),
+    };
+    let together = [
+        change("10.0.0.2", Passing),
+        change("10.0.0.1", Silent),
+        // Only the last state of several counts.
+        change("10.0.0.1", Passing),
+        change("10.0.0.1", Failing),
+    ];
+    for change in together {
+        daemon.running.health.try_send(change).unwrap();
+    }
+    daemon.heard().await;
+    let written: Vec<_> = daemon.path.content().state_writes[before..]
+        .iter()
+        .map(|(_, address, state)| (address.to_string(), *state))
+        .collect();
+    assert_eq!(written, [("10.0.0.1".into(), OpenOnly), ("10.0.0.2".into(), All)]);
+}

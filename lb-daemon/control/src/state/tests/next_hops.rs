@@ -115,3 +115,25 @@ async fn services_count_available_backends() {
     daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(up().await, (1, 2));
 }
+
+#[tokio::test]
+async fn direct_return_gives_up_gateways_and_refuses_new_ones() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let on_link = NextHop { gateway: ip("10.0.0.2"), ..hop(1) };
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    daemon.resolve("10.0.0.2", Ok(on_link)).await;
+    let direct = web("slots = 31", "slots = 31\nencapsulation = \"direct\"");
+    daemon.apply(&direct).await.unwrap();
+    let kept = || daemon.path.content().next_hops.keys().copied().collect::<Vec<_>>();
+    assert_eq!(kept(), [ip("10.0.0.2")]);
+    let why = "direct return needs a backend on the link, but the route leads through 10.0.0.254";
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err(why.into()));
+    daemon.resolve("10.0.0.2", Ok(hop(1))).await;
+    assert!(kept().is_empty());
+    assert_eq!(daemon.backend("web", "10.0.0.2").await.next_hop, Err(why.into()));
+    // Once it is no direct return any more, sensors report what they know again.
+    daemon.apply(WEB).await.unwrap();
+    daemon.resolve("10.0.0.2", Ok(hop(1))).await;
+    assert_eq!(kept(), [ip("10.0.0.2")]);
+}
