@@ -61,8 +61,7 @@ const RULES: &[Rule] = &[
         except: &[
             // Each takes the time to show or note it.
             "base/src/conditions.rs",
-            "control/src/state/remaps.rs",
-            "control/src/state/mod.rs",
+            "control/src/members/mod.rs",
             "src/audit/writer.rs",
             "src/capture/packet.rs",
             "src/http/reader.rs",

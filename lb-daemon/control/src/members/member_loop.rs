@@ -3,7 +3,6 @@ use std::{
     future::Future,
     net::IpAddr,
     sync::Arc,
-    time::SystemTime,
 };
 
 use lb_common::abi::member::Accepts;
@@ -12,7 +11,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{MemberCommand, MemberUpdate, table::Members};
+use super::{MemberCommand, MemberUpdate, table::Members, wall_clock};
 use crate::{
     reconcile::MemberPath,
     state::{HealthCounters, LoopEnd, SECOND},
@@ -129,7 +128,7 @@ impl<W: MemberPath> MemberLoop<W> {
     /// Writes what checks found to the packet path: first all backends that get less, then those that get more, each with
     /// its share before it is up.
     fn apply_health_changes(&mut self, changes: &mut Vec<HealthChange>) {
-        let now = SystemTime::now();
+        let now = wall_clock();
         let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
         for change in &*changes {
             if let Some(state) = self.members.take_health_change(change, now) {
@@ -247,7 +246,7 @@ impl<W: MemberPath> MemberLoop<W> {
     }
 
     fn configure(&mut self, configuration: Arc<Configuration>, pools: &[Name]) {
-        let now = SystemTime::now();
+        let now = wall_clock();
         let before = std::mem::replace(&mut self.configuration, configuration);
         if !Arc::ptr_eq(&before, &self.configuration) {
             let gone = before.pools.keys();

@@ -11,7 +11,11 @@ mod panic;
 mod shares;
 mod table;
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 pub(crate) use commands::{MemberCommand, MemberCommands};
 pub(crate) use member::{Member, is_checked};
@@ -36,6 +40,11 @@ pub(crate) enum Cause {
     Configuration,
     /// Only its share or its report changed, which is no event.
     Share,
+}
+
+/// The wall clock, for times that are shown.
+pub(crate) fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 /// The monotonic clock, which tests can pause.

@@ -1,9 +1,9 @@
 use std::{collections::BTreeSet, io, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{PacketPath, State, now, remaps::Remaps};
+use super::{PacketPath, State, remaps::Remaps};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
-    members::clock,
+    members::{clock, wall_clock},
     reconcile::{self, ReconcileError},
     status::StatusUpdate,
     store::Generation,
@@ -103,7 +103,7 @@ impl<P: PacketPath> State<P> {
         let ids = Arc::new(ids);
         let generation = Generation {
             number,
-            applied_at: now(),
+            applied_at: wall_clock(),
             configuration: Arc::clone(&configuration),
             ids: Arc::clone(&ids),
             schema: self.settings.schema,
@@ -202,7 +202,7 @@ impl<P: PacketPath> State<P> {
         self.take_waiting_updates();
         match applied {
             Ok(written) => {
-                self.settings.publish_counters.published(began.elapsed(), now());
+                self.settings.publish_counters.published(began.elapsed(), wall_clock());
                 tracing::debug!(?written, "the packet path is at the generation");
                 self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
                 self.remaps.observe(&self.path.homes(), clock());

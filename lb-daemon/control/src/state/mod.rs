@@ -21,10 +21,7 @@ mod state_loop;
 mod tests;
 mod warnings;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 
@@ -104,9 +101,4 @@ impl<P: PacketPath> State<P> {
         // Without a status loop the daemon is stopping.
         let _ = self.status.send(update);
     }
-}
-
-/// The wall clock, for times that are shown.
-fn now() -> SystemTime {
-    SystemTime::now()
 }

@@ -15,7 +15,7 @@ use prometheus_client::metrics::{
 };
 use tokio::sync::watch;
 
-use crate::store::Revision;
+use crate::{members::wall_clock, store::Revision};
 use lb_base::conditions::Conditions;
 use lb_config::{Requested, document::Document};
 use lb_model::{Name, map_memory::Budget, plan::Sources};
@@ -158,7 +158,7 @@ impl HealthCounters {
     /// A change that was caused by a check is in the packet path.
     pub(crate) fn written(&self, check_ended: Instant) {
         self.publish_delays.observe(check_ended.elapsed().as_secs_f64());
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_epoch = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last_at.set(since_epoch.as_secs_f64());
     }
 }

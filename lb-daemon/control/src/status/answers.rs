@@ -1,9 +1,6 @@
 //! Answers to questions.
 
-use std::{
-    collections::BTreeMap,
-    time::{Instant, SystemTime},
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
@@ -14,7 +11,7 @@ use crate::{
         BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, SettlingStatus,
         Status, Subscription,
     },
-    members::clock,
+    members::{clock, wall_clock},
 };
 use lb_model::{MemberState, Name, Pool, next_hop::NextHop, remap::Phase};
 
@@ -174,7 +171,7 @@ impl<R: PathReader> StatusLoop<R> {
 
     /// Pools in a remap, by name.
     pub(super) fn settling(&self) -> Vec<SettlingStatus> {
-        let (now, wall) = (clock(), SystemTime::now());
+        let (now, wall) = (clock(), wall_clock());
         let at = |moment: Instant| match moment.checked_duration_since(now) {
             Some(ahead) => wall + ahead,
             None => wall - now.duration_since(moment),
