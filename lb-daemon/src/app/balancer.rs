@@ -50,12 +50,14 @@ use lb_net::{NetError, NextHops};
 /// Results of health checks and news of next hops that may wait while the state loop is busy.
 const SENSOR_QUEUE: usize = 4096;
 
-/// Runs until a signal stops it, or until a part of it fails.
+/// Runs until a signal stops it, or until a part of it fails. Health checks, next hops and the member loop run on
+/// `sensors`.
 pub(super) async fn run(
     arguments: BalancerArguments,
     line: Vec<OsString>,
     values: SettingValues,
     log: &Log,
+    sensors: Handle,
 ) -> Result<(), Failure> {
     let hangups = signals::hangups()?;
     let watchdog = Watchdog::from_environment().map_err(|error| Failure::from_chain(&error))?;
@@ -67,7 +69,7 @@ pub(super) async fn run(
 
     let stop = CancellationToken::new();
     let stop_guard = stop.clone().drop_guard();
-    let start = Start { arguments, line, values, hangups, watchdog, shared, stop };
+    let start = Start { arguments, line, values, hangups, watchdog, shared, sensors, stop };
     // Before READY is sent: the service manager may stop a daemon that is ready.
     let signals = StopSignals::listen()?;
     let mut tasks = Tasks::start(start, resources)?;
@@ -179,6 +181,7 @@ struct Start {
     hangups: tokio::signal::unix::Signal,
     watchdog: Watchdog,
     shared: Shared,
+    sensors: Handle,
     stop: CancellationToken,
 }
 
@@ -209,7 +212,16 @@ struct Tasks {
 impl Tasks {
     /// State loop, sensors, displaced check, what serves others, reloads, watchdog: in the order of what needs what.
     fn start(start: Start, resources: Resources) -> Result<Self, Failure> {
-        let Start { arguments, line, values, hangups, mut watchdog, shared, stop } = start;
+        let Start {
+            arguments,
+            line,
+            values,
+            hangups,
+            mut watchdog,
+            shared,
+            sensors: on_sensors,
+            stop,
+        } = start;
         let Shared { conditions, waiting, live } = shared;
         let bpffs = arguments.options().bpffs;
         let sources = resources.sources;
@@ -242,11 +254,12 @@ impl Tasks {
         let Loops { state, members, status } = loops;
         let status_beat = watchdog.register("status");
         let status = status.run(status_beat, stop.clone().cancelled_owned());
-        let status = on_own_thread("status", status)?;
+        let status = on_own_thread("status", Handle::current(), status)?;
         let members_beat = watchdog.register("members");
         let members = members.run(members_beat, stop.clone().cancelled_owned());
-        let members = on_own_thread("members", members)?;
-        let state = on_own_thread("state", state.run(state_beat, stop.clone().cancelled_owned()))?;
+        let members = on_own_thread("members", on_sensors.clone(), members)?;
+        let state = state.run(state_beat, stop.clone().cancelled_owned());
+        let state = on_own_thread("state", Handle::current(), state)?;
 
         tokio::task::spawn_blocking({
             let bpffs = bpffs.clone();
@@ -254,17 +267,22 @@ impl Tasks {
         });
         let tunnels = Tunnels::new(sources, crate::attach_tunnel_program);
         let check_beat = watchdog.register("check");
-        let prober =
-            Prober::spawn(targets, health_tx, check_beat, live.checks.clone(), tunnels.clone());
-        let next_hops = NextHops::spawn(addresses, network_tx, resources.attached_indices)
-            .map_err(|error| Failure::about("next hops", &error))?;
+        let (prober, next_hops) = {
+            let _on_sensors = on_sensors.enter();
+            let checks = live.checks.clone();
+            (
+                Prober::spawn(targets, health_tx, check_beat, checks, tunnels.clone()),
+                NextHops::spawn(addresses, network_tx, resources.attached_indices)
+                    .map_err(|error| Failure::about("next hops", &error))?,
+            )
+        };
 
         let displaced_beat = watchdog.register("displaced check");
         let sweeper = DisplacedSweeper::open(&bpffs)
             .map_err(|error| Failure::about("displaced check", &error))?;
         let sweeper =
             sweeper.run(conditions.clone(), displaced_beat, stop.clone().cancelled_owned());
-        let displaced_check = on_own_thread("displaced", sweeper)?;
+        let displaced_check = on_own_thread("displaced", Handle::current(), sweeper)?;
 
         let counters = stats::Source { bpffs, state_directory: arguments.state_dir };
         let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
@@ -467,13 +485,13 @@ fn trace_drops(bpffs: &Path) {
     }
 }
 
-/// Runs a loop on a thread of its own, which it may block.
+/// Runs a loop on a thread of its own, which it may block. Its timers are those of `runtime`.
 fn on_own_thread<T: Send + 'static>(
     name: &str,
+    runtime: Handle,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<ThreadTask<T>, Failure> {
     let (result_tx, result) = oneshot::channel();
-    let runtime = Handle::current();
     let work = move || {
         // Nobody receives the result if the daemon ends for another reason.
         let _ = result_tx.send(runtime.block_on(work));

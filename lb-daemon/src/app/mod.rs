@@ -13,15 +13,24 @@ mod signals;
 mod sizes;
 mod status_line;
 
-use std::{env, ffi::OsString, fs, net::SocketAddr, path::Path, process::ExitCode, time::Duration};
+use std::{
+    env, ffi::OsString, fs, net::SocketAddr, num::NonZero, path::Path, process::ExitCode, thread,
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 
-use tokio::{net::TcpListener, runtime::Runtime};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+};
 
 use crate::http;
 use arguments::Component;
 pub use failure::Failure;
-use lb_base::kernel::{BTF, OLDEST, version};
+use lb_base::{
+    background::lower_thread_priority,
+    kernel::{BTF, OLDEST, version},
+};
 use lb_maps::Attached;
 use log::Log;
 use settings::{Settings, SettingsError};
@@ -69,20 +78,51 @@ fn exit_code(end: Result<(), Failure>, print: impl FnOnce(&str)) -> ExitCode {
 
 fn run(line: Vec<OsString>, settings: Settings, log: &Log) -> Result<(), Failure> {
     check_kernel()?;
-    let runtime = Runtime::new().map_err(|error| Failure::about("runtime", &error))?;
     let Settings { arguments, values, names } = settings;
     let end = match arguments.component {
         Component::Balancer(arguments) => {
-            runtime.block_on(balancer::run(*arguments, line, values, log))
+            let (health, others) = (health_runtime()?, others_runtime()?);
+            let sensors = health.handle().clone();
+            let end = others.block_on(balancer::run(*arguments, line, values, log, sensors));
+            // Work that waits for a disk that does not answer is left behind.
+            others.shutdown_timeout(SHUTDOWN);
+            health.shutdown_timeout(SHUTDOWN);
+            end
         }
         Component::Receiver(arguments) => {
-            runtime.block_on(receiver::run(*arguments, line, values, log))
+            let runtime = others_runtime()?;
+            let end = runtime.block_on(receiver::run(*arguments, line, values, log));
+            runtime.shutdown_timeout(SHUTDOWN);
+            end
         }
     };
-    // Work that waits for a disk that does not answer is left behind.
-    runtime.shutdown_timeout(SHUTDOWN);
     end.map_err(|failure| names.spell(failure))
 }
+
+/// For health checks and next hops: nothing else is on its threads, and they have a higher priority than all others but that
+/// of the member loop.
+fn health_runtime() -> Result<Runtime, Failure> {
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = Builder::new_multi_thread()
+        .worker_threads(cpus.min(MOST_HEALTH_THREADS))
+        .thread_name("health")
+        .enable_all()
+        .build();
+    threads.map_err(|error| Failure::about("runtime", &error))
+}
+
+/// For all that may wait.
+fn others_runtime() -> Result<Runtime, Failure> {
+    let threads = Builder::new_multi_thread()
+        .thread_name("spillwayd")
+        .on_thread_start(lower_thread_priority)
+        .enable_all()
+        .build();
+    threads.map_err(|error| Failure::about("runtime", &error))
+}
+
+/// Threads of health checks: a hundred thousand checks a second need no more.
+const MOST_HEALTH_THREADS: usize = 4;
 
 /// Refuses a kernel that is too old for the packet programs, or built without BTF.
 fn check_kernel() -> Result<(), Failure> {

@@ -7,12 +7,13 @@ use crate::{
     command::Query,
     state::{LoopEnd, SECOND},
 };
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{background::lower_thread_priority, heartbeat::Heartbeat};
 
 impl<R: PathReader> StatusLoop<R> {
-    /// Runs until `stop` is done or the other loops are gone. Updates come before questions, so that an answer shows what
+    /// Runs on a thread of its own, of lower priority, until `stop` is done or the other loops are gone. Updates come before questions, so that an answer shows what
     /// the one who asks may know of.
     pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
+        lower_thread_priority();
         tokio::pin!(stop);
         let mut beat = interval(heartbeat.interval());
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
