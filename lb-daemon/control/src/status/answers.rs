@@ -1,6 +1,9 @@
 //! Answers to questions.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Instant,
+};
 
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
@@ -32,7 +35,9 @@ impl<R: PathReader> StatusLoop<R> {
         let configuration = self.configuration();
         let pools = configuration.pools.iter();
         let keys = pools.flat_map(|(name, pool)| pool.backends.keys().map(|a| (name.clone(), *a)));
-        let backends: Vec<_> = keys.filter_map(|key| self.backend_status(&key)).collect();
+        let mut interfaces = InterfaceNames::default();
+        let status = |key| self.backend_status(&key, &mut interfaces);
+        let backends: Vec<_> = keys.filter_map(status).collect();
         // Counted once per pool, because a pool may have many services.
         let mut up: BTreeMap<&Name, usize> = BTreeMap::new();
         for backend in &backends {
@@ -92,12 +97,12 @@ impl<R: PathReader> StatusLoop<R> {
     }
 
     pub(super) fn announce_backend(&self, key: &Key) {
-        if let Some(status) = self.backend_status(key) {
+        if let Some(status) = self.backend_status(key, &mut InterfaceNames::default()) {
             self.announce(Event::Backend(status));
         }
     }
 
-    fn backend_status(&self, key: &Key) -> Option<BackendStatus> {
+    fn backend_status(&self, key: &Key, interfaces: &mut InterfaceNames) -> Option<BackendStatus> {
         let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
         let member = self.view.get(&key.0, &key.1)?;
         Some(BackendStatus {
@@ -108,7 +113,7 @@ impl<R: PathReader> StatusLoop<R> {
             admin_state: backend.admin_state,
             reason: member.reason.clone(),
             next_hop: match self.view.next_hop(&key.1) {
-                Some(Ok(hop)) => Ok(format_next_hop(hop)),
+                Some(Ok(hop)) => Ok(interfaces.format(hop)),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("not looked up yet".into()),
             },
@@ -134,12 +139,21 @@ fn ramp_share(ramp: Option<u8>) -> f64 {
     ramp.map_or(1.0, |ramp| f64::from(ramp) / f64::from(FULL_RAMP))
 }
 
-/// Like `02:00:00:00:00:01 on eth0`.
-fn format_next_hop(hop: &NextHop) -> String {
-    let mac: Vec<_> = hop.mac.iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = if_indextoname(hop.interface).ok().and_then(|name| name.into_string().ok());
-    let name = name.unwrap_or_else(|| format!("interface {}", hop.interface));
-    format!("{} on {name}", mac.join(":"))
+/// Names of interfaces, each asked of the kernel once.
+#[derive(Default)]
+struct InterfaceNames(HashMap<u32, String>);
+
+impl InterfaceNames {
+    /// Like `02:00:00:00:00:01 on eth0`.
+    fn format(&mut self, hop: &NextHop) -> String {
+        let index = hop.interface;
+        let name = self.0.entry(index).or_insert_with(|| {
+            let name = if_indextoname(index).ok().and_then(|name| name.into_string().ok());
+            name.unwrap_or_else(|| format!("interface {index}"))
+        });
+        let [a, b, c, d, e, f] = hop.mac;
+        format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} on {name}")
+    }
 }
 
 impl<R: PathReader> StatusLoop<R> {
