@@ -1,5 +1,7 @@
 use Accepts::{All, Nothing, OpenOnly};
 
+use tokio::time::timeout;
+
 use super::*;
 use lb_model::{AdminState, MemberState};
 
@@ -350,9 +352,16 @@ async fn a_stalled_apply_holds_up_neither_health_nor_answers() {
     let stall = stall.begun().await;
 
     daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
-    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    let status = daemon.status().await;
-    assert_eq!((status.generation, status.backends[0].state), (1, MemberState::Unreachable));
+    // The loops have threads here.
+    let written = async {
+        while daemon.state("web", "10.0.0.1") != Nothing
+            || daemon.status().await.backends[0].state != MemberState::Unreachable
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), written).await.unwrap();
+    assert_eq!(daemon.status().await.generation, 1);
 
     drop(stall);
     assert_eq!(applying.await.unwrap().unwrap().unwrap().generation, 2);
