@@ -14,6 +14,7 @@ mod displaced;
 mod doctor;
 mod explain;
 mod failover;
+mod frozen_store;
 mod host;
 mod large_configurations;
 mod limiter;
@@ -87,6 +88,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("shared_backends", shared_backends::CASES),
     ("capacity", capacity::CASES),
     ("failover", failover::CASES),
+    ("frozen_store", frozen_store::CASES),
     ("large_configurations", large_configurations::CASES),
     ("limiter", limiter::CASES),
     ("logging", logging::CASES),

@@ -97,7 +97,7 @@ impl<P: PacketPath> State<P> {
                 warnings,
             });
         }
-        warnings.extend(self.file_warning(&configuration, &actor));
+        warnings.extend(self.file_warning(&configuration, &actor).await);
 
         let number = current + 1;
         let ids = Arc::new(ids);
@@ -116,7 +116,7 @@ impl<P: PacketPath> State<P> {
         self.remaps.mark_outs = Arc::new(mark_outs);
         self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
-        self.write_directory();
+        self.write_directory().await;
         let brought = self.apply_plan().await;
         let applied =
             Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
@@ -252,10 +252,13 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Writes the names that the command line shows for numbers in the maps.
-    pub(super) fn write_directory(&self) {
+    pub(super) async fn write_directory(&mut self) {
         let Self { settings, ids, .. } = self;
-        let directory = reconcile::directory(self.generation(), settings.region.as_ref(), ids);
-        match directory.write(&settings.state_directory) {
+        let number = self.store.number();
+        let directory = reconcile::directory(number, settings.region.as_ref(), ids);
+        let state_directory = settings.state_directory.clone();
+        let write = move || directory.write(&state_directory).map_err(io::Error::other);
+        match background::run(write).await.and_then(|written| written) {
             Ok(()) => settings.conditions.end(NAMES),
             Err(error) => {
                 let cause = format!(

@@ -117,7 +117,7 @@ impl<P: PacketPath> State<P> {
         self.configuration = configuration;
         let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
-        self.write_directory();
+        self.write_directory().await;
         // A failure becomes a condition, and is retried.
         let _ = self.apply_plan().await;
         self.tell_status();

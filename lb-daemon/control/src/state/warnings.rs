@@ -7,6 +7,7 @@ use std::{
 
 use super::{PacketPath, State};
 use crate::command::{Actor, packet_path_behind};
+use lb_base::background;
 use lb_config::slots_by_pool;
 use lb_model::{AdminState, Configuration, Encapsulation, Name, Pool, Scaler};
 
@@ -91,11 +92,16 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Warns if the followed file would undo a change.
-    pub(super) fn file_warning(&self, next: &Configuration, actor: &Actor) -> Option<String> {
+    pub(super) async fn file_warning(
+        &mut self,
+        next: &Configuration,
+        actor: &Actor,
+    ) -> Option<String> {
         if matches!(actor, Actor::File(_)) {
             return None;
         }
-        let (path, requested) = self.settings.followed.read()?;
+        let followed = self.settings.followed.clone();
+        let (path, requested) = background::run(move || followed.read()).await.ok()??;
         let resolved = requested.and_then(|file| file.resolve(&slots_by_pool(next)).ok());
         let agrees = resolved.is_some_and(|mut configuration| {
             self.leave_out_own_key(&mut configuration);
