@@ -78,7 +78,8 @@ where
     let Loops { state, members, status } = loops;
     let unwatched = Heartbeat::unwatched(heartbeat.interval());
     let state = tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
-    tokio::spawn(members.run(unwatched.clone(), stop.clone().cancelled_owned()));
+    // It ends with the state loop.
+    tokio::spawn(members.run(unwatched.clone(), std::future::pending()));
     tokio::spawn(status.run(unwatched, stop.clone().cancelled_owned()));
     state
 }
@@ -301,6 +302,10 @@ impl MemberPath for FakePacketPath {
             content.next_hops.insert(backend, hop);
         }
         Ok(())
+    }
+
+    fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>) {
+        self.content().next_hops.retain(|address, _| backends.contains(address));
     }
 
     fn set_bonds(&mut self, bonds: &Bonds) {

@@ -73,7 +73,7 @@ async fn find_condition(commands: &Commands) -> Option<String> {
     match timeout(STATE_TIMEOUT, commands.condition()).await {
         Ok(Ok(condition)) => condition,
         Ok(Err(stopping)) => Some(stopping.to_string()),
-        Err(_) => Some(format!("the state loop does not answer within {STATE_TIMEOUT:?}")),
+        Err(_) => Some(format!("the status loop does not answer within {STATE_TIMEOUT:?}")),
     }
 }
 

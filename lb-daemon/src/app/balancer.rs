@@ -47,7 +47,7 @@ use lb_maps::{self, Attached, Dataplane, Pins};
 use lb_model::{map_memory::Budget, plan::Sources};
 use lb_net::{NetError, NextHops};
 
-/// Results of health checks and news of next hops that may wait while the state loop is busy.
+/// Results of health checks and news of next hops that may wait while the member loop is busy.
 const SENSOR_QUEUE: usize = 4096;
 
 /// Runs until a signal stops it, or until a part of it fails. Health checks, next hops and the member loop run on
@@ -210,7 +210,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// State loop, sensors, displaced check, what serves others, reloads, watchdog: in the order of what needs what.
+    /// State, member and status loops, sensors, displaced check, what serves others, reloads, watchdog: in the order of what needs what.
     fn start(start: Start, resources: Resources) -> Result<Self, Failure> {
         let Start {
             arguments,
@@ -256,7 +256,8 @@ impl Tasks {
         let status = status.run(status_beat, stop.clone().cancelled_owned());
         let status = on_own_thread("status", Handle::current(), status)?;
         let members_beat = watchdog.register("members");
-        let members = members.run(members_beat, stop.clone().cancelled_owned());
+        // It ends with the state loop, whose last apply needs it.
+        let members = members.run(members_beat, std::future::pending());
         let members = on_own_thread("members", on_sensors.clone(), members)?;
         let state = state.run(state_beat, stop.clone().cancelled_owned());
         let state = on_own_thread("state", Handle::current(), state)?;
@@ -314,6 +315,8 @@ impl Tasks {
         let reload = tokio::spawn(async move {
             // A refusal is shown as a condition.
             let _ = reload.apply().await;
+            // An answer means that the stored generation was tried too.
+            let _ = reload.commands.export().await;
             let _ = file_applied_tx.send(());
             let credentials = reload.credentials.clone();
             tokio::join!(reload.run(hangups, reload_requests, manager), async {
@@ -353,6 +356,7 @@ impl Tasks {
     /// The failure of the first task that ends.
     async fn failed(&mut self) -> Failure {
         tokio::select! {
+            biased;
             ended = &mut self.members.result => Failure::new(match ended {
                 Ok(state::LoopEnd::SensorEnded) => "member loop: health checks or next hops have ended",
                 Ok(state::LoopEnd::Stopped) | Err(_) => "member loop: ended unexpectedly",

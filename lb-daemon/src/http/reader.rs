@@ -60,7 +60,7 @@ pub(super) enum ReadError {
     Counters(#[from] MapsError),
     #[error("the counters")]
     Ended(#[from] JoinError),
-    #[error("state loop: no answer within {} s", STATE_TIMEOUT.as_secs())]
+    #[error("status loop: no answer within {} s", STATE_TIMEOUT.as_secs())]
     Busy,
     #[error("exposition")]
     Format(#[from] fmt::Error),

@@ -11,7 +11,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{MemberCommand, MemberUpdate, table::Members, wall_clock};
+use super::{MemberCommand, MemberUpdate, mailbox::MailboxSender, table::Members, wall_clock};
 use crate::{
     reconcile::MemberPath,
     state::{HealthCounters, LoopEnd, SECOND},
@@ -44,7 +44,7 @@ pub struct MemberSettings {
 #[derive(Debug)]
 pub(crate) struct UpdateSenders {
     pub(crate) status: mpsc::UnboundedSender<StatusUpdate>,
-    pub(crate) state: mpsc::UnboundedSender<Vec<MemberUpdate>>,
+    pub(crate) state: MailboxSender,
 }
 
 /// Takes results of checks and next hops, and writes them to the packet path.
@@ -131,7 +131,11 @@ impl<W: MemberPath> MemberLoop<W> {
         let now = wall_clock();
         let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
         for change in &*changes {
-            if let Some(state) = self.members.take_health_change(change, now) {
+            let Some((is_news, state)) = self.members.take_health_change(change, now) else {
+                continue;
+            };
+            let there = self.words.state(&change.pool, change.address);
+            if is_news || there.is_some_and(|there| there != state.accepts()) {
                 pools.entry(&change.pool).or_default().insert(change.address, state.accepts());
             }
         }
@@ -206,8 +210,9 @@ impl<W: MemberPath> MemberLoop<W> {
                 tracing::error!(backend = %address, error, "backend {address}: its next hop cannot be written");
             }
         }
-        self.next_hops.insert(address, hop.clone());
-        self.send_updates(vec![MemberUpdate::NextHop { address, hop }]);
+        if self.next_hops.insert(address, hop.clone()).as_ref() != Some(&hop) {
+            self.send_updates(vec![MemberUpdate::NextHop { address, hop }]);
+        }
     }
 
     /// Next hops that are no longer used are free after a grace period.
@@ -230,6 +235,8 @@ impl<W: MemberPath> MemberLoop<W> {
             MemberCommand::KeepNextHops(backends) => {
                 self.next_hops.retain(|address, _| backends.contains(address));
                 self.without_room.retain(|address, _| backends.contains(address));
+                // A sensor may have reported one after its backend was removed.
+                self.words.keep_next_hops(&backends);
             }
         }
     }
@@ -269,8 +276,8 @@ impl<W: MemberPath> MemberLoop<W> {
         updates.extend(self.members.take_updates());
         if !updates.is_empty() {
             // Without the other loops the daemon is stopping.
-            let _ = self.updates.status.send(StatusUpdate::Members(updates.clone()));
-            let _ = self.updates.state.send(updates);
+            self.updates.state.put(&updates);
+            let _ = self.updates.status.send(StatusUpdate::Members(updates));
         }
     }
 }

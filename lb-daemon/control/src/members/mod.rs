@@ -5,6 +5,7 @@
 //! status loop, which get each change as a [`MemberUpdate`]. They share nothing: the state loop sends commands.
 
 mod commands;
+mod mailbox;
 mod member;
 mod member_loop;
 mod panic;
@@ -18,6 +19,7 @@ use std::{
 };
 
 pub(crate) use commands::{MemberCommand, MemberCommands};
+pub(crate) use mailbox::{Mailbox, Newest, mailbox};
 pub(crate) use member::{Member, is_checked};
 pub(crate) use member_loop::UpdateSenders;
 pub use member_loop::{MemberLoop, MemberSettings, Sensed};

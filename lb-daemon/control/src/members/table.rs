@@ -140,7 +140,7 @@ impl Members {
             (there != member.state.accepts()).then_some((*address, there))
         };
         let differing: Vec<_> = pool.members.iter().filter_map(differing).collect();
-        let mut writes = Vec::new();
+        let (mut falls, mut rises) = (Vec::new(), Vec::new());
         for (address, there) in differing {
             let write = pool.change(&address, |member| {
                 if !member.is_decided {
@@ -148,30 +148,36 @@ impl Members {
                 }
                 (member.state.accepts() != there).then_some(member.state.accepts())
             });
-            writes.extend(write.flatten().map(|accepts| (address, accepts)));
+            if let Some(accepts) = write.flatten() {
+                let writes = if accepts as u8 > there as u8 { &mut rises } else { &mut falls };
+                writes.push((address, accepts));
+            }
             self.changed.push((name.clone(), address, Cause::Share));
         }
-        path.set_states(name, &writes);
+        path.set_states(name, &falls);
+        path.set_states(name, &rises);
     }
 
-    /// Takes a result of checks. Returns the member's state if state or reason changed.
+    /// Takes a result of checks. Returns the member's state, and whether anything changed that others can see or that
+    /// follows from all members of the pool; `None` if checks do not decide about it.
     pub(super) fn take_health_change(
         &mut self,
         change: &HealthChange,
         now: SystemTime,
-    ) -> Option<MemberState> {
+    ) -> Option<(bool, MemberState)> {
         let HealthChange { pool, address, .. } = change;
         let members = self.pools.get_mut(pool)?;
         // Results for backends that were removed or disabled meanwhile do not count.
         if members.get(address)?.decided_by != DecidedBy::Checks {
             return None;
         }
-        let (is_news, state) = members.change(address, |member| {
+        let (is_news, counts_anew, state) = members.change(address, |member| {
+            let before = member.counts();
             let is_news = member.take_health_change(change, now);
-            (is_news, member.state)
+            (is_news, before != member.counts(), member.state)
         })?;
         let cause = if is_news { Cause::Checks } else { Cause::Share };
         self.changed.push((pool.clone(), *address, cause));
-        is_news.then_some(state)
+        Some((is_news || counts_anew, state))
     }
 }

@@ -102,10 +102,8 @@ impl Reconciler {
 
     /// Reads the maps again if a change failed half-way, or a write of the owner of member words.
     pub(super) async fn rescan_if_stale(&mut self) -> Result<(), ReconcileError> {
-        match self.stale | self.steps.take(MemberWords::take_stale).await? {
-            true => self.rescan().await,
-            false => Ok(()),
-        }
+        self.stale |= self.steps.take(MemberWords::take_stale).await?;
+        if self.stale { self.rescan().await } else { Ok(()) }
     }
 
     fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
@@ -171,6 +169,10 @@ impl Reconciler {
     /// # Errors
     /// What the kernel answers, or [`ReconcileError::Stopping`].
     pub async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
+        if self.is_incomplete() {
+            // A word that a change left half-way may still name one.
+            return Ok(());
+        }
         self.free_after_readers(Unused::default(), &[]).await
     }
 

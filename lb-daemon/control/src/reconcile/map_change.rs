@@ -39,8 +39,6 @@ pub(super) struct MapChange {
     pub(super) tables: Vec<(NewTable, Arc<TableSpec>)>,
     /// Indices of groups to write.
     pub(super) groups: Vec<u32>,
-    /// Indices of groups that stay, with other settings.
-    pub(super) changed_groups: Vec<u32>,
     /// Indices of pools whose word changes.
     pub(super) pools: Vec<u32>,
     /// Indices of removed pools.
@@ -69,7 +67,6 @@ pub(super) fn plan_change(
         limiters: BTreeSet::new(),
         tables: Vec::new(),
         groups: Vec::new(),
-        changed_groups: Vec::new(),
         pools: Vec::new(),
         removed_pools: old.pools.keys().filter(|p| !plan.pools.contains_key(p)).copied().collect(),
         services: Vec::new(),
@@ -170,13 +167,7 @@ impl MapChange {
     }
 
     fn keep_group(&mut self, at: u32, before: &Arc<PublishedGroup>, after: PublishedGroup) {
-        let group = match **before == after {
-            true => Arc::clone(before),
-            false => {
-                self.changed_groups.push(at);
-                Arc::new(after)
-            }
-        };
+        let group = if **before == after { Arc::clone(before) } else { Arc::new(after) };
         self.published.groups.insert(at, group);
     }
 

@@ -96,6 +96,11 @@ impl Reconciler {
         Ok(Reader::new(PinnedMaps::open(bpffs)?, attached, self.shown.subscribe()))
     }
 
+    /// Whether the owner of member words does not know all of the plan, as after a change that failed half-way.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.stale || self.planned.is_none()
+    }
+
     /// Shows what is published now.
     fn show(&self) {
         self.shown.send_replace(Arc::new(reader::read_groups(&self.published)));

@@ -178,7 +178,7 @@ impl<P: PacketPath> State<P> {
     /// Brings a packet path that is behind to the plan in force, and updates the sensors.
     pub(super) async fn catch_up(&mut self) -> Result<(), ReconcileError> {
         self.apply_plan().await?;
-        self.configure_members(true).await;
+        self.configure_members().await;
         let generation = self.generation();
         tracing::info!(generation, "the packet path is at generation {generation} again");
         self.update_sensors();
@@ -217,6 +217,8 @@ impl<P: PacketPath> State<P> {
                     format!("not at generation {generation} yet, retried every second: {why}");
                 self.settings.conditions.begin(PACKET_PATH, &cause);
                 self.behind = Some(why);
+                // What packets do not see yet cannot be written, so all is handed over once they do.
+                self.configured = Arc::new(Configuration::EMPTY);
                 Err(error)
             }
         }
@@ -225,18 +227,20 @@ impl<P: PacketPath> State<P> {
     /// Updates members and sensors for the configuration in force.
     pub(super) async fn follow_configuration(&mut self) {
         self.view.configure(&self.configuration);
-        self.configure_members(false).await;
+        self.configure_members().await;
         self.update_sensors();
     }
 
-    /// Hands new and changed pools over to the member loop, or `all`, and takes what it makes of them.
-    async fn configure_members(&mut self, all: bool) {
+    /// Hands the pools over to the member loop that differ from what it has written, and takes what it makes of them.
+    async fn configure_members(&mut self) {
         let next = Arc::clone(&self.configuration);
-        let before = std::mem::replace(&mut self.configured, Arc::clone(&next));
         let pools = next.pools.iter();
-        let pools = pools.filter(|(name, pool)| all || before.pools.get(*name) != Some(*pool));
+        let pools = pools.filter(|(name, pool)| self.configured.pools.get(*name) != Some(*pool));
         let pools = pools.map(|(name, _)| name.clone()).collect();
         self.members.configure(&next, pools).await;
+        if self.behind.is_none() {
+            self.configured = next;
+        }
         self.take_waiting_updates();
     }
 

@@ -33,7 +33,7 @@ pub use state_loop::LoopEnd;
 
 use crate::{
     command::ApplyRequest,
-    members::{MemberCommands, MemberUpdate},
+    members::{Mailbox, MemberCommands},
     status::{InForce, StatusUpdate, View},
     store::Store,
 };
@@ -66,10 +66,10 @@ pub struct State<P> {
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.
-    updates: mpsc::UnboundedReceiver<Vec<MemberUpdate>>,
+    updates: Mailbox,
     /// To the status loop.
     status: mpsc::UnboundedSender<StatusUpdate>,
-    /// The configuration that the member loop has.
+    /// The configuration of which the member loop has written all pools; empty while the packet path is behind.
     configured: Arc<Configuration>,
     view: View,
     remaps: Remaps,

@@ -21,6 +21,11 @@ pub trait PacketPath: Send {
         plan: &Plan,
     ) -> impl Future<Output = Result<ApplySummary, ReconcileError>> + Send;
 
+    /// Whether the maps were read again since the last plan, so that the plan must be applied again.
+    fn needs_apply(&self) -> bool {
+        false
+    }
+
     /// Numbers that packets may still meet.
     fn named(&self) -> Named;
 
@@ -59,6 +64,10 @@ impl PacketPath for Reconciler {
 
     async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         Self::apply(self, plan).await
+    }
+
+    fn needs_apply(&self) -> bool {
+        self.is_incomplete()
     }
 
     fn named(&self) -> Named {

@@ -21,6 +21,12 @@ pub enum LoopEnd {
 /// How long a daemon that stops waits for an apply that waits for the disk.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
+/// Waits for `stop`, and then for as long as an apply may take.
+async fn long_after(stop: &mut (impl Future<Output = ()> + Unpin)) {
+    stop.await;
+    sleep(STOP_GRACE).await;
+}
+
 /// Waits for work, with heartbeats whenever the work itself waits.
 async fn beating<T>(
     beat: &mut Interval,
@@ -51,7 +57,10 @@ impl<P: PacketPath> State<P> {
         let mut second = interval(SECOND);
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         lower_thread_priority();
-        beating(&mut beat, &heartbeat, self.begin()).await;
+        tokio::select! {
+            () = beating(&mut beat, &heartbeat, self.begin()) => {}
+            () = long_after(&mut stop) => return LoopEnd::Stopped,
+        }
         self.tell_status();
         self.send_status(StatusUpdate::Begun);
         loop {
@@ -59,16 +68,16 @@ impl<P: PacketPath> State<P> {
                 biased;
                 () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
-                updates = self.updates.recv() => match updates {
-                    Some(updates) => self.view.take(updates),
-                    None => return LoopEnd::Stopped,
+                is_there = self.updates.changed() => match is_there {
+                    true => self.take_waiting_updates(),
+                    false => return LoopEnd::Stopped,
                 },
                 request = self.applies.recv() => match request {
                     Some(request) => {
                         let work = beating(&mut beat, &heartbeat, self.execute(request));
                         tokio::select! {
                             () = work => {}
-                            () = async { (&mut stop).await; sleep(STOP_GRACE).await } => {
+                            () = long_after(&mut stop) => {
                                 tracing::error!("an apply is abandoned, because the daemon stops");
                                 return LoopEnd::Stopped;
                             }
@@ -90,6 +99,9 @@ impl<P: PacketPath> State<P> {
     async fn look_after(&mut self) {
         self.advance_remaps().await;
         self.free_next_hops().await;
+        if self.plan.is_some() && self.behind.is_none() && self.path.needs_apply() {
+            self.retry_apply().await;
+        }
         self.tell_status();
     }
 
@@ -118,9 +130,7 @@ impl<P: PacketPath> State<P> {
 
     /// Takes all updates that there are, so that what follows sees what the member loop has written.
     pub(super) fn take_waiting_updates(&mut self) {
-        while let Ok(updates) = self.updates.try_recv() {
-            self.view.take(updates);
-        }
+        self.view.take(self.updates.take());
     }
 
     async fn retry_apply(&mut self) {

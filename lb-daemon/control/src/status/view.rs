@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::members::{Member, MemberUpdate};
+use crate::members::{Member, Newest};
 use lb_model::{Configuration, Name, next_hop::NextHop};
 
 /// Pool and address.
@@ -35,16 +35,12 @@ impl View {
         self.next_hops.get(address)
     }
 
-    /// Takes all updates of a batch.
-    pub(crate) fn take(&mut self, updates: Vec<MemberUpdate>) {
-        for update in updates {
-            match update {
-                MemberUpdate::Member { pool, address, member, .. } => {
-                    self.set(&(pool, address), member);
-                }
-                MemberUpdate::NextHop { address, hop } => self.set_next_hop(address, hop),
-            }
+    /// Takes all that the state loop's mailbox had.
+    pub(crate) fn take(&mut self, newest: Newest) {
+        for (key, member) in newest.members {
+            self.set(&key, member);
         }
+        self.next_hops.extend(newest.next_hops);
     }
 
     /// Replaces a member. Returns the one before and the new one; `None` if the configuration has no such member.

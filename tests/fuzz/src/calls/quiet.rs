@@ -123,6 +123,8 @@ impl MemberPath for Quiet {
         Ok(())
     }
 
+    fn keep_next_hops(&mut self, _: &BTreeSet<IpAddr>) {}
+
     fn set_bonds(&mut self, _: &Bonds) {}
 }
 

@@ -118,7 +118,7 @@ impl MemberWords {
         let mut lowered = 0;
         for NewGroup { at, group, is_new } in groups {
             self.groups.insert(at, Arc::clone(&group));
-            self.changing.insert(at);
+            self.changing.insert(group.group.limiter);
             if is_new {
                 self.locations.add(at, &group);
                 for member in &group.members {
@@ -154,7 +154,6 @@ impl MemberWords {
     /// Lets go of the words of groups that packets no longer see.
     pub(in crate::reconcile) fn remove_groups(&mut self, groups: &[u32]) {
         for at in groups {
-            self.changing.remove(at);
             if let Some(group) = self.groups.remove(at) {
                 self.locations.remove(*at, &group);
             }
@@ -165,8 +164,8 @@ impl MemberWords {
     pub(in crate::reconcile) fn settle_groups(&mut self, groups: &[u32]) -> usize {
         let mut raised = 0;
         for at in groups {
-            self.changing.remove(at);
             if let Some(group) = self.groups.get(at) {
+                self.changing.remove(&group.group.limiter);
                 raised += self.raise_limits(group);
             }
         }
@@ -234,7 +233,7 @@ impl MemberWords {
         self.remove_other_backend_states()
     }
 
-    fn forget_unneeded_next_hop(&mut self, address: &IpAddr) {
+    pub(super) fn forget_unneeded_next_hop(&mut self, address: &IpAddr) {
         if !self.backends.contains_key(address) && !self.locations.contains(address) {
             self.next_hops.forget(address);
         }

@@ -89,7 +89,9 @@ impl MemberWords {
             return;
         };
         let (limit, there) = (self.limit(terms, group), self.maps.limit(group.group.limiter));
-        if limit != there && (is_lower(limit, there) || !self.changing.contains(&at)) {
+        if limit != there
+            && (is_lower(limit, there) || !self.changing.contains(&group.group.limiter))
+        {
             self.maps.set_limit(group.group.limiter, limit);
         }
     }

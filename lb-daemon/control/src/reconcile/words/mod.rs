@@ -15,7 +15,7 @@ mod standby;
 mod steps;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     future,
     net::IpAddr,
     sync::Arc,
@@ -65,6 +65,9 @@ pub trait MemberPath: Send {
     fn set_next_hop(&mut self, backend: IpAddr, hop: Option<NextHop>)
     -> Result<(), ReconcileError>;
 
+    /// Forgets the next hops of all other backends, unless packets may still meet them.
+    fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>);
+
     /// Sets which interfaces are ports of bonds.
     fn set_bonds(&mut self, bonds: &Bonds);
 
@@ -80,7 +83,7 @@ pub struct MemberWords {
     maps: MemberMaps,
     /// The groups that packets see or are about to see, by index.
     groups: HashMap<u32, Arc<PublishedGroup>>,
-    /// Groups whose settings change: until packets see the change, their limits only get lower.
+    /// Limiters of groups that change: until packets see the change, they only get lower.
     changing: HashSet<u32>,
     /// Where each member's word is.
     locations: MemberLocations,
@@ -178,6 +181,13 @@ impl MemberPath for MemberWords {
                 self.forget_next_hop(&backend);
                 Ok(())
             }
+        }
+    }
+
+    fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>) {
+        let others = self.next_hops.backends().filter(|address| !backends.contains(address));
+        for address in others.copied().collect::<Vec<_>>() {
+            self.forget_unneeded_next_hop(&address);
         }
     }
 

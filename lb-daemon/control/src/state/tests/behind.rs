@@ -168,3 +168,19 @@ async fn a_dry_run_warns_and_does_not_retry() {
     let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
     assert_eq!(planned.warnings, [""; 0]);
 }
+
+/// What checks found while packets could not see a backend is written once they do, whichever apply brings them there.
+#[tokio::test(start_paused = true)]
+async fn an_apply_of_something_else_hands_over_what_a_failed_one_could_not() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.path.content().failures = usize::MAX;
+    let third = "[[pool.backend]]\naddress = \"10.0.0.3\"\nregion = \"eu\"\n[[service]]";
+    let more = web("[[service]]", third);
+    daemon.apply(&more).await.unwrap_err();
+    daemon.report_health("web", "10.0.0.3", Passing, "all checks pass").await;
+    assert_eq!(daemon.path.state(&name("web"), ip("10.0.0.3")), None);
+    daemon.path.content().failures = 0;
+    daemon.apply(&format!("{more}\n[[region]]\nname = \"later\"\n")).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.3"), All);
+}
