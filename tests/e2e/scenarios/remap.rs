@@ -127,7 +127,8 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
     Stream::all_go_on(&streams)?;
 
     settled(&fixture)?;
-    ensure!(settling(&fixture)?.is_empty());
+    // The status is told once all that the remap kept is free.
+    until("the status says so", PATIENCE, || Ok(settling(&fixture)?.is_empty().then_some(())))?;
     // All the first ones have their home elsewhere now, and are remembered; streams never rest.
     let (adopted, refused) =
         (count(&fixture, Event::Adopted)?, count(&fixture, Event::AdoptionRefused)?);
