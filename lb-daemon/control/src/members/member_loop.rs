@@ -34,12 +34,6 @@ pub struct Sensed {
     pub network: mpsc::Receiver<NetChange>,
 }
 
-/// What the member loop shares with other parts of the daemon.
-#[derive(Clone, Debug, Default)]
-pub struct MemberSettings {
-    pub counters: HealthCounters,
-}
-
 /// To the loops that are told of each change.
 #[derive(Debug)]
 pub(crate) struct UpdateSenders {
@@ -54,7 +48,7 @@ pub struct MemberLoop<W> {
     sensed: Sensed,
     commands: mpsc::UnboundedReceiver<MemberCommand>,
     updates: UpdateSenders,
-    settings: MemberSettings,
+    counters: HealthCounters,
     /// What packets see.
     configuration: Arc<Configuration>,
     members: Members,
@@ -68,7 +62,7 @@ pub struct MemberLoop<W> {
 
 impl<W: MemberPath> MemberLoop<W> {
     pub(crate) fn new(
-        settings: MemberSettings,
+        counters: HealthCounters,
         words: W,
         sensed: Sensed,
         commands: mpsc::UnboundedReceiver<MemberCommand>,
@@ -79,7 +73,7 @@ impl<W: MemberPath> MemberLoop<W> {
             sensed,
             commands,
             updates,
-            settings,
+            counters,
             configuration: Arc::new(Configuration::EMPTY),
             members: Members::default(),
             next_hops: BTreeMap::new(),
@@ -119,7 +113,7 @@ impl<W: MemberPath> MemberLoop<W> {
                 _ = second.tick() => {
                     self.members.update_shares(&self.configuration, &mut self.words);
                     self.retry_without_room();
-                    self.send_updates(Vec::new());
+                    self.send_changes();
                 }
             }
         }
@@ -139,7 +133,7 @@ impl<W: MemberPath> MemberLoop<W> {
                 pools.entry(&change.pool).or_default().insert(change.address, state.accepts());
             }
         }
-        let mut rising = Vec::new();
+        let (mut rising, mut written) = (Vec::new(), BTreeSet::new());
         for (name, states) in &pools {
             let accepts = |address| self.words.state(name, address).unwrap_or(Accepts::Nothing);
             let (falls, rises): (Vec<_>, Vec<_>) = states
@@ -148,6 +142,7 @@ impl<W: MemberPath> MemberLoop<W> {
                 .filter(|(address, state)| accepts(*address) != *state)
                 .partition(|(address, state)| accepts(*address) as u8 > *state as u8);
             self.words.set_states(name, &falls);
+            written.extend(falls.iter().chain(&rises).map(|(address, _)| (*name, *address)));
             rising.push(rises);
         }
         let configuration = Arc::clone(&self.configuration);
@@ -161,10 +156,10 @@ impl<W: MemberPath> MemberLoop<W> {
             let changed: Vec<_> = states.keys().copied().collect();
             self.members.write_last_resorts(name, pool, &changed, &mut self.words);
         }
-        for change in changes.iter().filter(|change| pools.contains_key(&change.pool)) {
-            self.settings.counters.written(change.at);
+        for change in changes.iter().filter(|it| written.contains(&(&it.pool, it.address))) {
+            self.counters.written(change.at);
         }
-        self.send_updates(Vec::new());
+        self.send_changes();
         changes.clear();
     }
 
@@ -211,7 +206,7 @@ impl<W: MemberPath> MemberLoop<W> {
             }
         }
         if self.next_hops.insert(address, hop.clone()).as_ref() != Some(&hop) {
-            self.send_updates(vec![MemberUpdate::NextHop { address, hop }]);
+            self.send(vec![MemberUpdate::NextHop { address, hop }]);
         }
     }
 
@@ -268,12 +263,16 @@ impl<W: MemberPath> MemberLoop<W> {
             self.members.write_states(name, &mut self.words, now);
             self.members.write_last_resorts(name, pool, &[], &mut self.words);
         }
-        self.send_updates(Vec::new());
+        self.send_changes();
     }
 
-    /// Tells the other loops what changed, after the packet path has it.
-    fn send_updates(&mut self, mut updates: Vec<MemberUpdate>) {
-        updates.extend(self.members.take_updates());
+    /// Tells the other loops which members changed, after the packet path has it.
+    fn send_changes(&mut self) {
+        let updates = self.members.take_updates();
+        self.send(updates);
+    }
+
+    fn send(&self, updates: Vec<MemberUpdate>) {
         if !updates.is_empty() {
             // Without the other loops the daemon is stopping.
             self.updates.state.put(&updates);

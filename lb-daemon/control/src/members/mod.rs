@@ -22,7 +22,7 @@ pub(crate) use commands::{MemberCommand, MemberCommands};
 pub(crate) use mailbox::{Mailbox, Newest, mailbox};
 pub(crate) use member::{Member, is_checked};
 pub(crate) use member_loop::UpdateSenders;
-pub use member_loop::{MemberLoop, MemberSettings, Sensed};
+pub use member_loop::{MemberLoop, Sensed};
 
 use lb_model::{Name, next_hop::NextHop};
 

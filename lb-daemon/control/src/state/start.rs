@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use super::{PacketPath, Remaps, Sensors, Settings, State};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
-    members::{MemberCommands, MemberLoop, MemberSettings, Sensed, UpdateSenders, mailbox},
+    members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, mailbox},
     reconcile::MemberPath,
     status::{PathReader, StatusLoop, View},
     store::{Revision, SchemaMismatch, Store, Unusable},
@@ -47,8 +47,8 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let (status_tx, status_updates) = mpsc::unbounded_channel();
         let (mailbox_tx, updates) = mailbox();
         let senders = UpdateSenders { status: status_tx.clone(), state: mailbox_tx };
-        let member_settings = MemberSettings { counters: settings.health_counters.clone() };
-        let members = MemberLoop::new(member_settings, words, sensed, asked, senders);
+        let counters = settings.health_counters.clone();
+        let members = MemberLoop::new(counters, words, sensed, asked, senders);
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
         let state = State {
             settings,

@@ -68,7 +68,7 @@ impl<P: PacketPath> State<P> {
                 biased;
                 () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
-                is_there = self.updates.changed() => match is_there {
+                is_open = self.updates.changed() => match is_open {
                     true => self.take_waiting_updates(),
                     false => return LoopEnd::Stopped,
                 },

@@ -10,8 +10,8 @@ use crate::{
 use lb_base::{background::lower_thread_priority, heartbeat::Heartbeat};
 
 impl<R: PathReader> StatusLoop<R> {
-    /// Runs on a thread of its own, of lower priority, until `stop` is done or the other loops are gone. Updates come before questions, so that an answer shows what
-    /// the one who asks may know of.
+    /// Runs on a thread of its own, of lower priority, until `stop` is done or the other loops are gone. Updates come before
+    /// questions, so that an answer shows what the one who asks may know of.
     pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
         lower_thread_priority();
         tokio::pin!(stop);

@@ -374,16 +374,7 @@ async fn of_changes_that_come_together_failures_are_written_first() {
     daemon.apply(WEB).await.unwrap();
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     let before = daemon.path.content().state_writes.len();
-    let change = |address, health| HealthChange {
-        pool: name("web"),
-        address: ip(address),
-        health,
-        undecided: None,
-        reason: "together".into(),
-        first: false,
-        report: AgentReport::default(),
-        at: Instant::now(),
-    };
+    let change = |address, health| change("web", address, health, "together");
     let together = [
         change("10.0.0.2", Passing),
         change("10.0.0.1", Silent),

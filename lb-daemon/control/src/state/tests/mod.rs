@@ -128,56 +128,21 @@ impl Daemon {
         tokio::task::yield_now().await;
     }
 
-    /// Reports a complete row of results, and waits until the state loop has it.
+    /// Reports a complete row of results, and waits until the loops have it.
     async fn report_health(&self, pool: &str, address: &str, health: Health, reason: &str) {
-        let (pool, address, reason) = (name(pool), ip(address), reason.into());
-        let report = AgentReport::default();
-        let change = HealthChange {
-            pool,
-            address,
-            health,
-            undecided: None,
-            reason,
-            first: false,
-            report,
-            at: Instant::now(),
-        };
-        self.report(change).await;
+        self.report(change(pool, address, health, reason)).await;
     }
 
-    /// Reports an incomplete row of failures, of which three would decide, and waits until the state loop has
-    /// it.
+    /// Reports an incomplete row of failures, of which three would decide, and waits until the loops have it.
     async fn report_first_failure(&self, pool: &str, address: &str, failed: u32, reason: &str) {
-        let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let undecided = Some(Row { failed, fall: 3 });
-        let report = AgentReport::default();
-        let change = HealthChange {
-            pool,
-            address,
-            health: Failing,
-            undecided,
-            reason,
-            first: false,
-            report,
-            at: Instant::now(),
-        };
-        self.report(change).await;
+        self.report(HealthChange { undecided, ..change(pool, address, Failing, reason) }).await;
     }
 
-    /// Reports that checks pass, with an agent report, and waits until the state loop has it.
+    /// Reports that checks pass, with an agent report, and waits until the loops have it.
     async fn report_agent(&self, pool: &str, address: &str, report: AgentReport) {
-        let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
-        let change = HealthChange {
-            pool,
-            address,
-            health: Passing,
-            undecided: None,
-            reason,
-            first: false,
-            report,
-            at: Instant::now(),
-        };
-        self.report(change).await;
+        let passing = change(pool, address, Passing, "all checks pass");
+        self.report(HealthChange { report, ..passing }).await;
     }
 
     fn state(&self, pool: &str, address: &str) -> Accepts {
@@ -227,6 +192,20 @@ impl Running {
         let loops = Loops::new(settings, store, paths, sensors, inbox);
         let ended = fake::spawn(loops, heartbeat.clone(), &stop);
         Self { commands, health, network, targets, next_hop_targets, heartbeat, stop, ended }
+    }
+}
+
+/// A complete row of results.
+fn change(pool: &str, address: &str, health: Health, reason: &str) -> HealthChange {
+    HealthChange {
+        pool: name(pool),
+        address: ip(address),
+        health,
+        undecided: None,
+        reason: reason.into(),
+        first: false,
+        report: AgentReport::default(),
+        at: Instant::now(),
     }
 }
 
