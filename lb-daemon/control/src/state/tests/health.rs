@@ -392,3 +392,14 @@ async fn of_changes_that_come_together_failures_are_written_first() {
         .collect();
     assert_eq!(written, [("10.0.0.1".into(), OpenOnly), ("10.0.0.2".into(), All)]);
 }
+
+#[tokio::test]
+async fn only_what_packets_see_counts_as_published() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let at = || daemon.running.counters.last_at.get();
+    daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    assert_eq!(at(), 0.0, "it stays pending, for another reason");
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert!(at() > 0.0);
+}

@@ -50,6 +50,7 @@ struct Running {
     targets: watch::Receiver<Arc<Vec<Target>>>,
     next_hop_targets: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
+    counters: HealthCounters,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
 }
@@ -178,12 +179,13 @@ impl Running {
         let sensors = Sensors::default();
         let (targets, next_hop_targets) =
             (sensors.targets.subscribe(), sensors.next_hops.subscribe());
-        let stop = CancellationToken::new();
+        let (counters, stop) = (HealthCounters::default(), CancellationToken::new());
         let settings = Settings {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
             any_schema,
             sizes: path.content().sizes,
+            health_counters: counters.clone(),
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
@@ -191,7 +193,17 @@ impl Running {
         let paths = (path.clone(), path.clone(), path.clone());
         let loops = Loops::new(settings, store, paths, sensors, inbox);
         let ended = fake::spawn(loops, heartbeat.clone(), &stop);
-        Self { commands, health, network, targets, next_hop_targets, heartbeat, stop, ended }
+        Self {
+            commands,
+            health,
+            network,
+            targets,
+            next_hop_targets,
+            heartbeat,
+            counters,
+            stop,
+            ended,
+        }
     }
 }
 
