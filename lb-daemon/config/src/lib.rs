@@ -3,9 +3,11 @@
 #![warn(missing_docs)]
 
 pub mod document;
+mod draft;
 pub mod message;
 pub mod validate;
 
+pub use draft::Draft;
 pub use message::{StoredMessage, UnknownValue, encode, to_message};
 pub use validate::{
     Invalid, OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message, validate,

@@ -299,7 +299,7 @@ pub fn configuration() -> impl Strategy<Value = Configuration> {
                     .map(|(name, overflow_to)| (name, Region { overflow_to }))
                     .collect(),
                 health_checks,
-                pools,
+                pools: pools.into_iter().map(|(name, pool)| (name, pool.into())).collect(),
                 services,
                 // Several balancers need one.
                 hash_key: hash_key.or((balancers > 1).then_some([5, 6])),

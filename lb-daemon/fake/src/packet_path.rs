@@ -43,7 +43,7 @@ pub struct Content {
     /// All states that were set, in order.
     pub state_writes: Vec<(Name, IpAddr, Accepts)>,
     /// Previous homes that are not forgotten yet.
-    pub previous_homes: BTreeMap<u32, PlannedPool>,
+    pub previous_homes: BTreeMap<u32, Arc<PlannedPool>>,
     /// Pools whose connections are adopted.
     pub adopting: BTreeSet<u32>,
     /// Adoptions that were refused.
@@ -124,7 +124,7 @@ impl Content {
             let Some(before) = self.plan.pools.get(index) else { continue };
             if home(before) != home(pool) {
                 self.adopting.remove(index);
-                self.previous_homes.entry(*index).or_insert_with(|| before.clone());
+                self.previous_homes.entry(*index).or_insert_with(|| Arc::clone(before));
             }
         }
         let settled = |index: &u32, previous: &PlannedPool| {
@@ -196,7 +196,7 @@ impl PacketPath for FakePacketPath {
     fn named(&self) -> Named {
         let content = self.content();
         let plan = &content.plan;
-        let previous_homes = content.previous_homes.values().flat_map(members);
+        let previous_homes = content.previous_homes.values().flat_map(|pool| members(pool));
         let ids =
             plan.backends.values().map(|backend| backend.id).chain(previous_homes.map(|m| m.id));
         Named {
@@ -245,8 +245,11 @@ impl PacketPath for FakePacketPath {
 
     fn leaving(&self) -> BTreeSet<IpAddr> {
         let content = self.content();
-        let members =
-            content.previous_homes.values().flat_map(members).map(|member| member.address);
+        let members = content
+            .previous_homes
+            .values()
+            .flat_map(|pool| members(pool))
+            .map(|member| member.address);
         members.filter(|address| !content.plan.backends.contains_key(address)).collect()
     }
 

@@ -161,7 +161,7 @@ mod tests {
         for address in ["10.1.0.11", "10.1.0.12", "fd00::1"] {
             pool.backends.insert(address.parse().unwrap(), backend(name("eu")));
         }
-        configuration.pools.insert(name("web"), pool);
+        configuration.pools.insert(name("web"), pool.into());
         let service = Service {
             address: "203.0.113.1".parse().unwrap(),
             ports: Ports::Any,

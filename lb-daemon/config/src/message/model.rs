@@ -15,10 +15,25 @@ use crate::{Invalid, validate_first};
 
 /// The message of a configuration.
 pub fn to_message(configuration: &Configuration) -> v1::Configuration {
+    to_message_with(configuration, |_| true)
+}
+
+/// As [`to_message`], but only some pools have their backends.
+pub(crate) fn to_message_with(
+    configuration: &Configuration,
+    has_backends: impl Fn(&Name) -> bool,
+) -> v1::Configuration {
+    let pools = configuration.pools.iter().map(|(name, pool)| v1::Pool {
+        backends: match has_backends(name) {
+            true => pool.backends.iter().map(backend).collect(),
+            false => Vec::new(),
+        },
+        ..pool_settings(name, pool)
+    });
     v1::Configuration {
         regions: configuration.regions.iter().map(region).collect(),
         health_checks: configuration.health_checks.iter().map(health_check).collect(),
-        pools: configuration.pools.iter().map(pool).collect(),
+        pools: pools.collect(),
         services: configuration.services.iter().map(service).collect(),
         hash_key: configuration.hash_key.map(hash_key).unwrap_or_default(),
         balancers: configuration.balancers.get(),
@@ -34,10 +49,11 @@ fn region((name, region): (&Name, &Region)) -> v1::Region {
     v1::Region { name: name.to_string(), overflow_to: names(&region.overflow_to) }
 }
 
-fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
+/// A pool without its backends.
+fn pool_settings(name: &Name, pool: &Pool) -> v1::Pool {
     v1::Pool {
         name: name.to_string(),
-        backends: pool.backends.iter().map(backend).collect(),
+        backends: Vec::new(),
         health_checks: names(&pool.health_checks),
         slots: Some(pool.slots),
         groups: pool.groups.iter().map(group).collect(),

@@ -11,10 +11,12 @@ mod shares;
 mod slots;
 mod values;
 
+use std::sync::Arc;
+
 use spillway_proto::v1;
 
 pub use invalid::Invalid;
-use lb_model::Configuration;
+use lb_model::{Configuration, Name, Pool};
 use names::Names;
 pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message};
 
@@ -24,16 +26,29 @@ pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_messa
 /// # Errors
 /// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
 pub fn validate(message: &v1::Configuration) -> Result<Requested, Invalid> {
+    validate_edited(message, |_| None)
+}
+
+/// As [`validate`] for a message in which some pools are left as they are. It has them without their backends, and
+/// `kept` finds them. Rules between their backends and other objects are not checked.
+pub(crate) fn validate_edited<'k>(
+    message: &v1::Configuration,
+    kept: impl Fn(&Name) -> Option<&'k Arc<Pool>>,
+) -> Result<Requested, Invalid> {
     let regions = Names::read("regions", message.regions.iter().map(|region| &*region.name))?;
     let checks = Names::read("health_checks", message.health_checks.iter().map(|c| &*c.name))?;
     let pools = Names::read("pools", message.pools.iter().map(|pool| &*pool.name))?;
     let services = Names::read("services", message.services.iter().map(|service| &*service.name))?;
 
     let configuration = Configuration {
-        regions: regions.build(&message.regions, |at, m| region::region(at, m, &regions))?,
-        health_checks: checks.build(&message.health_checks, health_check::health_check)?,
-        pools: pools.build(&message.pools, |at, m| pool::pool(at, m, &regions, &checks))?,
-        services: services.build(&message.services, |at, m| service::service(at, m, &pools))?,
+        regions: regions.build(&message.regions, |at, _, m| region::region(at, m, &regions))?,
+        health_checks: checks
+            .build(&message.health_checks, |at, _, m| health_check::health_check(at, m))?,
+        pools: pools.build(&message.pools, |at, name, m| match kept(name) {
+            Some(pool) => Ok(Arc::clone(pool)),
+            None => pool::pool(at, m, &regions, &checks).map(Arc::new),
+        })?,
+        services: services.build(&message.services, |at, _, m| service::service(at, m, &pools))?,
         hash_key: values::hash_key(&message.hash_key)?,
         balancers: values::balancers(message.balancers)?,
     };

@@ -37,12 +37,12 @@ impl Names {
     pub(super) fn build<M, T>(
         &self,
         messages: &[M],
-        object: impl Fn(&ObjectPath, &M) -> Result<T, Invalid>,
+        object: impl Fn(&ObjectPath, &Name, &M) -> Result<T, Invalid>,
     ) -> Result<BTreeMap<Name, T>, Invalid> {
         let each = self.in_order.iter().zip(messages).enumerate();
         each.map(|(index, (name, message))| {
             let at = ObjectPath::default().child(self.list, index, name.as_str());
-            Ok((name.clone(), object(&at, message)?))
+            Ok((name.clone(), object(&at, name, message)?))
         })
         .collect()
     }

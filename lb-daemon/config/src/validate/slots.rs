@@ -55,6 +55,11 @@ impl Requested {
         Self { configuration, open: open.collect() }
     }
 
+    /// Open slots are chosen from the backends.
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
     /// The configuration with all numbers. `in_force` has those of the generation in force.
     ///
     /// # Errors
@@ -76,7 +81,7 @@ impl Requested {
             let Some(pool) = self.configuration.pools.get(&open.name) else { continue };
             let number = open.number(pool, in_force);
             if number != pool.slots
-                && let Some(pool) = configuration.to_mut().pools.get_mut(&open.name)
+                && let Some(pool) = configuration.to_mut().pool_mut(&open.name)
             {
                 pool.slots = number;
             }

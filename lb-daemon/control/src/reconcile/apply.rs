@@ -123,7 +123,7 @@ impl Reconciler {
         plan: &Plan,
         change: MapChange,
     ) -> Result<usize, ReconcileError> {
-        let planned = PlannedMembers::new(plan, &change.published);
+        let planned = PlannedMembers::new(plan, &change.published, self.planned.as_ref());
         let members = MembersChange::between(
             self.planned.as_ref(),
             &planned,

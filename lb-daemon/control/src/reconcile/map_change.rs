@@ -62,7 +62,9 @@ pub(super) fn plan_change(
     free_space: &FreeSpace,
     plan: &Plan,
 ) -> Result<MapChange, ReconcileError> {
-    check_numbers(old, plan)?;
+    if !Arc::ptr_eq(&old.backends, &plan.backends) {
+        check_numbers(old, plan)?;
+    }
     let mut change = MapChange {
         limiters: BTreeSet::new(),
         tables: Vec::new(),
@@ -73,11 +75,20 @@ pub(super) fn plan_change(
         removed_services: Vec::new(),
         vips: Vec::new(),
         removed_vips: Vec::new(),
-        published: Published { tables: old.tables.clone(), ..Published::default() },
+        published: Published {
+            planned: plan.pools.clone(),
+            backends: Arc::clone(&plan.backends),
+            tables: old.tables.clone(),
+            ..Published::default()
+        },
         free_space: free_space.clone(),
     };
     for (&index, pool) in &plan.pools {
-        change.pool(old, plan, index, pool)?;
+        let before = old.planned.get(&index).filter(|before| Arc::ptr_eq(before, pool));
+        match before.and_then(|_| old.pools.get(&index)) {
+            Some(published) => change.keep_pool(old, index, published),
+            None => change.pool(old, plan, index, pool)?,
+        }
     }
     change.services(old, plan);
     let named = change.published.table_refs();
@@ -90,7 +101,7 @@ fn check_numbers(old: &Published, plan: &Plan) -> Result<(), ReconcileError> {
     let members = old.groups.values().flat_map(|group| &group.members);
     let owners: HashMap<u32, (BackendId, IpAddr)> =
         members.map(|member| (member.id.index, (member.id, member.address))).collect();
-    for (&address, backend) in &plan.backends {
+    for (&address, backend) in &*plan.backends {
         let index = backend.id.index;
         match owners.get(&index) {
             Some(&(id, owner)) if (id, owner) != (backend.id, address) => {
@@ -103,6 +114,16 @@ fn check_numbers(old: &Published, plan: &Plan) -> Result<(), ReconcileError> {
 }
 
 impl MapChange {
+    /// Keeps a pool that is planned as it was.
+    fn keep_pool(&mut self, old: &Published, index: u32, pool: &PublishedPool) {
+        for at in pool.versions().flat_map(Version::groups) {
+            if let Some(group) = old.groups.get(at) {
+                self.published.groups.insert(*at, Arc::clone(group));
+            }
+        }
+        self.published.pools.insert(index, *pool);
+    }
+
     fn pool(
         &mut self,
         old: &Published,

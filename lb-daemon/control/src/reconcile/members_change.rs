@@ -10,10 +10,10 @@ use std::{
 use super::{
     ReconcileError,
     map_change::MapChange,
-    published::Published,
+    published::{Published, PublishedGroup},
     words::{NewGroup, PoolMembers, Steps},
 };
-use lb_model::plan::{Plan, PlannedBackend};
+use lb_model::plan::{Plan, PlannedBackend, PlannedPool};
 
 /// Most members that one step writes; a single pool or group is never split. A step of so many takes less than a
 /// millisecond.
@@ -23,27 +23,41 @@ const MOST_MEMBERS: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlannedMembers {
     pub(super) pools: BTreeMap<u32, Arc<PoolMembers>>,
-    pub(super) backends: BTreeMap<IpAddr, PlannedBackend>,
+    pub(super) backends: Arc<BTreeMap<IpAddr, PlannedBackend>>,
+    /// What the pools were planned as.
+    planned: BTreeMap<u32, Arc<PlannedPool>>,
 }
 
 impl PlannedMembers {
-    pub(super) fn new(plan: &Plan, published: &Published) -> Self {
-        let mut leaving = leaving_by_pool(published);
+    /// `before`: those of an earlier plan, of which the pools are taken that are the same.
+    pub(super) fn new(plan: &Plan, published: &Published, before: Option<&Self>) -> Self {
+        let mut leaving = published.leaving();
         let pools = plan.pools.iter().map(|(&index, pool)| {
+            let mut leaving = leaving.remove(&index).unwrap_or_default();
+            let same = before.and_then(|before| {
+                before.planned.get(&index).filter(|there| Arc::ptr_eq(there, pool))?;
+                before.pools.get(&index)
+            });
+            if let Some(same) = same {
+                leaving.retain(|address| !same.planned.contains(address));
+                if leaving == same.leaving {
+                    return (index, Arc::clone(same));
+                }
+            }
             let members = pool.groups.iter().flat_map(|group| &group.members);
             let planned: BTreeSet<_> =
                 members.map(|member| member.address).chain(pool.idle.iter().copied()).collect();
-            let mut leaving = leaving.remove(&index).unwrap_or_default();
             leaving.retain(|address| !planned.contains(address));
             let (name, idle) = (pool.name.clone(), pool.idle.clone());
             (index, Arc::new(PoolMembers { name, planned, idle, leaving }))
         });
-        Self { pools: pools.collect(), backends: plan.backends.clone() }
+        let pools = pools.collect();
+        Self { pools, backends: Arc::clone(&plan.backends), planned: plan.pools.clone() }
     }
 
     /// The same once some previous versions are forgotten.
     pub(super) fn without_leaving(&self, published: &Published) -> Self {
-        let mut leaving = leaving_by_pool(published);
+        let mut leaving = published.leaving();
         let mut after = self.clone();
         for (index, pool) in &mut after.pools {
             let mut leaving = leaving.remove(index).unwrap_or_default();
@@ -54,14 +68,6 @@ impl PlannedMembers {
         }
         after
     }
-}
-
-fn leaving_by_pool(published: &Published) -> BTreeMap<u32, BTreeSet<IpAddr>> {
-    let mut pools: BTreeMap<u32, BTreeSet<IpAddr>> = BTreeMap::new();
-    for (pool, address) in published.leaving() {
-        pools.entry(pool).or_default().insert(address);
-    }
-    pools
 }
 
 /// What differs between two states of the members.
@@ -96,16 +102,18 @@ impl MembersChange {
         let nothing = PlannedMembers::default();
         let known = known.unwrap_or(&nothing);
         let is_new = |(index, pool): &(&u32, &Arc<PoolMembers>)| {
-            known.pools.get(index).is_none_or(|there| there != *pool)
+            known.pools.get(index).is_none_or(|there| !Arc::ptr_eq(there, pool) && there != *pool)
         };
         let pools = planned.pools.iter().filter(is_new);
         let changed = |(address, backend): &(&IpAddr, &PlannedBackend)| {
             known.backends.get(address) != Some(*backend)
         };
-        let backends = planned.backends.iter().filter(changed);
+        let same_backends = Arc::ptr_eq(&known.backends, &planned.backends);
+        let backends = planned.backends.iter().filter(|_| !same_backends).filter(changed);
         let removed_pools = known.pools.keys().filter(|index| !planned.pools.contains_key(index));
+        let removed_backends = known.backends.keys().filter(|_| !same_backends);
         let removed_backends =
-            known.backends.keys().filter(|address| !planned.backends.contains_key(address));
+            removed_backends.filter(|address| !planned.backends.contains_key(address));
         let groups = after.groups.iter().filter(|(at, group)| {
             before.groups.get(at).is_none_or(|there| !Arc::ptr_eq(there, group))
         });
@@ -114,14 +122,31 @@ impl MembersChange {
             .iter()
             .filter(|(at, group)| after.groups.contains_key(at) && !group.is_weighed());
         let removed_groups = before.groups.keys().filter(|at| !after.groups.contains_key(at));
-        let numbers_before = numbers(known, before);
-        let numbers_after = numbers(planned, after);
+        // A number may go only with a group or a backend.
+        let there = |at: &u32, group: &Arc<PublishedGroup>, other: &Published| {
+            other.groups.get(at).is_some_and(|other| Arc::ptr_eq(other, group))
+        };
+        let gone = before.groups.iter().filter(|(at, group)| !there(at, group, after));
+        let gone = gone.flat_map(|(_, group)| group.numbers());
+        let replaced = known.backends.iter().filter(|_| !same_backends);
+        let replaced = replaced.filter(|(address, backend)| {
+            planned.backends.get(*address).is_none_or(|after| after.id != backend.id)
+        });
+        let replaced = replaced.map(|(_, backend)| backend.id.index);
+        let mut numbers: BTreeSet<u32> = gone.chain(replaced).collect();
+        if !numbers.is_empty() {
+            let left = after.groups.values().flat_map(|group| group.numbers());
+            let left = left.chain(planned.backends.values().map(|backend| backend.id.index));
+            for number in left {
+                numbers.remove(&number);
+            }
+        }
         Self {
             pools: pools.map(|(index, pool)| (*index, Arc::clone(pool))).collect(),
             removed_pools: removed_pools.copied().collect(),
             backends: backends.map(|(address, backend)| (*address, *backend)).collect(),
             removed_backends: removed_backends.copied().collect(),
-            removed_numbers: numbers_before.difference(&numbers_after).copied().collect(),
+            removed_numbers: numbers.into_iter().collect(),
             groups: groups.map(|(at, _)| *at).collect(),
             removed_groups: removed_groups.copied().collect(),
             unknown_groups: unknown.map(|(at, _)| *at).collect(),
@@ -213,13 +238,6 @@ impl MembersChange {
         }
         Ok(raised)
     }
-}
-
-/// Numbers of backends that packets may find or will.
-fn numbers(planned: &PlannedMembers, published: &Published) -> BTreeSet<u32> {
-    let members = published.groups.values().flat_map(|group| &group.members);
-    let members = members.map(|member| member.id.index);
-    members.chain(planned.backends.values().map(|backend| backend.id.index)).collect()
 }
 
 /// Splits items into batches with at most [`MOST_MEMBERS`] members, and at least one item.

@@ -113,7 +113,7 @@ impl Reconciler {
 
     /// Backends that only previous versions have. Their next hops are still needed.
     pub fn leaving(&self) -> BTreeSet<IpAddr> {
-        let leaving = self.published.leaving().into_iter().map(|(_, address)| address);
+        let leaving = self.published.leaving().into_values().flatten();
         let is_planned = |address: &IpAddr| {
             self.planned.as_ref().is_some_and(|planned| planned.backends.contains_key(address))
         };

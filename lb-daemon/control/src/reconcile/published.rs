@@ -16,7 +16,11 @@ use lb_common::abi::{
 
 use super::free_space::Extent;
 use lb_maps::{AnyPorts, TableName};
-use lb_model::{GroupSettings, Rate, ids::BackendId};
+use lb_model::{
+    GroupSettings, Rate,
+    ids::BackendId,
+    plan::{PlannedBackend, PlannedPool},
+};
 
 /// Everything that can be reached from services and pools.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,10 @@ pub(super) struct Published {
     pub(super) pools: BTreeMap<u32, PublishedPool>,
     /// By index. A group that a change leaves as it is stays the same allocation.
     pub(super) groups: BTreeMap<u32, Arc<PublishedGroup>>,
+    /// What pools were planned as; those that were found in the maps are not there.
+    pub(super) planned: BTreeMap<u32, Arc<PlannedPool>>,
+    /// The planned backends, whose numbers are nobody else's.
+    pub(super) backends: Arc<BTreeMap<IpAddr, PlannedBackend>>,
     /// Present tables, by what they were built from.
     pub(super) tables: HashMap<TableName, TableRef>,
 }
@@ -127,17 +135,17 @@ impl Published {
         versions.map(|version| version.at).collect()
     }
 
-    /// Members that only their pool's previous version has.
-    pub(super) fn leaving(&self) -> BTreeSet<(u32, IpAddr)> {
-        let mut leaving = BTreeSet::new();
-        for (&index, pool) in &self.pools {
-            let Some(previous) = &pool.previous else { continue };
-            leaving.extend(self.addresses(previous).map(|address| (index, address)));
-            for address in self.addresses(&pool.current) {
-                leaving.remove(&(index, address));
-            }
-        }
-        leaving
+    /// Members that only their pool's previous version has, by the pool's index.
+    pub(super) fn leaving(&self) -> BTreeMap<u32, BTreeSet<IpAddr>> {
+        let leaving = self.pools.iter().filter_map(|(index, pool)| {
+            let previous = pool.previous.as_ref()?;
+            let mut current: Vec<_> = self.addresses(&pool.current).collect();
+            current.sort();
+            let gone = |address: &IpAddr| current.binary_search(address).is_err();
+            let leaving: BTreeSet<_> = self.addresses(previous).filter(gone).collect();
+            (!leaving.is_empty()).then_some((*index, leaving))
+        });
+        leaving.collect()
     }
 
     fn addresses(&self, version: &Version) -> impl Iterator<Item = IpAddr> {
@@ -150,6 +158,11 @@ impl PublishedGroup {
     /// Whether a plan has described its members.
     pub(super) fn is_weighed(&self) -> bool {
         self.members.iter().all(|member| member.weighted.is_some())
+    }
+
+    /// Numbers of its members' backends.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.members.iter().map(|member| member.id.index)
     }
 
     /// Its limiter and those of its members.

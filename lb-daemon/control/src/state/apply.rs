@@ -17,6 +17,7 @@ use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
 use lb_model::{
     Configuration, Encapsulation, SourceClash,
     diff::{self, Change, Movement, TableDiffs},
+    ids::Named,
     room,
 };
 
@@ -56,6 +57,8 @@ impl<P: PacketPath> State<P> {
             return Err(Refusal::SourcePrefix(clash));
         }
         self.leave_out_own_key(&mut configuration);
+        // From here on a pool that stays as it is takes no time.
+        configuration.share_pools(&self.configuration);
         room::fits(&configuration, &self.settings.sizes)?;
         let configuration = Arc::new(configuration);
         let compared = self.compare(&configuration).await.map_err(Refusal::Thread)?;
@@ -67,7 +70,8 @@ impl<P: PacketPath> State<P> {
             return Ok(applied);
         }
         let (sizes, quarantine) = (&self.settings.sizes, &self.quarantine);
-        let ids = self.ids.next(&configuration, sizes, quarantine, Instant::now())?;
+        let before = unusable_warning.is_none().then_some(&*self.configuration);
+        let ids = self.ids.next(before, &configuration, sizes, quarantine, Instant::now())?;
         if unusable_warning.is_some() {
             // As at a start, from what the packet path has.
             let own = self.settings.region.as_ref();
@@ -204,7 +208,7 @@ impl<P: PacketPath> State<P> {
             Ok(written) => {
                 self.settings.publish_counters.published(began.elapsed(), wall_clock());
                 tracing::debug!(?written, "the packet path is at the generation");
-                self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
+                self.settle_quarantine();
                 self.remaps.observe(&self.path.homes(), clock());
                 self.behind = None;
                 self.settings.conditions.end(PACKET_PATH);
@@ -222,6 +226,12 @@ impl<P: PacketPath> State<P> {
                 Err(error)
             }
         }
+    }
+
+    /// Begins the quarantine of retired numbers that the packet path does not name.
+    pub(super) fn settle_quarantine(&mut self) {
+        let named = if self.ids.has_retired() { self.path.named() } else { Named::default() };
+        self.quarantine.settle(&self.ids, &named, Instant::now());
     }
 
     /// Updates members and sensors for the configuration in force.
@@ -249,6 +259,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn update_sensors(&mut self) {
         let leaving = self.path.leaving();
         let backends = self.sensors.update(&self.configuration, &self.view, leaving);
+        let Some(backends) = backends else { return };
         self.view.keep_next_hops(&backends);
         self.send_status(StatusUpdate::Backends(Arc::clone(&backends)));
         self.members.keep_next_hops(Arc::clone(&backends));

@@ -11,14 +11,14 @@ use std::{
 
 use super::{PacketPath, State};
 use crate::{
-    members::{Member, clock},
+    members::clock,
     reconcile::{Home, PoolHomes},
 };
 use lb_base::error_chain;
 use lb_model::{
-    Configuration, MemberState, Name, Scaler,
+    Configuration, GroupSettings, Name, Scaler,
     ids::Ids,
-    mark_out::{Availability, MarkOuts, RegionAvailability},
+    mark_out::{MarkOuts, RegionAvailability},
     plan::{self, MarkedOut},
     remap::{Phase, Settling},
 };
@@ -132,7 +132,7 @@ impl<P: PacketPath> State<P> {
             }
         }
         self.remaps.observe(&self.path.homes(), clock());
-        self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
+        self.settle_quarantine();
         self.update_sensors();
     }
 
@@ -192,6 +192,13 @@ impl<P: PacketPath> State<P> {
     pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
         let mut next = MarkOuts::default();
         for (name, pool) in &configuration.pools {
+            let is_closed = |group: &GroupSettings| group.effective_scaler() == Scaler::NONE;
+            if self.view.is_available(name, pool)
+                && !pool.groups.values().any(is_closed)
+                && !self.remaps.mark_outs.has(name)
+            {
+                continue;
+            }
             let order = plan::regions(configuration, self.settings.region.as_ref(), pool);
             let region = |name: &Name| {
                 let closed = pool.group(name).effective_scaler() == Scaler::NONE;
@@ -200,28 +207,12 @@ impl<P: PacketPath> State<P> {
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
             for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
-                let member = self.view.get(name, address);
-                let presence = match (member, self.view.next_hop(address)) {
-                    (Some(Member { is_decided: true, .. }), Some(Err(_))) => {
-                        Availability::Unavailable
-                    }
-                    (Some(member), _) => presence(member),
-                    (None, _) => Availability::Unknown,
-                };
-                region.members.insert(*address, presence);
+                region.members.insert(*address, self.view.availability(name, address));
             }
             let time = (pool.settle_time, now);
             self.remaps.mark_outs.observe(&mut next, name, &regions, time);
         }
         next
-    }
-}
-
-fn presence(member: &Member) -> Availability {
-    match member.state {
-        _ if !member.is_decided => Availability::Unknown,
-        MemberState::Up => Availability::Available,
-        _ => Availability::Unavailable,
     }
 }
 

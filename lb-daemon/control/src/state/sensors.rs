@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use crate::{members::is_checked, status::View};
 use lb_common::abi::member::Accepts;
 use lb_health::Target;
-use lb_model::{Configuration, Via};
+use lb_model::{Configuration, Pool, Via};
 
 /// What the sensors watch.
 #[derive(Debug, Default)]
@@ -14,16 +14,24 @@ pub struct Sensors {
     pub targets: watch::Sender<Arc<Vec<Target>>>,
     /// Backends whose next hop is needed.
     pub next_hops: watch::Sender<Arc<BTreeSet<IpAddr>>>,
+    /// What the last update was for.
+    last: Option<(Arc<Configuration>, BTreeSet<IpAddr>)>,
 }
 
 impl Sensors {
-    /// Points the checks at a configuration. Returns the backends whose next hop is needed: its own and `others`.
+    /// Points the checks at a configuration. Returns the backends whose next hop is needed: its own and `others`; `None`
+    /// if all is as it was.
     pub(super) fn update(
-        &self,
-        configuration: &Configuration,
+        &mut self,
+        configuration: &Arc<Configuration>,
         view: &View,
         others: BTreeSet<IpAddr>,
-    ) -> Arc<BTreeSet<IpAddr>> {
+    ) -> Option<Arc<BTreeSet<IpAddr>>> {
+        let last = self.last.replace((Arc::clone(configuration), others.clone()));
+        if last.is_some_and(|(last, leaving)| leaving == others && asks_alike(&last, configuration))
+        {
+            return None;
+        }
         let mut targets = Vec::new();
         let mut addresses = others;
         for (name, pool) in &configuration.pools {
@@ -56,6 +64,27 @@ impl Sensors {
             }
         }
         self.targets.send_replace(Arc::new(targets));
-        Arc::new(addresses)
+        Some(Arc::new(addresses))
     }
+}
+
+/// Whether two configurations have the same targets.
+fn asks_alike(before: &Configuration, after: &Configuration) -> bool {
+    let checked = |pool: &Pool| {
+        let backends = pool.backends.iter();
+        let backends =
+            backends.map(|(address, backend)| (*address, is_checked(pool, backend.admin_state)));
+        backends.collect::<Vec<_>>()
+    };
+    let mut pools = before.pools.iter().zip(&after.pools);
+    before.health_checks == after.health_checks
+        && before.services == after.services
+        && before.pools.len() == after.pools.len()
+        && pools.all(|((name, pool), (other_name, other))| {
+            name == other_name
+                && (pool == other
+                    || pool.health_checks == other.health_checks
+                        && pool.encapsulation == other.encapsulation
+                        && checked(pool) == checked(other))
+        })
 }

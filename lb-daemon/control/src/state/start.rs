@@ -15,7 +15,8 @@ use lb_model::{
     Configuration,
     ids::{Ids, Named, Quarantine},
     mark_out::MarkOuts,
-    plan, room,
+    plan::{self, PlanInputs},
+    room,
 };
 
 /// What comes in.
@@ -131,8 +132,18 @@ impl<P: PacketPath> State<P> {
         mark_outs: &MarkOuts,
     ) -> Result<plan::Plan, plan::PlanError> {
         let Settings { region, sources, .. } = &self.settings;
-        let (region, hash_key, out) = (region.as_ref(), self.store.hash_key(), mark_outs.out());
-        plan::build(configuration, region, ids, hash_key, *sources, &out)
+        let out = self.remaps.mark_outs.out();
+        let in_force = PlanInputs {
+            configuration: &self.configuration,
+            own: region.as_ref(),
+            ids: &self.ids,
+            hash_key: self.store.hash_key(),
+            sources: *sources,
+            out: &out,
+        };
+        let out = mark_outs.out();
+        let inputs = PlanInputs { configuration, ids, out: &out, ..in_force };
+        plan::build(&inputs, self.plan.as_ref().map(|plan| (&in_force, plan)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use super::{PacketPath, State};
@@ -54,7 +55,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
         let direct =
             next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
-        let of_pool = |(name, pool): (&Name, &Pool)| {
+        let of_pool = |(name, pool): (&Name, &Arc<Pool>)| {
             let by = |address: &IpAddr| match self.view.next_hop(address) {
                 Some(Ok(hop)) if hop.gateway != *address => Some((*address, hop.gateway)),
                 _ => None,

@@ -7,27 +7,36 @@ use std::{
 };
 
 use crate::members::{Member, Newest};
-use lb_model::{Configuration, Name, next_hop::NextHop};
+use lb_model::{Configuration, MemberState, Name, Pool, mark_out::Availability, next_hop::NextHop};
 
 /// Pool and address.
 pub(crate) type Key = (Name, IpAddr);
 
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    /// Of the pools of a configuration; `None` until the member loop has told of the member.
-    members: BTreeMap<Name, BTreeMap<IpAddr, Option<Arc<Member>>>>,
-    pools: HashMap<IpAddr, Vec<Name>>,
+    pools: BTreeMap<Name, PoolView>,
+    /// Pools that contain an address, by name.
+    pools_of: HashMap<IpAddr, Vec<Name>>,
     next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+}
+
+#[derive(Debug, Default)]
+struct PoolView {
+    configured: Arc<Pool>,
+    /// `None` until the member loop has told of the member.
+    members: BTreeMap<IpAddr, Option<Arc<Member>>>,
+    /// Members that are not available, so that nobody has to look at all members for them.
+    absent: BTreeSet<IpAddr>,
 }
 
 impl View {
     pub(crate) fn get(&self, pool: &Name, address: &IpAddr) -> Option<&Member> {
-        self.members.get(pool)?.get(address)?.as_deref()
+        self.pools.get(pool)?.members.get(address)?.as_deref()
     }
 
     /// Pools that contain an address, by name.
     pub(crate) fn pools_of(&self, address: &IpAddr) -> &[Name] {
-        self.pools.get(address).map_or(&[], Vec::as_slice)
+        self.pools_of.get(address).map_or(&[], Vec::as_slice)
     }
 
     /// The next hop of a backend, or why there is none; `None` if it was not looked up yet.
@@ -35,12 +44,25 @@ impl View {
         self.next_hops.get(address)
     }
 
+    /// Whether a member can take new connections.
+    pub(crate) fn availability(&self, pool: &Name, address: &IpAddr) -> Availability {
+        availability(self.get(pool, address), self.next_hop(address))
+    }
+
+    /// Whether a pool is known as it is here, and each of its members can take new connections.
+    pub(crate) fn is_available(&self, name: &Name, pool: &Arc<Pool>) -> bool {
+        let known = self.pools.get(name).filter(|known| known.configured == *pool);
+        known.is_some_and(|known| known.absent.is_empty())
+    }
+
     /// Takes all that the state loop's mailbox had.
     pub(crate) fn take(&mut self, newest: Newest) {
         for (key, member) in newest.members {
             self.set(&key, member);
         }
-        self.next_hops.extend(newest.next_hops);
+        for (address, hop) in newest.next_hops {
+            self.set_next_hop(address, hop);
+        }
     }
 
     /// Replaces a member. Returns the one before and the new one; `None` if the configuration has no such member.
@@ -49,32 +71,82 @@ impl View {
         (pool, address): &Key,
         member: Arc<Member>,
     ) -> Option<(Option<Arc<Member>>, Arc<Member>)> {
-        let there = self.members.get_mut(pool)?.get_mut(address)?;
-        Some((there.replace(Arc::clone(&member)), member))
+        let pool = self.pools.get_mut(pool)?;
+        let before = pool.members.get_mut(address)?.replace(Arc::clone(&member));
+        pool.note(address, self.next_hops.get(address));
+        Some((before, member))
     }
 
     /// Replaces a backend's next hop.
     pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, String>) {
+        for name in self.pools_of.get(&address).into_iter().flatten() {
+            if let Some(pool) = self.pools.get_mut(name) {
+                pool.note(&address, Some(&hop));
+            }
+        }
         self.next_hops.insert(address, hop);
     }
 
     /// Takes over the members of a configuration.
     pub(crate) fn configure(&mut self, configuration: &Configuration) {
-        let mut before = std::mem::take(&mut self.members);
-        self.pools.clear();
+        let gone = self.pools.keys().filter(|name| !configuration.pools.contains_key(*name));
+        for name in gone.cloned().collect::<Vec<_>>() {
+            self.configure_pool(&name, &Arc::default());
+            self.pools.remove(&name);
+        }
         for (name, pool) in &configuration.pools {
-            let mut former = before.remove(name).unwrap_or_default();
-            let members = pool.backends.keys();
-            let members = members.map(|it| (*it, former.remove(it).flatten())).collect();
-            self.members.insert(name.clone(), members);
-            for address in pool.backends.keys() {
-                self.pools.entry(*address).or_default().push(name.clone());
+            if self.pools.get(name).is_none_or(|known| known.configured != *pool) {
+                self.configure_pool(name, pool);
             }
         }
+    }
+
+    fn configure_pool(&mut self, name: &Name, pool: &Arc<Pool>) {
+        let known = self.pools.entry(name.clone()).or_default();
+        for address in known.members.keys().filter(|it| !pool.backends.contains_key(it)) {
+            if let Some(names) = self.pools_of.get_mut(address) {
+                names.retain(|other| other != name);
+                if names.is_empty() {
+                    self.pools_of.remove(address);
+                }
+            }
+        }
+        let mut former = std::mem::take(&mut known.members);
+        for address in pool.backends.keys() {
+            let names = self.pools_of.entry(*address).or_default();
+            if let Err(place) = names.binary_search(name) {
+                names.insert(place, name.clone());
+            }
+            known.members.insert(*address, former.remove(address).flatten());
+            known.note(address, self.next_hops.get(address));
+        }
+        known.absent.retain(|address| pool.backends.contains_key(address));
+        known.configured = Arc::clone(pool);
     }
 
     /// Forgets the next hops of all other backends.
     pub(crate) fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>) {
         self.next_hops.retain(|address, _| backends.contains(address));
+    }
+}
+
+impl PoolView {
+    /// Notes whether a member is available.
+    fn note(&mut self, address: &IpAddr, hop: Option<&Result<NextHop, String>>) {
+        let Some(member) = self.members.get(address) else { return };
+        match availability(member.as_deref(), hop) {
+            Availability::Available => drop(self.absent.remove(address)),
+            _ => drop(self.absent.insert(*address)),
+        }
+    }
+}
+
+fn availability(member: Option<&Member>, hop: Option<&Result<NextHop, String>>) -> Availability {
+    match (member, hop) {
+        (None, _) => Availability::Unknown,
+        (Some(member), _) if !member.is_decided => Availability::Unknown,
+        (_, Some(Err(_))) => Availability::Unavailable,
+        (Some(member), _) if member.state == MemberState::Up => Availability::Available,
+        _ => Availability::Unavailable,
     }
 }

@@ -20,7 +20,7 @@ fn directory() -> TempDir {
 
 fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generation {
     let ids = ids
-        .next(&configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
+        .next(None, &configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
         .unwrap();
     let applied_at = UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789);
     let (configuration, ids) = (Arc::new(configuration), Arc::new(ids));

@@ -10,7 +10,7 @@ mod ports;
 pub mod rate;
 mod service;
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 pub use health_check::{
     AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Trust, UdpCheck, Via,
@@ -30,8 +30,8 @@ pub struct Configuration {
     pub regions: BTreeMap<Name, Region>,
     /// Health checks by name.
     pub health_checks: BTreeMap<Name, HealthCheck>,
-    /// Pools by name.
-    pub pools: BTreeMap<Name, Pool>,
+    /// Pools by name. Configurations share those that are equal, so that a change of one looks at no other.
+    pub pools: BTreeMap<Name, Arc<Pool>>,
     /// Services by name.
     pub services: BTreeMap<Name, Service>,
     /// Key of the flow hash, or `None` for the daemon's own.
@@ -49,6 +49,20 @@ impl Configuration {
         hash_key: None,
         balancers: NonZeroU32::MIN,
     };
+
+    /// A pool, to be changed in this configuration alone.
+    pub fn pool_mut(&mut self, name: &Name) -> Option<&mut Pool> {
+        self.pools.get_mut(name).map(Arc::make_mut)
+    }
+
+    /// Replaces pools that are equal to those of another configuration by the latter, so that both share them.
+    pub fn share_pools(&mut self, other: &Self) {
+        for (name, pool) in &mut self.pools {
+            if let Some(same) = other.pools.get(name).filter(|same| *same == pool) {
+                *pool = Arc::clone(same);
+            }
+        }
+    }
 }
 
 impl Default for Configuration {

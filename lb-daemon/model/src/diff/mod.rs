@@ -60,8 +60,9 @@ pub fn between(old: &Configuration, new: &Configuration, diffs: &TableDiffs<'_>)
     for (name, old, new) in join(&old.pools, &new.pools) {
         let object = format!("pool {name}");
         match (old, new) {
+            (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => pool(&object, old, new, diffs, &mut changes),
-            _ => changes.extend(change(object, old, new, fields::pool)),
+            _ => changes.extend(change(object, old, new, |old, new| fields::pool(old, new))),
         }
     }
     each("service", &old.services, &new.services, fields::service, &mut changes);

@@ -3,7 +3,10 @@
 //!
 //! Absolute numbers are unknown, because the packet path keeps nothing for connections at home.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use super::{TableDiffs, TableMembers, join};
 use crate::{AdminState, Configuration, Name, Pool, PortList, Ports, Protocol, Service, plan};
@@ -39,13 +42,18 @@ pub fn movements(
     diffs: &TableDiffs<'_>,
 ) -> Vec<Movement> {
     let mut movements = Vec::new();
+    // Without this, homes follow from the pool alone.
+    let elsewhere = rehashed || old.regions != new.regions;
+    let remembered = old.services.values().filter(|service| is_remembered(service));
+    let served: BTreeSet<&Name> = remembered.map(|service| &service.pool).collect();
     for (name, before, after) in join(&old.pools, &new.pools) {
         let (Some(before), Some(after)) = (before, after) else { continue };
-        let serves = |service: &&Service| service.pool == *name && is_remembered(service);
-        let served = old.services.values().find(serves).is_some();
+        if before == after && !elsewhere {
+            continue;
+        }
         let homes = (Home::of_pool(old, own, before), Home::of_pool(new, own, after));
         let share = homes.0.moved(&homes.1, rehashed, diffs);
-        if served && share > 0.0 {
+        if served.contains(name) && share > 0.0 {
             let object = format!("pool {name}");
             movements.push(Movement { object, effect: Effect::Settle, share });
         }
@@ -63,6 +71,10 @@ pub fn movements(
     }
     for (name, before, after) in join(&old.services, &new.services) {
         let Some(before) = before else { continue };
+        let is_same_pool = || old.pools.get(&before.pool) == new.pools.get(&before.pool);
+        if after == Some(before) && !elsewhere && is_same_pool() {
+            continue;
+        }
         let object = format!("service {name}");
         let key = |service: &Service| (service.address, service.protocol);
         let Some(after) = after.filter(|after| key(after) == key(before)) else {

@@ -79,6 +79,9 @@ impl<'o> TableDiffs<'o> {
         let mut pairs = Vec::new();
         for (_, before, after) in join(&old.pools, &new.pools) {
             let (Some(before), Some(after)) = (before, after) else { continue };
+            if before == after {
+                continue;
+            }
             for (_, before, after) in join(&tables(before), &tables(after)) {
                 if let (Some(before), Some(after)) = (before, after)
                     && before != after

@@ -9,6 +9,7 @@ mod space;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
     time::Instant,
 };
 
@@ -31,7 +32,8 @@ pub struct BackendId {
 /// The numbers of one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
-    backends: Space<IpAddr>,
+    /// The same allocation in configurations with the same backends, which may be many.
+    backends: Arc<Space<IpAddr>>,
     services: Space<Name>,
     pools: Space<Name>,
     regions: Space<Name>,
@@ -69,7 +71,9 @@ impl Ids {
     /// Numbers for a daemon whose store is new or lost: all numbers in the maps are retired.
     pub fn reserving(named: &Named) -> Self {
         Self {
-            backends: Space::reserving(named.backends.iter().map(|(index, last)| (*index, *last))),
+            backends: Arc::new(Space::reserving(
+                named.backends.iter().map(|(index, last)| (*index, *last)),
+            )),
             services: Space::reserving(named.services.iter().map(|index| (*index, 0))),
             pools: Space::reserving(named.pools.iter().map(|index| (*index, 0))),
             regions: Space::reserving(named.regions.iter().map(|index| (*index, 0))),
@@ -81,7 +85,7 @@ impl Ids {
     #[must_use]
     pub fn within(&self, sizes: &MapSizes) -> Self {
         Self {
-            backends: self.backends.within(sizes.backends()),
+            backends: Arc::new(self.backends.within(sizes.backends())),
             services: self.services.within(sizes.services()),
             pools: self.pools.within(sizes.pools()),
             regions: self.regions.clone(),
@@ -89,30 +93,34 @@ impl Ids {
     }
 
     /// The numbers for the next configuration. Objects that stay keep theirs, those of removed objects are retired.
-    /// A new object gets the lowest number out of quarantine, else the lowest that was never used.
+    /// A new object gets the lowest number out of quarantine, else the lowest that was never used. `before` is the
+    /// configuration that these numbers are of, if it is known.
     ///
     /// # Errors
     /// [`Exhausted`]
     pub fn next(
         &self,
+        before: Option<&Configuration>,
         configuration: &Configuration,
         sizes: &MapSizes,
         quarantine: &Quarantine,
         now: Instant,
     ) -> Result<Self, Exhausted> {
         let Configuration { regions, pools, services, .. } = configuration;
-        let addresses = pools.values().flat_map(|pool| pool.backends.keys());
         let backend = |index| quarantine.backend(index, now);
         let service = |index| quarantine.service(index);
         let pool = |index| quarantine.pool(index);
         let region = |index| quarantine.region(index);
+        let backends = match before.is_some_and(|before| has_same_backends(before, configuration)) {
+            true => Arc::clone(&self.backends),
+            false => {
+                let addresses = pools.values().flat_map(|pool| pool.backends.keys());
+                let (setting, end) = (Size::Backends.setting(), sizes.backends());
+                Arc::new(self.backends.next(setting, addresses, end, backend)?)
+            }
+        };
         Ok(Self {
-            backends: self.backends.next(
-                Size::Backends.setting(),
-                addresses,
-                sizes.backends(),
-                backend,
-            )?,
+            backends,
             services: self.services.next(
                 Size::Services.setting(),
                 services.keys(),
@@ -127,6 +135,19 @@ impl Ids {
     /// The number of a backend, the same in every pool that has its address.
     pub fn backend(&self, address: &IpAddr) -> Option<BackendId> {
         self.backends.get(address)
+    }
+
+    /// Whether some numbers are retired.
+    pub fn has_retired(&self) -> bool {
+        self.backends.retired().next().is_some()
+            || [&self.services, &self.pools, &self.regions]
+                .iter()
+                .any(|names| names.retired().next().is_some())
+    }
+
+    /// Whether the backends and their numbers are those of other ids, as far as is known without looking at each.
+    pub fn has_backends_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.backends, &other.backends)
     }
 
     pub fn service(&self, name: &Name) -> Option<u32> {
@@ -152,6 +173,14 @@ impl Ids {
     pub fn regions(&self) -> impl Iterator<Item = (&Name, u32)> {
         self.regions.iter().map(|(name, id)| (name, id.index))
     }
+}
+
+fn has_same_backends(before: &Configuration, after: &Configuration) -> bool {
+    let mut pools = before.pools.iter().zip(&after.pools);
+    before.pools.len() == after.pools.len()
+        && pools.all(|((name, pool), (other_name, other))| {
+            name == other_name && (pool == other || pool.backends.keys().eq(other.backends.keys()))
+        })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn pool(backends: impl IntoIterator<Item = u16>) -> Configuration {
     let pool = Pool { backends, slots: 65_537, ..Pool::default() };
     Configuration {
         regions: [(name("eu"), Region::default())].into(),
-        pools: [(name("web"), pool)].into(),
+        pools: [(name("web"), pool.into())].into(),
         ..Configuration::default()
     }
 }
@@ -38,13 +38,17 @@ fn pool(backends: impl IntoIterator<Item = u16>) -> Configuration {
 #[derive(Default)]
 struct Life {
     ids: Ids,
+    /// What the ids are of.
+    configuration: Option<Configuration>,
     rests: Quarantine,
     sizes: MapSizes,
 }
 
 impl Life {
     fn apply(&mut self, configuration: &Configuration, now: Instant) -> Result<(), Exhausted> {
-        self.ids = self.ids.next(configuration, &self.sizes, &self.rests, now)?;
+        let before = self.configuration.as_ref();
+        self.ids = self.ids.next(before, configuration, &self.sizes, &self.rests, now)?;
+        self.configuration = Some(configuration.clone());
         self.rests.adopt(&self.ids);
         Ok(())
     }
@@ -224,7 +228,7 @@ fn numbers_in_larger_maps_than_there_are_now_are_not_counted() {
     let named = Named { backends: (1..=9).map(|index| (index, 0)).collect(), ..Named::default() };
     let sizes = MapSizes::DEFAULT.with(Size::Backends, 5);
     let error = Ids::reserving(&named)
-        .next(&pool([1]), &sizes, &Quarantine::default(), Instant::now())
+        .next(None, &pool([1]), &sizes, &Quarantine::default(), Instant::now())
         .unwrap_err();
     assert_eq!((error.free, error.quarantined), (0, 9));
 }

@@ -124,6 +124,11 @@ impl MarkOuts {
         self.0.iter().filter_map(out).collect()
     }
 
+    /// Whether a pool has members or regions that are unavailable or marked out.
+    pub fn has(&self, pool: &Name) -> bool {
+        self.0.contains_key(pool)
+    }
+
     /// Whether a member is marked out.
     pub fn is_out(&self, pool: &Name, address: &IpAddr) -> bool {
         self.0.get(pool).and_then(|pool| pool.members.get(address)).is_some_and(|member| member.out)

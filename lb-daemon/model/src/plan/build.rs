@@ -45,60 +45,130 @@ pub fn regions<'a>(
     of_regions(configuration, own, pool, Regions::of(pool).weighted())
 }
 
-/// The plan of a configuration for a daemon in region `own`. `hash_key` serves where the
-/// configuration has none; `out` says for pools what of them is marked out.
+/// What a plan follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInputs<'a> {
+    pub configuration: &'a Configuration,
+    /// The daemon's own region.
+    pub own: Option<&'a Name>,
+    /// The numbers of the configuration's objects.
+    pub ids: &'a Ids,
+    /// Key of the flow hash if the configuration has none.
+    pub hash_key: [u64; 2],
+    /// Sources of tunnels.
+    pub sources: Sources,
+    /// What is marked out, by pool.
+    pub out: &'a BTreeMap<Name, MarkedOut>,
+}
+
+/// The plan that follows from inputs. What is the same as in an earlier plan, which followed from other inputs, is taken
+/// from there: it makes no difference to the result, but a change of one pool plans no other.
 ///
 /// # Errors
 /// [`PlanError`].
 pub fn build(
-    configuration: &Configuration,
-    own: Option<&Name>,
-    ids: &Ids,
-    hash_key: [u64; 2],
-    sources: Sources,
-    out: &BTreeMap<Name, MarkedOut>,
+    inputs: &PlanInputs<'_>,
+    before: Option<(&PlanInputs<'_>, &Plan)>,
 ) -> Result<Plan, PlanError> {
-    let nothing = MarkedOut::default();
-    let hash_key = configuration.hash_key.unwrap_or(hash_key);
     let mut plan = Plan::default();
-    for (name, pool) in &configuration.pools {
-        for (address, backend) in &pool.backends {
-            let id = backend_id(ids, address)?;
-            plan.backends.insert(*address, PlannedBackend { id, mtu: backend.mtu });
+    let before = before.filter(|(before, _)| inputs.are_alike(before));
+    let is_new = |name: &Name, pool: &Arc<Pool>| {
+        before.is_none_or(|(before, _)| before.configuration.pools.get(name) != Some(pool))
+    };
+    let same_backends = before.filter(|(before, _)| inputs.ids.has_backends_of(before.ids));
+    plan.backends = same_backends.map(|(_, plan)| Arc::clone(&plan.backends)).unwrap_or_default();
+    for (name, pool) in &inputs.configuration.pools {
+        if same_backends.is_none() || is_new(name, pool) {
+            for (address, backend) in &pool.backends {
+                let id = backend_id(inputs.ids, address)?;
+                let planned = PlannedBackend { id, mtu: backend.mtu };
+                if plan.backends.get(address) != Some(&planned) {
+                    Arc::make_mut(&mut plan.backends).insert(*address, planned);
+                }
+            }
         }
-        let index = ids.pool(name).ok_or_else(|| no_id("pool", name))?;
-        let regions = Regions::of(pool);
-        let mut groups = Vec::new();
-        let mut order = of_regions(configuration, own, pool, regions.weighted());
-        let out = out.get(name).unwrap_or(&nothing);
-        order.sort_by_key(|region| out.regions.contains(*region));
-        for region in &order {
-            // Where nobody is at home anyway, who is out of it makes no difference.
-            let out = if groups.is_empty() { &out.members } else { &nothing.members };
-            groups.push(group(&mut plan, ids, (name, pool), (region, out), &regions.0[region])?);
-        }
-        if groups.len() > MAX_REGIONS_PER_POOL {
-            let (pool, regions) = (name.clone(), groups.len());
-            return Err(PlanError::TooManyRegions { pool, regions });
-        }
-        let planned = PlannedPool {
-            name: name.clone(),
-            hash_key,
-            sources,
-            groups,
-            idle: regions.besides(&order),
-            balancers: configuration.balancers,
-            isolated: pool.isolation == Isolation::OnFailure,
-            panics: pool.panic_threshold_percent > 0,
-            form: pool.encapsulation.form(),
+        let index = inputs.ids.pool(name).ok_or_else(|| no_id("pool", name))?;
+        let reused = before.filter(|(before, _)| {
+            !is_new(name, pool) && inputs.out.get(name) == before.out.get(name)
+        });
+        let planned = match reused.and_then(|(_, plan)| Some((plan, plan.pools.get(&index)?))) {
+            Some((there, planned))
+                if planned.name == *name
+                    && (same_backends.is_some() || inputs.has_numbers_of(planned)) =>
+            {
+                let tables = planned.groups.iter().filter_map(|group| {
+                    Some((group.table, Arc::clone(there.tables.get(&group.table)?)))
+                });
+                plan.tables.extend(tables);
+                Arc::clone(planned)
+            }
+            _ => Arc::new(planned_pool(&mut plan, inputs, name, pool)?),
         };
         plan.pools.insert(index, planned);
     }
-    for (name, service) in &configuration.services {
-        let planned = planned_service(ids, name, service)?;
+    for (name, service) in &inputs.configuration.services {
+        let planned = planned_service(inputs.ids, name, service)?;
         plan.services.extend(keys(service).into_iter().map(|key| (key, planned)));
     }
     Ok(plan)
+}
+
+impl PlanInputs<'_> {
+    /// Whether equal pools have equal plans but for their numbers and what of them is marked out.
+    fn are_alike(&self, other: &Self) -> bool {
+        let (here, there) = (self.configuration, other.configuration);
+        self.own == other.own
+            && self.hash_key() == other.hash_key()
+            && self.sources == other.sources
+            && here.regions == there.regions
+            && here.balancers == there.balancers
+            && here.regions.keys().all(|name| self.ids.region(name) == other.ids.region(name))
+    }
+
+    fn hash_key(&self) -> [u64; 2] {
+        self.configuration.hash_key.unwrap_or(self.hash_key)
+    }
+
+    /// Whether a planned pool has the numbers of these inputs.
+    fn has_numbers_of(&self, pool: &PlannedPool) -> bool {
+        let mut members = pool.groups.iter().flat_map(|group| &group.members);
+        members.all(|member| self.ids.backend(&member.address) == Some(member.id))
+    }
+}
+
+fn planned_pool(
+    plan: &mut Plan,
+    inputs: &PlanInputs<'_>,
+    name: &Name,
+    pool: &Pool,
+) -> Result<PlannedPool, PlanError> {
+    let nothing = MarkedOut::default();
+    let configuration = inputs.configuration;
+    let regions = Regions::of(pool);
+    let mut groups = Vec::new();
+    let mut order = of_regions(configuration, inputs.own, pool, regions.weighted());
+    let out = inputs.out.get(name).unwrap_or(&nothing);
+    order.sort_by_key(|region| out.regions.contains(*region));
+    for region in &order {
+        // Where nobody is at home anyway, who is out of it makes no difference.
+        let out = if groups.is_empty() { &out.members } else { &nothing.members };
+        groups.push(group(plan, inputs.ids, (name, pool), (region, out), &regions.0[region])?);
+    }
+    if groups.len() > MAX_REGIONS_PER_POOL {
+        let (pool, regions) = (name.clone(), groups.len());
+        return Err(PlanError::TooManyRegions { pool, regions });
+    }
+    Ok(PlannedPool {
+        name: name.clone(),
+        hash_key: inputs.hash_key(),
+        sources: inputs.sources,
+        groups,
+        idle: regions.besides(&order),
+        balancers: configuration.balancers,
+        isolated: pool.isolation == Isolation::OnFailure,
+        panics: pool.panic_threshold_percent > 0,
+        form: pool.encapsulation.form(),
+    })
 }
 
 /// A pool's backends by region.

@@ -15,7 +15,7 @@ use std::{
 
 use lb_common::abi::{form::Form, service::ServiceKey};
 
-pub use build::{PlanError, build, regions};
+pub use build::{PlanError, PlanInputs, build, regions};
 
 use crate::{
     Affinity, GroupSettings, Ipv4Prefix, Name, Rate,
@@ -57,10 +57,10 @@ pub struct Plan {
     /// Services by what packets are looked up as: a service has an entry for each of its ports.
     pub services: BTreeMap<ServiceKey, PlannedService>,
     /// Pools by index, whether a service names them or not: a pool's health is known before its
-    /// first packet.
-    pub pools: BTreeMap<u32, PlannedPool>,
-    /// Backends by address.
-    pub backends: BTreeMap<IpAddr, PlannedBackend>,
+    /// first packet. A pool that stays as it is stays the same allocation.
+    pub pools: BTreeMap<u32, Arc<PlannedPool>>,
+    /// Backends by address; the same allocation while none changes.
+    pub backends: Arc<BTreeMap<IpAddr, PlannedBackend>>,
     /// The tables that groups name. Groups with the same members and weights share one.
     pub tables: BTreeMap<TableId, Arc<TableSpec>>,
 }

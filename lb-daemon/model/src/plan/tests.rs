@@ -23,14 +23,22 @@ fn ip(text: &str) -> IpAddr {
 
 fn ids(configuration: &Configuration) -> Ids {
     Ids::default()
-        .next(configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
+        .next(None, configuration, &MapSizes::DEFAULT, &Quarantine::default(), Instant::now())
         .unwrap()
 }
 
 fn plan(configuration: &Configuration, own: Option<&str>) -> Plan {
     let own = own.map(name);
-    let ids = ids(configuration);
-    build(configuration, own.as_ref(), &ids, KEY, Sources::default(), &BTreeMap::new()).unwrap()
+    build(&inputs(configuration, own.as_ref(), &ids(configuration)), None).unwrap()
+}
+
+fn inputs<'a>(
+    configuration: &'a Configuration,
+    own: Option<&'a Name>,
+    ids: &'a Ids,
+) -> PlanInputs<'a> {
+    const NOTHING: &BTreeMap<Name, MarkedOut> = &BTreeMap::new();
+    PlanInputs { configuration, own, ids, hash_key: KEY, sources: Sources::default(), out: NOTHING }
 }
 
 /// One pool `web` of `(address, region, weight)`; `overflow` is what region `b` overflows to.
@@ -46,7 +54,7 @@ fn configuration(backends: &[(&str, &str, u32)], overflow: &[&str]) -> Configura
     }
     let overflow_to = overflow.iter().map(|region| name(region)).collect();
     configuration.regions.insert(name("b"), Region { overflow_to });
-    configuration.pools.insert(name("web"), pool);
+    configuration.pools.insert(name("web"), pool.into());
     configuration
 }
 
@@ -92,7 +100,7 @@ fn what_a_region_overflows_to_is_followed_breadth_first() {
     assert_eq!(order(&configuration, Some("d")), ["d", "e", "c", "a", "b", "f"]);
     assert_eq!(order(&configuration, Some("a")), ["a", "b", "c", "d", "e", "f"]);
     // The way leads on through a region where the pool has nobody.
-    configuration.pools.get_mut(&name("web")).unwrap().backends.remove(&ip("10.0.0.4"));
+    configuration.pool_mut(&name("web")).unwrap().backends.remove(&ip("10.0.0.4"));
     assert_eq!(order(&configuration, Some("b")), ["b", "f", "c", "e", "a"]);
 }
 
@@ -102,7 +110,7 @@ fn preferred_regions_come_first_and_strict_isolation_has_no_second() {
     let mut configuration = configuration(&backends, &["a"]);
     configuration.regions.insert(name("nobody"), Region::default());
     let pool = |configuration: &mut Configuration, isolation, preferred: &[&str]| {
-        let pool = configuration.pools.get_mut(&name("web")).unwrap();
+        let pool = configuration.pool_mut(&name("web")).unwrap();
         pool.isolation = isolation;
         pool.preferred_regions = preferred.iter().map(|region| name(region)).collect();
     };
@@ -138,7 +146,7 @@ fn a_pool_is_limited_by_a_capacity_a_scaler_or_a_members_rate() {
     let backends = [("10.0.0.1", "b", 1), ("10.0.0.2", "b", 1)];
     let limited = |change: fn(&mut Pool)| {
         let mut configuration = configuration(&backends, &[]);
-        change(configuration.pools.get_mut(&name("web")).unwrap());
+        change(configuration.pool_mut(&name("web")).unwrap());
         only(&plan(&configuration, None)).is_limited()
     };
     let group = |pool: &mut Pool, capacity, scaler| {
@@ -150,7 +158,7 @@ fn a_pool_is_limited_by_a_capacity_a_scaler_or_a_members_rate() {
     }));
     let mut configuration = configuration(&backends, &[]);
     for (capacity, scaler) in [(Rate::new(5.0), Scaler::WHOLE), (None, Scaler::NONE)] {
-        group(configuration.pools.get_mut(&name("web")).unwrap(), capacity, scaler);
+        group(configuration.pool_mut(&name("web")).unwrap(), capacity, scaler);
         assert!(only(&plan(&configuration, None)).is_limited());
     }
 }
@@ -168,13 +176,13 @@ fn ranks_follow_the_sixteen_bytes_of_a_key_not_the_order_of_versions() {
 fn pools_with_the_same_members_and_weights_share_a_table() {
     let backends = [("10.0.0.1", "b", 1), ("10.0.0.2", "b", 2)];
     let mut configuration = configuration(&backends, &[]);
-    let web = configuration.pools[&name("web")].clone();
+    let web = (*configuration.pools[&name("web")]).clone();
     let mut doubled = web.clone();
     doubled.backends.values_mut().for_each(|backend| backend.weight *= 2);
     let mut other = web.clone();
     other.slots = 257;
-    configuration.pools.insert(name("doubled"), doubled);
-    configuration.pools.insert(name("other"), other);
+    configuration.pools.insert(name("doubled"), doubled.into());
+    configuration.pools.insert(name("other"), other.into());
     let plan = plan(&configuration, None);
     assert_eq!(plan.tables.len(), 2, "one of 251 slots for two pools, one of 257");
     assert_eq!(plan.backends.len(), 2);
@@ -191,8 +199,7 @@ fn the_configured_hash_key_goes_before_the_daemons_own() {
 #[test]
 fn ids_of_another_configuration_are_refused() {
     let configuration = configuration(&[("10.0.0.1", "b", 1)], &[]);
-    let refused =
-        build(&configuration, None, &Ids::default(), KEY, Sources::default(), &BTreeMap::new());
+    let refused = build(&inputs(&configuration, None, &Ids::default()), None);
     assert_eq!(refused.unwrap_err().to_string(), "backend 10.0.0.1: has no id");
 }
 
@@ -254,5 +261,68 @@ proptest! {
         let named: BTreeSet<_> =
             plan.pools.values().flat_map(|pool| &pool.groups).map(|group| group.table).collect();
         prop_assert_eq!(named, plan.tables.keys().copied().collect::<BTreeSet<_>>());
+    }
+
+    #[test]
+    fn a_plan_that_reuses_an_earlier_one_is_the_same(
+        first in arbitrary::configuration(),
+        second in arbitrary::configuration(),
+        replaced in any::<u8>(),
+        removed in any::<u8>(),
+        others in any::<[bool; 3]>(),
+        out in any::<prop::sample::Index>(),
+    ) {
+        let mut next = first.clone();
+        for (n, (name, pool)) in second.pools.iter().enumerate() {
+            if replaced & 1 << n != 0 {
+                next.pools.insert(name.clone(), Arc::clone(pool));
+            } else if removed & 1 << n != 0 {
+                next.pools.remove(name);
+            }
+        }
+        let [regions, balancers, hash_key] = others;
+        if regions {
+            next.regions = second.regions;
+        }
+        if balancers {
+            next.balancers = second.balancers;
+        }
+        if hash_key {
+            next.hash_key = second.hash_key;
+        }
+        next.services.retain(|_, service| next.pools.contains_key(&service.pool));
+
+        let ids = ids(&first);
+        let after = |before| {
+            let now = Instant::now();
+            ids.next(before, &next, &MapSizes::DEFAULT, &Quarantine::default(), now).unwrap()
+        };
+        let next_ids = after(Some(&first));
+        prop_assert_eq!(&next_ids, &after(None));
+        let own = name("region1");
+        let before = inputs(&first, Some(&own), &ids);
+        let earlier = build(&before, None).unwrap();
+        let members: Vec<_> = next
+            .pools
+            .iter()
+            .flat_map(|(name, pool)| pool.backends.keys().map(move |address| (name, *address)))
+            .collect();
+        let out: BTreeMap<Name, MarkedOut> = match &*members {
+            [] => BTreeMap::new(),
+            members => {
+                let (name, address) = out.get(members);
+                let members = [*address].into();
+                [((*name).clone(), MarkedOut { members, ..MarkedOut::default() })].into()
+            }
+        };
+        let now = PlanInputs { out: &out, ..inputs(&next, Some(&own), &next_ids) };
+        let reusing = build(&now, Some((&before, &earlier))).unwrap();
+        prop_assert_eq!(&reusing, &build(&now, None).unwrap());
+        // What is the same is not planned again.
+        let again = build(&now, Some((&now, &reusing))).unwrap();
+        for (index, pool) in &again.pools {
+            prop_assert!(Arc::ptr_eq(pool, &reusing.pools[index]));
+        }
+        prop_assert!(Arc::ptr_eq(&again.backends, &reusing.backends));
     }
 }

@@ -4,7 +4,10 @@
 //! an acknowledged generation can always be published. During a remap there is a third version and less may fit, so the
 //! reconciler checks that before anything is acknowledged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use lb_common::abi::{
     limits::{CHUNK_WORDS, MAX_CHUNKS},
@@ -53,11 +56,11 @@ impl TooMany {
 }
 
 /// How much of each size a configuration takes: all but the tables of connections.
-pub fn used(configuration: &Configuration) -> [(Size, usize); 7] {
+fn used(configuration: &Configuration) -> [(Size, usize); 7] {
     let pools = configuration.pools.values();
-    let backends: BTreeSet<_> = pools.clone().flat_map(|pool| pool.backends.keys()).collect();
-    let groups = pools.clone().map(|pool| groups(pool).len()).sum();
     let members = pools.clone().map(|pool| pool.backends.len()).sum();
+    let backends = distinct(pools.clone().flat_map(|pool| pool.backends.keys()).collect());
+    let groups = pools.clone().map(|pool| groups(pool).len()).sum();
     let limited = pools.flat_map(|pool| pool.backends.values());
     let limited = limited.filter(|backend| backend.max_connection_rate.is_some()).count();
     let ports = configuration.services.values().map(Service::keys).sum();
@@ -66,10 +69,17 @@ pub fn used(configuration: &Configuration) -> [(Size, usize); 7] {
         (Size::Ports, ports),
         (Size::Pools, configuration.pools.len()),
         (Size::Groups, groups),
-        (Size::Backends, backends.len()),
+        (Size::Backends, backends),
         (Size::PoolBackends, members),
         (Size::LimitedBackends, limited),
     ]
+}
+
+/// Sorts, because the addresses come in sorted runs, which takes less than a set.
+fn distinct(mut addresses: Vec<&IpAddr>) -> usize {
+    addresses.sort();
+    addresses.dedup();
+    addresses.len()
 }
 
 /// Refuses configurations for which the maps have no room.
@@ -83,26 +93,46 @@ pub fn fits(configuration: &Configuration, sizes: &MapSizes) -> Result<(), TooMa
             return Err(TooMany::Objects { size, number, most });
         }
     }
-    let tables: BTreeSet<_> = (configuration.pools.values())
-        .flat_map(|pool| groups(pool).into_values().map(|members| (pool.slots, members)))
-        .collect();
-    let words = |(slots, members): &(u32, Vec<_>)| {
-        u64::from(TableShape { slots: *slots, members: members.len() as u32 }.words())
+    let words = |slots: u32, members: usize| {
+        u64::from(TableShape { slots, members: members as u32 }.words())
     };
-    let bytes: u64 = 8 * tables.iter().map(words).sum::<u64>();
-    match bytes.div_ceil(MIB) {
+    let mib = |words: u64| (8 * words).div_ceil(MIB);
+    let pools = || configuration.pools.values();
+    let alone = pools()
+        .flat_map(|pool| groups(pool).into_iter().map(|(_, members)| words(pool.slots, members)));
+    if mib(alone.sum()) <= MOST_TABLE_MIB {
+        return Ok(());
+    }
+    // Pools with the same members share tables.
+    let shared: BTreeSet<_> = pools()
+        .flat_map(|pool| tables(pool).into_values().map(|members| (pool.slots, members)))
+        .collect();
+    let shared = shared.iter().map(|(slots, members)| words(*slots, members.len()));
+    match mib(shared.sum()) {
         mib if mib > MOST_TABLE_MIB => Err(TooMany::Tables { mib, most: MOST_TABLE_MIB }),
         _ => Ok(()),
     }
 }
 
-/// What the table of each group of a pool is made of: pools with the same share it.
-fn groups(pool: &Pool) -> BTreeMap<&Name, Vec<(&std::net::IpAddr, u32)>> {
-    let mut groups: BTreeMap<&Name, Vec<_>> = BTreeMap::new();
-    for (address, backend) in &pool.backends {
-        groups.entry(&backend.region).or_default().push((address, backend.weight));
+/// The groups of a pool, which are few, by region, with the number of their members.
+fn groups(pool: &Pool) -> Vec<(&Name, usize)> {
+    let mut groups: Vec<(&Name, usize)> = Vec::new();
+    for backend in pool.backends.values() {
+        match groups.iter_mut().find(|(region, _)| *region == &backend.region) {
+            Some((_, members)) => *members += 1,
+            None => groups.push((&backend.region, 1)),
+        }
     }
     groups
+}
+
+/// What the table of each group of a pool is made of.
+fn tables(pool: &Pool) -> BTreeMap<&Name, Vec<(&IpAddr, u32)>> {
+    let mut tables: BTreeMap<&Name, Vec<_>> = BTreeMap::new();
+    for (address, backend) in &pool.backends {
+        tables.entry(&backend.region).or_default().push((address, backend.weight));
+    }
+    tables
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr},
@@ -41,7 +42,7 @@ fn configuration(services: u32, pools: u32) -> Configuration {
             (address(100 + n), backend("us", true)),
         ];
         let pool = Pool { backends: backends.into(), slots: 7, ..Pool::default() };
-        configuration.pools.insert(name(&format!("p{n}")), pool);
+        configuration.pools.insert(name(&format!("p{n}")), pool.into());
     }
     for n in 0..services {
         let service = Service {
@@ -77,7 +78,9 @@ fn each_size_counts_what_it_is_about() {
     });
     fits(&configuration, &exact).unwrap();
     // Whoever has room has numbers for all of it.
-    Ids::default().next(&configuration, &exact, &Quarantine::default(), Instant::now()).unwrap();
+    Ids::default()
+        .next(None, &configuration, &exact, &Quarantine::default(), Instant::now())
+        .unwrap();
     for (size, number) in expected {
         let most = u32::try_from(number).unwrap() - 1;
         let refused = fits(&configuration, &exact.with(size, most)).unwrap_err();
@@ -111,7 +114,8 @@ fn slot_tables_have_a_limit_of_their_own() {
     // bytes.
     let tables = |number: u32| {
         let mut configuration = configuration(0, number - 1);
-        configuration.pools.values_mut().for_each(|pool| pool.slots = 419_423);
+        let pools = configuration.pools.values_mut();
+        pools.for_each(|pool| Arc::make_mut(pool).slots = 419_423);
         configuration
     };
     fits(&tables(1_204), &MapSizes::DEFAULT).unwrap();

@@ -10,7 +10,7 @@ mod mask;
 mod object;
 mod service;
 
-use lb_config::Invalid;
+use lb_config::{Draft, Invalid, Requested};
 use prost_types::FieldMask;
 use spillway_proto::v1;
 use tokio::sync::Mutex;
@@ -25,7 +25,8 @@ use lb_control::{
     command::{Actor, Apply, Commands, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
-use object::{Id, Object, etag};
+use lb_model::Configuration;
+use object::{Id, Needs, Object, etag};
 
 /// How often a call is tried while others change the configuration.
 const MAX_TRIES: usize = 10;
@@ -98,9 +99,43 @@ impl Sender {
 /// The configuration that a call starts from.
 struct InForce {
     generation: u64,
-    configuration: v1::Configuration,
+    configuration: Content,
     /// Schema revision of the daemon.
     schema: Revision,
+}
+
+enum Content {
+    InForce(Box<Configuration>),
+    /// A stored message that the daemon cannot use. A call may correct it.
+    Stored(v1::Configuration),
+}
+
+impl InForce {
+    /// All of it.
+    fn whole(&self) -> v1::Configuration {
+        match &self.configuration {
+            Content::InForce(configuration) => lb_config::to_message(configuration),
+            Content::Stored(message) => message.clone(),
+        }
+    }
+
+    /// As much of it as a call about an object needs.
+    fn draft<'a, O: Object>(&'a self, id: &'a Id) -> Draft<'a> {
+        match (&self.configuration, O::pool(id)) {
+            (Content::InForce(configuration), Needs::Pool(pool)) => {
+                Draft::of_pool(configuration, pool)
+            }
+            _ => Draft::whole(self.whole()),
+        }
+    }
+}
+
+/// An edit of a configuration that is valid.
+struct Edited {
+    before: v1::Configuration,
+    after: v1::Configuration,
+    requested: Requested,
+    place: ObjectPath,
 }
 
 impl Objects {
@@ -109,10 +144,11 @@ impl Objects {
     }
 
     async fn get<O: Object>(&self, id: &Id) -> Result<ObjectAnswer<O>, ObjectRefused> {
-        let InForce { generation, configuration, .. } = self.read().await?;
+        let in_force = self.read().await?;
+        let draft = in_force.draft::<O>(id);
         let object =
-            find::<O>(&configuration, id)?.ok_or_else(|| ObjectRefused::Missing(id.clone()))?;
-        Ok(ObjectAnswer::new(object, id, generation))
+            find::<O>(draft.message(), id)?.ok_or_else(|| ObjectRefused::Missing(id.clone()))?;
+        Ok(ObjectAnswer::new(object, id, in_force.generation))
     }
 
     async fn create<O: Object>(
@@ -236,15 +272,18 @@ impl Objects {
     ) -> Result<(v1::ApplyResponse, v1::Configuration), ObjectRefused> {
         let ObjectChange { id, dry_run, .. } = change;
         for _ in 0..MAX_TRIES {
-            let InForce { generation, configuration: before, schema } = self.in_force().await?;
-            let mut edited = before.clone();
-            let place = edit(&mut edited, schema)?;
+            let in_force = self.in_force().await?;
+            let (generation, schema) = (in_force.generation, in_force.schema);
+            let edited = match edited::<O>(&in_force.draft::<O>(id), schema, &edit, &invalid)? {
+                Some(edited) => edited,
+                None => {
+                    let whole = Draft::whole(in_force.whole());
+                    let edited = edited::<O>(&whole, schema, &edit, &invalid)?;
+                    edited.ok_or_else(|| ObjectRefused::Missing(id.clone()))?
+                }
+            };
+            let Edited { before, after, requested, place } = edited;
             let for_object = |wrong: Invalid| wrong.for_single_object(&place, O::KIND, O::FIELD);
-            let refuse = |wrong| invalid(for_object(wrong).into());
-            let requested = lb_config::validate(&edited).map_err(refuse)?;
-            // The state loop will find the same slots in force, or refuse because of the generation.
-            let in_force = lb_config::slots_of_message(&before);
-            let after = lb_config::to_message(&*requested.resolved(&in_force).map_err(refuse)?);
             judge(&before, &after)?;
             let expected_generation = Some(generation);
             within(&before, &after).map_err(ObjectRefused::NotPermitted)?;
@@ -283,11 +322,35 @@ impl Objects {
         if let Some(unusable) = exported.unusable.as_ref().filter(|unusable| !unusable.is_whole()) {
             return Err(ObjectRefused::Refusal(Refusal::Unusable(unusable.cause.clone()).into()));
         }
-        let answer = convert::exported(&exported);
-        let answer = answer.map_err(|refusal| ObjectRefused::Refusal(refusal.into()))?;
-        let configuration = answer.configuration.unwrap_or_default();
+        let configuration = match exported.unusable {
+            None => Content::InForce(Box::new(exported.configuration)),
+            Some(_) => {
+                let answer = convert::exported(&exported);
+                let answer = answer.map_err(|refusal| ObjectRefused::Refusal(refusal.into()))?;
+                Content::Stored(answer.configuration.unwrap_or_default())
+            }
+        };
         Ok(InForce { generation: exported.generation, configuration, schema })
     }
+}
+
+/// The configuration that `edit` makes of a draft; `None` if only the whole shows whether it is valid.
+fn edited<O: Object>(
+    draft: &Draft<'_>,
+    schema: Revision,
+    edit: &impl Fn(&mut v1::Configuration, Revision) -> Result<ObjectPath, ObjectRefused>,
+    invalid: &impl Fn(Box<Invalid>) -> ObjectRefused,
+) -> Result<Option<Edited>, ObjectRefused> {
+    let before = draft.message().clone();
+    let mut edited = before.clone();
+    let place = edit(&mut edited, schema)?;
+    let refuse =
+        |wrong: Invalid| invalid(wrong.for_single_object(&place, O::KIND, O::FIELD).into());
+    let Some(requested) = draft.validate(&edited).map_err(refuse)? else { return Ok(None) };
+    // The state loop will find the same slots in force, or refuse because of the generation.
+    let in_force = lb_config::slots_of_message(&before);
+    let after = draft.message_of(&*requested.resolved(&in_force).map_err(refuse)?);
+    Ok(Some(Edited { before, after, requested, place }))
 }
 
 /// Path of an object in a configuration, in the form of [`Invalid`].

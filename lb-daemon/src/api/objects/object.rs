@@ -38,6 +38,9 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
     /// on another field of the object.
     fn alone(&self) -> Option<Configuration>;
 
+    /// The pool whose backends a call about an object looks at.
+    fn pool(id: &Id) -> Needs<'_>;
+
     /// The id of an object, in a pool if it is a backend. `path` is the path of the name in the request.
     fn id(pool: Option<&str>, name: &str, path: &str) -> Result<Id, ObjectRefused> {
         debug_assert!(pool.is_none());
@@ -46,6 +49,13 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
             name => Ok(Id { kind: Self::KIND, pool: None, name: name.into() }),
         }
     }
+}
+
+/// The backends that a call about an object looks at.
+pub(super) enum Needs<'a> {
+    /// Those of this pool, or none.
+    Pool(Option<&'a str>),
+    All,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +95,7 @@ pub(super) fn etag<O: Object>(object: &O) -> String {
 
 /// A list of the configuration itself.
 macro_rules! top_level {
-    ($message:ident, $kind:literal, $field:literal, $list:ident, $users:path, $alone:expr) => {
+    ($message:ident, $kind:literal, $field:literal, $list:ident, $users:path, $needs:expr, $alone:expr) => {
         impl Object for v1::$message {
             const KIND: &'static str = $kind;
             const FIELD: &'static str = $field;
@@ -111,6 +121,10 @@ macro_rules! top_level {
                 $users(configuration, &id.name)
             }
 
+            fn pool(id: &Id) -> Needs<'_> {
+                $needs(id)
+            }
+
             fn alone(&self) -> Option<Configuration> {
                 $alone(self)
             }
@@ -118,24 +132,33 @@ macro_rules! top_level {
     };
 }
 
-top_level!(Region, "region", "region", regions, users_of_region, |_| None);
+top_level!(Region, "region", "region", regions, users_of_region, |_| Needs::All, |_| None);
 top_level!(
     HealthCheck,
     "health check",
     "health_check",
     health_checks,
     users_of_health_check,
+    |_| Needs::Pool(None),
     |check: &v1::HealthCheck| {
         let health_checks = vec![check.clone()];
         Some(Configuration { health_checks, ..Configuration::default() })
     }
 );
-top_level!(Pool, "pool", "pool", pools, users_of_pool, |_| None);
-top_level!(Service, "service", "service", services, users_of_service, |service: &v1::Service| {
-    let pools = vec![Pool { name: service.pool.clone(), ..Pool::default() }];
-    let services = vec![service.clone()];
-    Some(Configuration { pools, services, ..Configuration::default() })
-});
+top_level!(Pool, "pool", "pool", pools, users_of_pool, backends_of_itself, |_| None);
+top_level!(
+    Service,
+    "service",
+    "service",
+    services,
+    users_of_service,
+    |_| Needs::Pool(None),
+    |service: &v1::Service| {
+        let pools = vec![Pool { name: service.pool.clone(), ..Pool::default() }];
+        let services = vec![service.clone()];
+        Some(Configuration { pools, services, ..Configuration::default() })
+    }
+);
 
 impl Object for v1::Backend {
     const KIND: &'static str = "backend";
@@ -171,6 +194,10 @@ impl Object for v1::Backend {
         groups.retain(|group| backends.iter().any(|backend| backend.region == group.region));
     }
 
+    fn pool(id: &Id) -> Needs<'_> {
+        Needs::Pool(id.pool.as_deref())
+    }
+
     fn alone(&self) -> Option<Configuration> {
         None
     }
@@ -189,6 +216,10 @@ impl Object for v1::Backend {
         })?;
         Ok(Id { kind: Self::KIND, pool: Some(pool.into()), name: address.to_string() })
     }
+}
+
+fn backends_of_itself(id: &Id) -> Needs<'_> {
+    Needs::Pool(Some(&id.name))
 }
 
 /// Pools that have backends or settings in a region or prefer it, and regions that overflow to it.

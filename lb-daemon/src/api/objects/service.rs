@@ -3,7 +3,7 @@
 use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
-use super::{Id, InForce, Object, ObjectAnswer, ObjectRefused, Objects, Sender, Update};
+use super::{Id, Object, ObjectAnswer, ObjectRefused, Objects, Sender, Update};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -47,7 +47,8 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListRegionsRequest>,
     ) -> Answered<v1::ListRegionsResponse> {
-        let InForce { generation, configuration, .. } = self.read().await?;
+        let in_force = self.read().await?;
+        let (generation, configuration) = (in_force.generation, in_force.whole());
         let regions = listed(&configuration.regions, None, generation);
         Ok(Response::new(v1::ListRegionsResponse { regions, generation }))
     }
@@ -97,7 +98,8 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListHealthChecksRequest>,
     ) -> Answered<v1::ListHealthChecksResponse> {
-        let InForce { generation, configuration, .. } = self.read().await?;
+        let in_force = self.read().await?;
+        let (generation, configuration) = (in_force.generation, in_force.whole());
         let health_checks = listed(&configuration.health_checks, None, generation);
         Ok(Response::new(v1::ListHealthChecksResponse { health_checks, generation }))
     }
@@ -144,7 +146,8 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListPoolsRequest>,
     ) -> Answered<v1::ListPoolsResponse> {
-        let InForce { generation, configuration, .. } = self.read().await?;
+        let in_force = self.read().await?;
+        let (generation, configuration) = (in_force.generation, in_force.whole());
         let pools = listed(&configuration.pools, None, generation);
         Ok(Response::new(v1::ListPoolsResponse { pools, generation }))
     }
@@ -195,7 +198,8 @@ impl objects_server::Objects for Objects {
         request: Request<v1::ListBackendsRequest>,
     ) -> Answered<v1::ListBackendsResponse> {
         let r = request.into_inner();
-        let InForce { generation, configuration, .. } = self.read().await?;
+        let in_force = self.read().await?;
+        let (generation, configuration) = (in_force.generation, in_force.whole());
         let pools: Vec<_> = configuration
             .pools
             .iter()
@@ -254,7 +258,8 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListServicesRequest>,
     ) -> Answered<v1::ListServicesResponse> {
-        let InForce { generation, configuration, .. } = self.read().await?;
+        let in_force = self.read().await?;
+        let (generation, configuration) = (in_force.generation, in_force.whole());
         let services = listed(&configuration.services, None, generation);
         Ok(Response::new(v1::ListServicesResponse { services, generation }))
     }

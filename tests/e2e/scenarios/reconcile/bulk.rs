@@ -12,7 +12,7 @@ use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
     Service, WhenFull,
     ids::{Ids, Named},
-    plan::{self, Sources},
+    plan::{self, PlanInputs, Sources},
 };
 use lb_tests::sandbox::Sandbox;
 
@@ -39,7 +39,7 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
             };
             pool.backends.insert([10, 1, high, low].into(), backend);
         }
-        configuration.pools.insert(name(&format!("pool{n}")), pool);
+        configuration.pools.insert(name(&format!("pool{n}")), pool.into());
         let service = Service {
             address: [192, 0, 2, 1].into(),
             ports: Ports::one(1000 + n),
@@ -141,9 +141,22 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     daemon.set_state(&name("pool0"), [10, 1, 0, 0].into(), Accepts::All);
     // A store that forgot the numbers gives them out again.
     let other = many(1, 2, 7, 50);
-    let forgot =
-        Ids::default().next(&other, &MapSizes::DEFAULT, &Default::default(), Instant::now())?;
-    let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
+    let forgot = Ids::default().next(
+        None,
+        &other,
+        &MapSizes::DEFAULT,
+        &Default::default(),
+        Instant::now(),
+    )?;
+    let inputs = PlanInputs {
+        configuration: &other,
+        own: None,
+        ids: &forgot,
+        hash_key: OWN_KEY,
+        sources: Sources::default(),
+        out: &BTreeMap::new(),
+    };
+    let plan = plan::build(&inputs, None)?;
     let refused = daemon.publish(&plan).unwrap_err().to_string();
     ensure!(
         refused == "backend 10.1.0.50: its number 1 is in use by 10.1.0.0 in the maps",

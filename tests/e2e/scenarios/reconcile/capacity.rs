@@ -1,6 +1,6 @@
 //! A changed limit is one store, limiters keep their counts, and a killed daemon leaves no limit too high.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
@@ -27,7 +27,7 @@ use crate::reconcile::{
 fn two_pools(daemon: &mut FakeDaemon, interface: u32) -> Result<()> {
     daemon.configuration = many(2, 3, 7, 0);
     for pool in daemon.configuration.pools.values_mut() {
-        for backend in pool.backends.values_mut() {
+        for backend in Arc::make_mut(pool).backends.values_mut() {
             backend.max_connection_rate = Rate::new(10.0);
         }
     }
@@ -67,7 +67,7 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
         let capacity = capacity.and_then(Rate::new);
         let scaler = Scaler::new(scaler).unwrap();
         let settings = GroupSettings { capacity, scaler, drained: false };
-        let pool = daemon.configuration.pools.get_mut(&name("pool1")).unwrap();
+        let pool = daemon.configuration.pool_mut(&name("pool1")).unwrap();
         pool.groups.insert(name("eu"), settings);
         let applied = daemon.apply()?;
         ensure!(applied == ApplySummary { limits: 1, ..ApplySummary::default() }, "{applied:?}");
@@ -118,7 +118,7 @@ pub(crate) fn limiters_stay(sandbox: &Sandbox) -> Result<()> {
     // One backend more: the group is written anew, with its members.
     let more = many(1, 4, 7, 0).pools[&name("pool0")].clone();
     let new = *more.backends.keys().next_back().unwrap();
-    let pool = daemon.configuration.pools.get_mut(&name("pool0")).unwrap();
+    let pool = daemon.configuration.pool_mut(&name("pool0")).unwrap();
     pool.backends.insert(new, more.backends[&new].clone());
     let applied = daemon.apply()?;
     ensure!((applied.groups, applied.limits) == (1, 1), "{applied:?}");
@@ -140,7 +140,7 @@ pub(crate) fn limiters_stay(sandbox: &Sandbox) -> Result<()> {
     model::check(&daemon)?;
     let limited = many(1, 3, 7, 100).pools[&name("pool0")].clone();
     daemon.configuration.pools.insert(name("pool0"), limited);
-    let pool = daemon.configuration.pools.get_mut(&name("pool0")).unwrap();
+    let pool = daemon.configuration.pool_mut(&name("pool0")).unwrap();
     for backend in pool.backends.values_mut() {
         backend.max_connection_rate = Rate::new(20.0);
     }

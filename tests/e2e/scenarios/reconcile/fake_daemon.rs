@@ -19,7 +19,7 @@ use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
     next_hop::NextHop,
-    plan::{self, MarkedOut, Plan, Sources},
+    plan::{self, MarkedOut, Plan, PlanInputs, Sources},
 };
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
@@ -44,8 +44,19 @@ pub(crate) struct FakeDaemon {
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
     /// Expected MTU of every backend of the configuration.
     pub(crate) mtus: BTreeMap<IpAddr, u16>,
+    /// The last plan, of which the next one reuses pools.
+    planned: Option<Planned>,
     /// `None` for a moment only, while the daemon is down.
     running: Option<Running>,
+}
+
+/// A plan, and what it follows from.
+struct Planned {
+    own: Option<Name>,
+    configuration: Configuration,
+    ids: Ids,
+    out: BTreeMap<Name, MarkedOut>,
+    plan: Plan,
 }
 
 struct Running {
@@ -108,6 +119,7 @@ impl FakeDaemon {
             last_resorts: BTreeSet::new(),
             hops: BTreeMap::new(),
             mtus: BTreeMap::new(),
+            planned: None,
             running: None,
         };
         daemon.start()?;
@@ -160,17 +172,32 @@ impl FakeDaemon {
     pub(crate) fn plan(&mut self) -> Result<Plan> {
         self.now += Duration::from_secs(60);
         let sizes = self.reconciler().maps().sizes();
-        self.ids = self.ids.next(&self.configuration, &sizes, &self.rests, self.now)?;
-        self.rests.adopt(&self.ids);
-        let sources = Sources { v4: Some(SOURCE), ..Sources::default() };
-        Ok(plan::build(
-            &self.configuration,
-            self.own.as_ref(),
-            &self.ids,
-            OWN_KEY,
-            sources,
-            &self.out,
-        )?)
+        let ids = self.ids.next(None, &self.configuration, &sizes, &self.rests, self.now)?;
+        self.rests.adopt(&ids);
+        self.ids = ids;
+        let inputs = PlanInputs {
+            configuration: &self.configuration,
+            own: self.own.as_ref(),
+            ids: &self.ids,
+            hash_key: OWN_KEY,
+            sources: Sources { v4: Some(SOURCE), ..Sources::default() },
+            out: &self.out,
+        };
+        let plan = match &self.planned {
+            None => plan::build(&inputs, None)?,
+            Some(Planned { own, configuration, ids, out, plan }) => {
+                let earlier = PlanInputs { configuration, own: own.as_ref(), ids, out, ..inputs };
+                plan::build(&inputs, Some((&earlier, plan)))?
+            }
+        };
+        self.planned = Some(Planned {
+            own: self.own.clone(),
+            configuration: self.configuration.clone(),
+            ids: self.ids.clone(),
+            out: self.out.clone(),
+            plan: plan.clone(),
+        });
+        Ok(plan)
     }
 
     /// Applies the configuration, and forgets what home meant before.
@@ -281,7 +308,8 @@ impl FakeDaemon {
     /// The daemon dies, with everything that it knows of the maps, and comes back. Of members without
     /// a word it then knows what is said of their host in that pool.
     pub(crate) fn restart(&mut self) -> Result<()> {
-        let idle: Vec<_> = self.plan()?.pools.into_values().map(|p| (p.name, p.idle)).collect();
+        let pools = self.plan()?.pools.into_values();
+        let idle: Vec<_> = pools.map(|pool| (pool.name.clone(), pool.idle.clone())).collect();
         for member in idle
             .into_iter()
             .flat_map(|(pool, idle)| idle.into_iter().map(move |a| (pool.clone(), a)))

@@ -235,13 +235,7 @@ pub(crate) fn untouched(sandbox: &Sandbox) -> Result<()> {
     let mut rng = Rng::with_seed(9);
     let backend =
         lb_model::Backend { region: region.clone(), weight: 1, ..random::backend(&mut rng, 4) };
-    daemon
-        .configuration
-        .pools
-        .get_mut(&changed)
-        .unwrap()
-        .backends
-        .insert([10, 9, 9, 9].into(), backend);
+    daemon.configuration.pool_mut(&changed).unwrap().backends.insert([10, 9, 9, 9].into(), backend);
     let applied = daemon.apply()?;
     let expected = ApplySummary { pools: 1, groups: 1, tables: 1, ..ApplySummary::default() };
     ensure!(applied == expected, "{applied:?}");

@@ -115,7 +115,7 @@ pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
     match rng.u8(..14) {
         0 | 1 => {
             let pool = pool(rng);
-            configuration.pools.insert(some_pool, pool);
+            configuration.pools.insert(some_pool, pool.into());
         }
         2 => {
             configuration.services.retain(|_, service| service.pool != some_pool);
@@ -124,7 +124,7 @@ pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
         3..=5 => {
             let n = rng.u8(1..30);
             let backend = backend(rng, n);
-            if let Some(pool) = configuration.pools.get_mut(&some_pool)
+            if let Some(pool) = configuration.pool_mut(&some_pool)
                 && pool.backends.remove(&host(n)).is_none()
             {
                 pool.backends.insert(host(n), backend);
@@ -132,12 +132,12 @@ pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
         }
         6 => configuration.hash_key = rng.bool().then(|| [rng.u64(..), rng.u64(..)]),
         10 | 11 => {
-            if let Some(pool) = configuration.pools.get_mut(&some_pool) {
+            if let Some(pool) = configuration.pool_mut(&some_pool) {
                 limit(rng, pool);
             }
         }
         12 => {
-            if let Some(pool) = configuration.pools.get_mut(&some_pool) {
+            if let Some(pool) = configuration.pool_mut(&some_pool) {
                 order(rng, pool);
             }
         }

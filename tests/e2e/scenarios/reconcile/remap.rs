@@ -87,7 +87,7 @@ fn new(daemon: &FakeDaemon) -> Result<BTreeMap<u16, IpAddr>> {
 }
 
 fn backends(daemon: &mut FakeDaemon) -> &mut BTreeMap<IpAddr, Backend> {
-    &mut daemon.configuration.pools.get_mut(&name("pool0")).unwrap().backends
+    &mut daemon.configuration.pool_mut(&name("pool0")).unwrap().backends
 }
 
 fn homes(daemon: &mut FakeDaemon) -> PoolHomes {
@@ -169,8 +169,8 @@ pub(crate) fn another_tunnel_form_moves_no_connection(sandbox: &Sandbox) -> Resu
     let (mut daemon, interface) = five(sandbox, "gue")?;
     let (at_home, ids) = (open(&daemon)?, daemon.ids.clone());
     let in_form = |daemon: &mut FakeDaemon, encapsulation: Encapsulation| {
-        let pools = &mut daemon.configuration.pools;
-        pools.get_mut(&name("pool0")).unwrap().encapsulation = encapsulation;
+        let pool = daemon.configuration.pool_mut(&name("pool0")).unwrap();
+        pool.encapsulation = encapsulation;
         daemon.change()
     };
     let nothing_else = ApplySummary { pools: 1, ..ApplySummary::default() };
@@ -272,7 +272,7 @@ pub(crate) fn first_of_several(sandbox: &Sandbox) -> Result<()> {
 
     // A change of limits moves nobody, and says nothing else of homes.
     let home = homes(&mut daemon);
-    let pool = daemon.configuration.pools.get_mut(&name("pool0")).unwrap();
+    let pool = daemon.configuration.pool_mut(&name("pool0")).unwrap();
     pool.panic_threshold_percent = 50;
     let applied = daemon.change()?;
     ensure!(applied == ApplySummary { pools: 1, ..ApplySummary::default() }, "{applied:?}");

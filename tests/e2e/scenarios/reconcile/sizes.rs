@@ -66,7 +66,7 @@ pub(crate) fn two_generations(sandbox: &Sandbox) -> Result<()> {
     ensure!(maps.member(799_999).is_some_and(|word| MemberWord::backend(word) != 0), "not in use");
     // A third version of one pool.
     let (kept, ids) = (daemon.configuration.clone(), daemon.ids.clone());
-    let pool = daemon.configuration.pools.get_mut(&name("pool7")).context("no such pool")?;
+    let pool = daemon.configuration.pool_mut(&name("pool7")).context("no such pool")?;
     pool.backends.values_mut().next().context("no backend")?.weight = 2;
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();

@@ -170,8 +170,8 @@ async fn an_unusable_configuration_still_says_which_slots_pools_keep() {
     daemon.stop().await;
     let mut store = Store::open(daemon.directory.path()).unwrap();
     let mut stored = store.generation().unwrap().clone();
-    let pools = &mut Arc::make_mut(&mut stored.configuration).pools;
-    let broken = pools.get_mut(&name("web")).unwrap();
+    let configuration = Arc::make_mut(&mut stored.configuration);
+    let broken = configuration.pool_mut(&name("web")).unwrap();
     broken.settle_time = Duration::ZERO;
     store.commit(stored).await.unwrap();
     drop(store);

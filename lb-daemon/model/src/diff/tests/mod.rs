@@ -63,7 +63,7 @@ fn configuration() -> Configuration {
     Configuration {
         regions: [(name("eu"), Region::default()), (name("us"), Region::default())].into(),
         health_checks: [(name("tcp"), check)].into(),
-        pools: [(name("web"), pool)].into(),
+        pools: [(name("web"), pool.into())].into(),
         services: [(name("web"), service)].into(),
         ..Configuration::EMPTY
     }
@@ -92,7 +92,7 @@ fn entry(kind: Kind, object: &str, details: &[&str], slots_moved: u64) -> Change
 }
 
 fn web(configuration: &mut Configuration) -> &mut Pool {
-    configuration.pools.get_mut(&name("web")).unwrap()
+    configuration.pool_mut(&name("web")).unwrap()
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn what_moves_at_once_or_ends_is_named() {
             // A pool with the first backend alone.
             let mut pool = web(new).clone();
             pool.backends.remove(&ip(2));
-            new.pools.insert(name("one"), pool);
+            new.pools.insert(name("one"), pool.into());
             new.services.insert(name("web"), other);
         }
     };
