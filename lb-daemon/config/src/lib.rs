@@ -8,7 +8,9 @@ pub mod message;
 pub mod validate;
 
 pub use draft::Draft;
-pub use message::{StoredMessage, UnknownValue, encode, to_message};
+pub use message::{
+    StoredMessage, UnknownValue, encode, encode_pool, encode_without_pools, to_message,
+};
 pub use validate::{
     Invalid, OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message, validate,
     validate_first,

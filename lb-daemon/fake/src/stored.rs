@@ -1,18 +1,17 @@
 //! Edits the store of a stopped daemon, as another version would have written it.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use prost::Message as _;
-use redb::{Database, ReadableDatabase as _, TableDefinition};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde_json::Value;
 use spillway_proto::v1::Configuration;
 use xxhash_rust::xxh64::Xxh64;
 
 const TABLE: TableDefinition<&str, &[u8]> = TableDefinition::new("spillway");
 
-/// The checksum covers these, in this order.
-const VALUES: [&str; 4] = ["format", "hash_key", "generation", "configuration"];
+type Rows = BTreeMap<String, Vec<u8>>;
 
 /// Changes the stored description of the generation, the configuration, and the bytes after the
 /// configuration's known fields, and renews the checksum.
@@ -23,36 +22,35 @@ pub fn rewrite(
     state_directory: &Path,
     change: impl FnOnce(&mut Value, &mut Configuration, &mut Vec<u8>),
 ) -> Result<()> {
-    let database = Database::open(state_directory.join("spillway.redb")).context("the store")?;
-    let mut values = VALUES.map(|_| Vec::new());
-    {
-        let transaction = database.begin_read()?;
-        let table = transaction.open_table(TABLE)?;
-        for (name, value) in VALUES.iter().zip(&mut values) {
-            *value = table.get(name)?.with_context(|| (*name).to_owned())?.value().to_vec();
-        }
-    }
-    let [_, _, description, configuration] = &mut values;
-    ensure!(!description.is_empty(), "the store has no generation");
-    let mut described = serde_json::from_slice(description)?;
-    let (mut message, mut more) = (Configuration::decode(&configuration[..])?, Vec::new());
+    let database = open(state_directory)?;
+    let mut rows = read(&database)?;
+    let described = rows.get("generation").context("no generation row")?;
+    ensure!(!described.is_empty(), "the store has no generation");
+    let mut described = serde_json::from_slice(described)?;
+    let (mut message, mut more) = (Configuration::decode(&*joined(&rows))?, Vec::new());
     change(&mut described, &mut message, &mut more);
-    *description = serde_json::to_vec(&described)?;
-    *configuration = message.encode_to_vec();
-    configuration.append(&mut more);
+    rows.insert("generation".into(), serde_json::to_vec(&described)?);
+    // One row may have the pools as well.
+    rows.retain(|key, _| !key.starts_with("pool/"));
+    rows.insert("configuration".into(), [message.encode_to_vec(), more].concat());
 
-    let mut checksum = Xxh64::new(0);
-    for value in &values {
-        checksum.update(&(value.len() as u64).to_le_bytes());
-        checksum.update(value);
+    let mut checksum = 0u64;
+    for (key, value) in rows.iter().filter(|(key, _)| *key != "checksum") {
+        let mut hash = Xxh64::new(0);
+        for part in [key.as_bytes(), value] {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        checksum = checksum.wrapping_add(hash.digest());
     }
+    rows.insert("checksum".into(), checksum.to_le_bytes().into());
     let transaction = database.begin_write()?;
+    transaction.delete_table(TABLE)?;
     {
         let mut table = transaction.open_table(TABLE)?;
-        for (name, value) in VALUES.iter().zip(&values) {
-            table.insert(*name, &value[..])?;
+        for (key, value) in &rows {
+            table.insert(&**key, &**value)?;
         }
-        table.insert("checksum", &checksum.digest().to_le_bytes()[..])?;
     }
     transaction.commit()?;
     Ok(())
@@ -61,9 +59,26 @@ pub fn rewrite(
 /// The stored bytes of the configuration.
 ///
 /// # Errors
-/// There is none, or the file cannot be read.
+/// The file cannot be read.
 pub fn configuration(state_directory: &Path) -> Result<Vec<u8>> {
-    let database = Database::open(state_directory.join("spillway.redb")).context("the store")?;
+    Ok(joined(&read(&open(state_directory)?)?))
+}
+
+fn open(state_directory: &Path) -> Result<Database> {
+    Database::open(state_directory.join("spillway.redb")).context("the store")
+}
+
+fn read(database: &Database) -> Result<Rows> {
     let table = database.begin_read()?.open_table(TABLE)?;
-    Ok(table.get("configuration")?.context("configuration")?.value().to_vec())
+    let rows = table.iter()?.map(|row| {
+        let (key, value) = row?;
+        Ok((key.value().to_owned(), value.value().to_vec()))
+    });
+    rows.collect()
+}
+
+fn joined(rows: &Rows) -> Vec<u8> {
+    let settings = rows.get("configuration").into_iter();
+    let pools = rows.iter().filter(|(key, _)| key.starts_with("pool/")).map(|(_, pool)| pool);
+    settings.chain(pools).flatten().copied().collect()
 }

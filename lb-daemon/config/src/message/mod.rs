@@ -8,4 +8,6 @@ mod model;
 pub use document::UnknownValue;
 pub use enums::{ApiEnum, UnknownNumber, to_number};
 pub(crate) use model::to_message_with;
-pub use model::{StoredMessage, duration, encode, hash_key, to_message};
+pub use model::{
+    StoredMessage, duration, encode, encode_pool, encode_without_pools, hash_key, to_message,
+};

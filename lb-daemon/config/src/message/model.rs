@@ -23,17 +23,18 @@ pub(crate) fn to_message_with(
     configuration: &Configuration,
     has_backends: impl Fn(&Name) -> bool,
 ) -> v1::Configuration {
-    let pools = configuration.pools.iter().map(|(name, pool)| v1::Pool {
-        backends: match has_backends(name) {
-            true => pool.backends.iter().map(backend).collect(),
-            false => Vec::new(),
-        },
-        ..pool_settings(name, pool)
+    let pools = configuration.pools.iter().map(|(name, pool)| match has_backends(name) {
+        true => self::pool(name, pool),
+        false => pool_settings(name, pool),
     });
+    v1::Configuration { pools: pools.collect(), ..without_pools(configuration) }
+}
+
+fn without_pools(configuration: &Configuration) -> v1::Configuration {
     v1::Configuration {
         regions: configuration.regions.iter().map(region).collect(),
         health_checks: configuration.health_checks.iter().map(health_check).collect(),
-        pools: pools.collect(),
+        pools: Vec::new(),
         services: configuration.services.iter().map(service).collect(),
         hash_key: configuration.hash_key.map(hash_key).unwrap_or_default(),
         balancers: configuration.balancers.get(),
@@ -47,6 +48,11 @@ pub fn hash_key([first, second]: [u64; 2]) -> String {
 
 fn region((name, region): (&Name, &Region)) -> v1::Region {
     v1::Region { name: name.to_string(), overflow_to: names(&region.overflow_to) }
+}
+
+fn pool(name: &Name, pool: &Pool) -> v1::Pool {
+    let backends = pool.backends.iter().map(backend).collect();
+    v1::Pool { backends, ..pool_settings(name, pool) }
 }
 
 /// A pool without its backends.
@@ -185,7 +191,8 @@ pub fn duration(duration: Duration) -> prost_types::Duration {
 pub struct StoredMessage(pub v1::Configuration);
 
 impl StoredMessage {
-    /// Decodes bytes of [`encode`]. Fields that this version does not know are left out.
+    /// Decodes bytes of [`encode`], or those of [`encode_without_pools`] followed by those of [`encode_pool`] of each pool:
+    /// messages that follow each other are one. Fields that this version does not know are left out.
     ///
     /// # Errors
     /// They are not a message.
@@ -212,4 +219,15 @@ impl From<&Configuration> for StoredMessage {
 /// The bytes of a configuration.
 pub fn encode(configuration: &Configuration) -> Vec<u8> {
     to_message(configuration).encode_to_vec()
+}
+
+/// The bytes of a configuration without its pools, to be followed by [`encode_pool`] of each.
+pub fn encode_without_pools(configuration: &Configuration) -> Vec<u8> {
+    without_pools(configuration).encode_to_vec()
+}
+
+/// The bytes of a configuration with one pool and nothing else.
+pub fn encode_pool(name: &Name, pool: &Pool) -> Vec<u8> {
+    let pools = vec![self::pool(name, pool)];
+    v1::Configuration { pools, ..v1::Configuration::default() }.encode_to_vec()
 }

@@ -18,6 +18,7 @@ use lb_model::{Configuration, ids::Ids};
 
 mod error;
 mod record;
+mod rows;
 mod schema;
 
 pub use error::StoreError;
@@ -50,6 +51,8 @@ pub struct Store {
     /// does not answer holds up nobody else.
     database: Option<Database>,
     hash_key: [u64; 2],
+    /// What is certainly on disk, in the current format: a commit writes what differs from it.
+    written: Option<Arc<Generation>>,
     generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
@@ -86,13 +89,14 @@ impl Store {
             Ok((database, record))
         };
         let (database, record) = read().map_err(|cause| file.error(cause))?;
-        let record::Record { hash_key, stored } = record;
+        let record::Record { hash_key, stored, is_current } = record;
         let (generation, unusable) = match stored {
             None => (None, None),
             Some(Ok(generation)) => (Some(Arc::new(generation)), None),
             Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
-        Ok(Self { file, database: Some(database), hash_key, generation, unusable })
+        let written = generation.clone().filter(|_| is_current);
+        Ok(Self { file, database: Some(database), hash_key, written, generation, unusable })
     }
 
     /// Created at random with the store.
@@ -137,25 +141,27 @@ impl Store {
         }
     }
 
-    /// Replaces the last generation. The new one is on disk when this returns. The disk is waited for on a thread of its own.
+    /// Replaces the last generation. The new one is on disk when this returns. Only what differs is written. The disk is
+    /// waited for on a thread of its own.
     ///
     /// # Errors
     /// [`StoreError`]: the last generation stays in force; after a crash either may be on disk.
     pub async fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
         let generation = Arc::new(generation);
         let (file, database, hash_key) = (self.file.clone(), self.database.take(), self.hash_key);
-        let written = Arc::clone(&generation);
+        let (before, after) = (self.written.take(), Arc::clone(&generation));
         let write = move || {
             let database = match database {
                 Some(database) => database,
                 None => file.open()?,
             };
-            record::write(&database, &hash_key, Some(&written))?;
+            record::write(&database, &hash_key, before.as_deref(), &after)?;
             Ok(database)
         };
         let database = background::run(write).await.map_err(Cause::Inaccessible);
         let database = database.and_then(|written| written);
         self.database = Some(database.map_err(|cause| self.file.error(cause))?);
+        self.written = Some(Arc::clone(&generation));
         self.generation = Some(generation);
         self.unusable = None;
         Ok(())

@@ -117,8 +117,8 @@ fn a_newer_format_and_a_changed_value_are_distinguished() {
     };
     set("hash_key", &[7; 16]);
     assert_eq!(refusal(&state).0, "is damaged: its checksum does not match");
-    set("format", &2u32.to_le_bytes());
-    let newer = "was written by a newer spillwayd, in format 2";
+    set("format", &3u32.to_le_bytes());
+    let newer = "was written by a newer spillwayd, in format 3";
     assert_eq!(refusal(&state).0, newer);
     set("format", b"x");
     assert_eq!(refusal(&state).0, "is damaged: its format number is unknown");
@@ -239,19 +239,142 @@ fn damage_is_noticed_or_harmless() {
     assert!(noticed > 0 && passed > 0, "{noticed} noticed, {passed} harmless");
 }
 
+/// What a commit writes besides the description and what is small.
+fn changed(before: Option<&Generation>, after: &Generation) -> Vec<(String, bool)> {
+    let mut rows = rows::changed(before, after).unwrap();
+    for always in ["generation", "configuration"] {
+        assert!(rows.remove(always).unwrap().is_some());
+    }
+    rows.into_iter().map(|(key, value)| (key, value.is_some())).collect()
+}
+
+#[test]
+fn a_commit_writes_what_changed() {
+    let name = |text: &str| lb_model::Name::new(text).unwrap();
+    let mut configuration = Configuration::default();
+    configuration.regions.insert(name("eu"), lb_model::Region::default());
+    let pool = |low: u8| {
+        let backend = lb_model::Backend {
+            region: name("eu"),
+            weight: 1,
+            admin_state: lb_model::AdminState::Active,
+            mtu: None,
+            max_connection_rate: None,
+        };
+        // More numbers than one part has.
+        let backends = (0..200).map(|n| ([10, 0, low, n].into(), backend.clone())).collect();
+        Arc::new(lb_model::Pool { backends, ..lb_model::Pool::default() })
+    };
+    for (low, text) in (0..).zip(["a", "b", "c"]) {
+        configuration.pools.insert(name(text), pool(low));
+    }
+    let first = generation(1, configuration.clone(), &Ids::default());
+    let rows = |rows: &[&str]| rows.iter().map(|row| (row.to_string(), true)).collect::<Vec<_>>();
+    let all = ["ids/0", "ids/1", "ids/2", "pool/a", "pool/b", "pool/c"];
+    assert_eq!(changed(None, &first), rows(&all));
+    assert_eq!(changed(Some(&first), &first), []);
+
+    let backends = &mut configuration.pool_mut(&name("b")).unwrap().backends;
+    backends.get_mut(&[10, 0, 1, 7].into()).unwrap().weight = 5;
+    let second = generation(2, configuration.clone(), &first.ids);
+    assert_eq!(changed(Some(&first), &second), rows(&["pool/b"]));
+
+    // Its number, 601, is in the third part.
+    let backends = &mut configuration.pool_mut(&name("a")).unwrap().backends;
+    let more = backends.values().next().unwrap().clone();
+    backends.insert([10, 0, 9, 9].into(), more);
+    let third = generation(3, configuration.clone(), &second.ids);
+    assert_eq!(changed(Some(&second), &third), rows(&["ids/2", "pool/a"]));
+
+    // 401 to 600; the pool's own number is 3.
+    configuration.pools.remove(&name("c"));
+    let fourth = generation(4, configuration, &third.ids);
+    let gone = ("pool/c".to_owned(), false);
+    let expected = [rows(&["ids/0", "ids/1", "ids/2"]), vec![gone]].concat();
+    assert_eq!(changed(Some(&third), &fourth), expected);
+
+    // One after the other, they are read back, and what is gone is gone.
+    let state = directory();
+    let mut store = Store::open(state.path()).unwrap();
+    for generation in [&first, &second, &third, &fourth] {
+        commit(&mut store, generation.clone());
+        drop(store);
+        store = Store::open(state.path()).unwrap();
+        assert_eq!(store.generation(), Some(generation));
+    }
+}
+
+/// As versions before rows wrote it.
+#[test]
+fn a_store_of_format_1_is_read_and_then_replaced() {
+    let state = directory();
+    let path = written(&state);
+    let expected = Store::open(state.path()).unwrap().generation().unwrap().clone();
+    let description = serde_json::json!({
+        "number": 1,
+        "applied_at": expected.applied_at,
+        "ids": expected.ids,
+        "schema": expected.schema,
+    });
+    let values: [(&str, Vec<u8>); 4] = [
+        ("format", 1u32.to_le_bytes().into()),
+        ("hash_key", [7; 16].into()),
+        ("generation", description.to_string().into()),
+        ("configuration", lb_config::encode(&expected.configuration)),
+    ];
+    let sized = values.iter().flat_map(|(_, value)| {
+        let size = (value.len() as u64).to_le_bytes();
+        size.into_iter().chain(value.iter().copied())
+    });
+    let checksum = xxhash_rust::xxh64::xxh64(&sized.collect::<Vec<_>>(), 0);
+    let database = Database::open(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.delete_table(TABLE).unwrap();
+    {
+        let mut table = transaction.open_table(TABLE).unwrap();
+        for (name, value) in &values {
+            table.insert(*name, &**value).unwrap();
+        }
+        table.insert("checksum", &checksum.to_le_bytes()[..]).unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(database);
+
+    let mut store = Store::open(state.path()).unwrap();
+    assert_eq!(store.generation(), Some(&expected));
+    let key = store.hash_key();
+    assert_eq!(key, [u64::from_le_bytes([7; 8]); 2]);
+    let next = Generation { number: 2, ..expected };
+    commit(&mut store, next.clone());
+    drop(store);
+    let store = Store::open(state.path()).unwrap();
+    assert_eq!((store.generation(), store.hash_key()), (Some(&next), key));
+    drop(store);
+    let table = Database::open(&path).unwrap().begin_read().unwrap().open_table(TABLE).unwrap();
+    assert_eq!(table.get("format").unwrap().unwrap().value(), 2u32.to_le_bytes());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     /// Every generation is read back by the next open, with its numbers.
     #[test]
     fn a_committed_generation_is_read_back(
-        steps in vec((arbitrary::configuration(), any::<bool>()), 1..8),
+        steps in vec((arbitrary::configuration(), any::<bool>(), any::<Option<u16>>()), 1..8),
     ) {
         let state = directory();
         let mut store = Store::open(state.path()).unwrap();
         let key = store.hash_key();
         let mut expected: Option<Generation> = None;
-        for (number, (configuration, reopen)) in (1..).zip(steps) {
+        for (number, (mut configuration, reopen, settle)) in (1..).zip(steps) {
+            if let (Some(former), Some(seconds)) = (&expected, settle) {
+                // All stays but one pool.
+                configuration = (*former.configuration).clone();
+                let name = configuration.pools.keys().next().cloned();
+                if let Some(pool) = name.and_then(|name| configuration.pool_mut(&name)) {
+                    pool.settle_time = Duration::from_secs(u64::from(seconds) + 1);
+                }
+            }
             let ids = expected.as_ref().map(|generation| Arc::clone(&generation.ids)).unwrap_or_default();
             let next = generation(number, configuration, &ids);
             commit(&mut store, next.clone());

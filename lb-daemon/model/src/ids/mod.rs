@@ -137,6 +137,58 @@ impl Ids {
         self.backends.get(address)
     }
 
+    /// The numbers in parts, by which part of the indices they are of, each a set of ids of its own; see [`Self::join`].
+    pub fn parts(&self) -> BTreeMap<u32, Self> {
+        self.parts_of(|_| true)
+    }
+
+    /// The parts that differ from those of earlier ids. A part that is empty is gone.
+    pub fn changed_parts(&self, before: &Self) -> BTreeMap<u32, Self> {
+        let mut changed = BTreeSet::new();
+        if !self.has_backends_of(before) {
+            self.backends.find_changed(&before.backends, &mut changed);
+        }
+        self.services.find_changed(&before.services, &mut changed);
+        self.pools.find_changed(&before.pools, &mut changed);
+        self.regions.find_changed(&before.regions, &mut changed);
+        let mut parts = self.parts_of(|part| changed.contains(&part));
+        for part in changed {
+            parts.entry(part).or_default();
+        }
+        parts
+    }
+
+    fn parts_of(&self, wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, Self> {
+        let mut parts: BTreeMap<u32, Self> = BTreeMap::new();
+        for (part, backends) in self.backends.parts(&wanted) {
+            parts.entry(part).or_default().backends = Arc::new(backends);
+        }
+        for (part, services) in self.services.parts(&wanted) {
+            parts.entry(part).or_default().services = services;
+        }
+        for (part, pools) in self.pools.parts(&wanted) {
+            parts.entry(part).or_default().pools = pools;
+        }
+        for (part, regions) in self.regions.parts(&wanted) {
+            parts.entry(part).or_default().regions = regions;
+        }
+        parts
+    }
+
+    /// The ids that parts are of.
+    pub fn join(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut ids = Self::default();
+        let mut backends = Space::default();
+        for part in parts {
+            backends.extend(Arc::unwrap_or_clone(part.backends));
+            ids.services.extend(part.services);
+            ids.pools.extend(part.pools);
+            ids.regions.extend(part.regions);
+        }
+        ids.backends = Arc::new(backends);
+        ids
+    }
+
     /// Whether some numbers are retired.
     pub fn has_retired(&self) -> bool {
         self.backends.retired().next().is_some()

@@ -16,6 +16,13 @@ pub(super) struct Space<K> {
     retired: BTreeMap<u32, u8>,
 }
 
+/// Indices of one part.
+const PART: u32 = 256;
+
+fn part_of(index: u32) -> u32 {
+    index / PART
+}
+
 impl<K> Default for Space<K> {
     fn default() -> Self {
         Self { used: BTreeMap::new(), retired: BTreeMap::new() }
@@ -87,6 +94,55 @@ impl<K: Ord + Clone> Space<K> {
             used.insert(key.clone(), Id { index, incarnation });
         }
         Ok(Self { used, retired })
+    }
+
+    /// Collects the parts in which entries differ from those of an earlier space.
+    pub(super) fn find_changed(&self, before: &Self, parts: &mut BTreeSet<u32>) {
+        let (mut old, mut new) = (before.used.iter().peekable(), self.used.iter().peekable());
+        loop {
+            // Both are sorted, so equal entries come at the same time.
+            let (old_next, new_next) = (old.peek().copied(), new.peek().copied());
+            if old_next.is_some() && old_next == new_next {
+                (old.next(), new.next());
+                continue;
+            }
+            let next = match (old_next, new_next) {
+                (None, None) => break,
+                (Some(_), None) => old.next(),
+                (None, Some(_)) => new.next(),
+                (Some((a, _)), Some((b, _))) => {
+                    if a <= b {
+                        old.next()
+                    } else {
+                        new.next()
+                    }
+                }
+            };
+            parts.extend(next.map(|(_, id)| part_of(id.index)));
+        }
+        for (one, other) in [(before, self), (self, before)] {
+            let differs = |(index, last): &(&u32, &u8)| other.retired.get(index) != Some(last);
+            parts.extend(one.retired.iter().filter(differs).map(|(index, _)| part_of(*index)));
+        }
+    }
+
+    /// The wanted parts that have entries.
+    pub(super) fn parts(&self, wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, Self> {
+        let mut parts: BTreeMap<u32, Self> = BTreeMap::new();
+        for (key, id) in self.used.iter().filter(|(_, id)| wanted(part_of(id.index))) {
+            let part = parts.entry(part_of(id.index)).or_default();
+            part.used.insert(key.clone(), *id);
+        }
+        for (index, last) in self.retired.iter().filter(|(index, _)| wanted(part_of(**index))) {
+            parts.entry(part_of(*index)).or_default().retired.insert(*index, *last);
+        }
+        parts
+    }
+
+    /// Adds the entries of another space.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.used.extend(other.used);
+        self.retired.extend(other.retired);
     }
 
     pub(super) fn get(&self, key: &K) -> Option<Id> {
