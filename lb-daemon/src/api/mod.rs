@@ -8,6 +8,7 @@ mod objects;
 mod server;
 mod service;
 mod socket;
+mod status;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -22,6 +22,7 @@ use super::{
     objects::Objects,
     service::Api,
     socket,
+    status::WithStatus,
 };
 use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 
@@ -108,10 +109,10 @@ pub async fn serve(
 
 /// Largest response, and largest request of calls that need the role admin, bytes: a configuration with as many backends
 /// as possible.
-const MAX_MESSAGE: usize = 64 << 20;
+pub(super) const MAX_MESSAGE: usize = 64 << 20;
 
 /// Largest request of all other calls, bytes: queries, or changes of a few fields of a backend.
-const MAX_SMALL_REQUEST: usize = 64 << 10;
+pub(super) const MAX_SMALL_REQUEST: usize = 64 << 10;
 
 /// The descriptors of the API are inconsistent.
 #[derive(Debug, thiserror::Error)]
@@ -125,16 +126,18 @@ pub(super) fn routes(
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
     let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
         .max_encoding_message_size(MAX_MESSAGE);
+    let commands = handles.commands.clone();
     let spillway =
         SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
     let objects = SizeLimited {
         large: objects.clone().max_decoding_message_size(MAX_MESSAGE),
         small: objects.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
-    let spillway = SizeLimited {
+    let inner = SizeLimited {
         large: spillway.clone().max_decoding_message_size(MAX_MESSAGE),
         small: spillway.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
+    let spillway = WithStatus { inner, commands };
     // Tools in use need the one or the other version.
     let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
     let (reporter, health) = health::reporter();

@@ -46,8 +46,9 @@ async fn send_changes(
             continue;
         };
         let up = |state: MemberState| state == MemberState::Up;
-        let backends = snapshot.backends.into_iter();
-        let mut backends: Backends = backends.map(|b| ((b.pool, b.address), up(b.state))).collect();
+        let backends = snapshot.backends();
+        let backends = backends.map(|b| ((b.pool.clone(), b.address), up(b.state)));
+        let mut backends: Backends = backends.collect();
         loop {
             changes.mark_unchanged();
             settings.mark_unchanged();

@@ -89,18 +89,17 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     sheet.family(&BACKEND_PACKETS, of(|t| t.packets))?;
     sheet.family(&BACKEND_BYTES, of(|t| t.bytes))?;
     sheet.family(&BACKEND_CONNECTIONS, of(|t| t.connections))?;
-    let known = &facts.status.backends;
-    let hops: BTreeMap<_, _> = known.iter().map(|b| (b.address, b.next_hop.is_ok())).collect();
+    let known = || facts.status.backends();
+    let hops: BTreeMap<_, _> = known().map(|b| (b.address, b.next_hop.is_ok())).collect();
     let hops: Vec<_> = hops.into_iter().map(|(at, has)| (at.to_string(), has)).collect();
     let resolved = hops.iter().map(|(at, has)| ([at.as_str()], (*has).into()));
     sheet.family(&BACKEND_NEXT_HOP_RESOLVED, resolved)?;
     let mtus: BTreeMap<_, _> =
-        known.iter().filter_map(|b| Some((b.address.to_string(), u64::from(b.mtu?)))).collect();
+        known().filter_map(|b| Some((b.address.to_string(), u64::from(b.mtu?)))).collect();
     sheet.family(&BACKEND_MTU, mtus.iter().map(|(at, mtu)| ([at.as_str()], (*mtu).into())))?;
-    let addresses: Vec<_> = known.iter().map(|b| b.address.to_string()).collect();
+    let addresses: Vec<_> = known().map(|b| b.address.to_string()).collect();
     let each = || {
-        known
-            .iter()
+        known()
             .zip(&addresses)
             .map(|(b, address)| (b, [b.pool.as_str(), address.as_str(), b.region.as_str()]))
     };

@@ -21,8 +21,8 @@ mod status;
 pub use refusal::Refusal;
 pub(crate) use refusal::packet_path_behind;
 pub use status::{
-    BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, Regions, ServiceStatus,
-    SettlingStatus, StateChange, Status,
+    BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, PoolBackends, Regions,
+    ServiceStatus, SettlingStatus, StateChange, Status,
 };
 
 /// Commands that may be queued.

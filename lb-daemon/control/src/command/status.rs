@@ -1,6 +1,7 @@
 use std::{
     net::IpAddr,
     num::NonZeroU32,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -28,8 +29,8 @@ pub struct Status {
     pub behind: Option<String>,
     /// Interfaces with the packet program.
     pub interfaces: Vec<InterfaceStatus>,
-    /// Sorted by pool.
-    pub backends: Vec<BackendStatus>,
+    /// By pool, sorted by name.
+    pub pools: Vec<Arc<PoolBackends>>,
     /// Sorted by name.
     pub services: Vec<ServiceStatus>,
     /// Pools in a remap, by name.
@@ -39,6 +40,41 @@ pub struct Status {
     /// Names of changed settings that need a restart.
     pub waiting_settings: Vec<String>,
     pub uptime: Duration,
+}
+
+impl Status {
+    /// All backends, sorted by pool.
+    pub fn backends(&self) -> impl Iterator<Item = &BackendStatus> + Clone {
+        self.pools.iter().flat_map(|pool| &pool.backends)
+    }
+}
+
+/// The backends of a pool. All who ask share them until one changes.
+#[derive(Debug)]
+pub struct PoolBackends {
+    pub pool: Name,
+    /// Sorted by address.
+    pub backends: Vec<BackendStatus>,
+    /// How many of them get new connections: up, with a weight and a next hop.
+    pub serving: usize,
+    encoded: OnceLock<Box<[u8]>>,
+}
+
+impl PoolBackends {
+    pub(crate) fn new(pool: Name, backends: Vec<BackendStatus>, serving: usize) -> Self {
+        Self { pool, backends, serving, encoded: OnceLock::new() }
+    }
+
+    /// What `encode` makes of the backends when this is called first.
+    pub fn encoded(&self, encode: impl FnOnce(&[BackendStatus]) -> Vec<u8>) -> &[u8] {
+        self.encoded.get_or_init(|| encode(&self.backends).into())
+    }
+}
+
+impl PartialEq for PoolBackends {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.pool, &self.backends) == (&other.pool, &other.backends)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,22 +1,15 @@
 //! Answers to questions.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Instant,
-};
+use std::time::Instant;
 
-use lb_common::abi::member::FULL_RAMP;
-use nix::net::if_::if_indextoname;
-
-use super::{Key, PathReader, StatusLoop};
+use super::{PathReader, StatusLoop};
 use crate::{
     command::{
-        BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, SettlingStatus,
-        Status, Subscription,
+        BackendHistory, Exported, Refusal, ServiceStatus, SettlingStatus, Status, Subscription,
     },
     members::{clock, wall_clock},
 };
-use lb_model::{MemberState, Name, Pool, next_hop::NextHop, remap::Phase};
+use lb_model::{Name, remap::Phase};
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn export(&self) -> Exported {
@@ -32,27 +25,17 @@ impl<R: PathReader> StatusLoop<R> {
 
     pub(super) fn status(&mut self) -> Result<Status, Refusal> {
         let checksum = self.path.checksum().map_err(Refusal::Unreadable)?;
+        let pools = self.pools();
         let configuration = self.configuration();
-        let pools = configuration.pools.iter();
-        let keys = pools.flat_map(|(name, pool)| pool.backends.keys().map(|a| (name.clone(), *a)));
-        let mut interfaces = InterfaceNames::default();
-        let status = |key| self.backend_status(&key, &mut interfaces);
-        let backends: Vec<_> = keys.filter_map(status).collect();
-        // Counted once per pool, because a pool may have many services.
-        let mut up: BTreeMap<&Name, usize> = BTreeMap::new();
-        for backend in &backends {
-            let pool = configuration.pools.get(&backend.pool);
-            let serves = pool.is_some_and(|pool| serves(pool, backend));
-            *up.entry(&backend.pool).or_default() += usize::from(serves);
-        }
         let services = configuration.services.iter().filter_map(|(name, service)| {
             let pool = configuration.pools.get(&service.pool)?;
+            let backends = pools.binary_search_by(|backends| backends.pool.cmp(&service.pool));
             Some(ServiceStatus {
                 name: name.clone(),
                 endpoint: service.endpoint(),
                 protocol: service.protocol,
                 pool: service.pool.clone(),
-                backends_up: up.get(&service.pool).copied().unwrap_or_default(),
+                backends_up: backends.map_or(0, |at| pools[at].serving),
                 backends: pool.backends.len(),
                 encapsulation: pool.encapsulation,
                 slots: pool.slots,
@@ -68,7 +51,7 @@ impl<R: PathReader> StatusLoop<R> {
             behind: self.in_force.behind.clone(),
             interfaces: self.path.interfaces(),
             services,
-            backends,
+            pools,
             settling: self.settling(),
             conditions: self.settings.conditions.now(),
             waiting_settings: self.settings.waiting_settings.now(),
@@ -94,65 +77,6 @@ impl<R: PathReader> StatusLoop<R> {
     pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
         // No event can be missed in between: only this loop announces events.
         Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })
-    }
-
-    pub(super) fn announce_backend(&self, key: &Key) {
-        if let Some(status) = self.backend_status(key, &mut InterfaceNames::default()) {
-            self.announce(Event::Backend(status));
-        }
-    }
-
-    fn backend_status(&self, key: &Key, interfaces: &mut InterfaceNames) -> Option<BackendStatus> {
-        let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
-        let member = self.view.get(&key.0, &key.1)?;
-        Some(BackendStatus {
-            pool: key.0.clone(),
-            address: key.1,
-            region: backend.region.clone(),
-            state: member.state,
-            admin_state: backend.admin_state,
-            reason: member.reason.clone(),
-            next_hop: match self.view.next_hop(&key.1) {
-                Some(Ok(hop)) => Ok(interfaces.format(hop)),
-                Some(Err(why)) => Err(why.clone()),
-                None => Err("not looked up yet".into()),
-            },
-            mtu: self.mtu_towards(key.1, backend.mtu),
-            since: member.since,
-            share: match member.state {
-                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
-                _ => 0.0,
-            },
-            agent_report: member.agent_report.clone(),
-            marked_out: self.in_force.mark_outs.is_out(&key.0, &key.1),
-        })
-    }
-}
-
-fn serves(pool: &Pool, status: &BackendStatus) -> bool {
-    let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
-    status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
-}
-
-/// A backend without a ramp gets its full share.
-fn ramp_share(ramp: Option<u8>) -> f64 {
-    ramp.map_or(1.0, |ramp| f64::from(ramp) / f64::from(FULL_RAMP))
-}
-
-/// Names of interfaces, each asked of the kernel once.
-#[derive(Default)]
-struct InterfaceNames(HashMap<u32, String>);
-
-impl InterfaceNames {
-    /// Like `02:00:00:00:00:01 on eth0`.
-    fn format(&mut self, hop: &NextHop) -> String {
-        let index = hop.interface;
-        let name = self.0.entry(index).or_insert_with(|| {
-            let name = if_indextoname(index).ok().and_then(|name| name.into_string().ok());
-            name.unwrap_or_else(|| format!("interface {index}"))
-        });
-        let [a, b, c, d, e, f] = hop.mac;
-        format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} on {name}")
     }
 }
 

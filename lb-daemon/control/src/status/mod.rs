@@ -6,6 +6,7 @@
 //! configuration and from health are written here too.
 
 mod answers;
+mod backends;
 mod conditions;
 mod demand;
 mod in_force;
@@ -27,10 +28,11 @@ pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
 
 use crate::{
-    command::{Event, InterfaceStatus, Offer, Query},
+    command::{Event, InterfaceStatus, Offer, PoolBackends, Query},
     reconcile::ReconcileError,
     state::Settings,
 };
+use backends::InterfaceNames;
 use demand::{Demand, Overflows};
 use lb_model::{Configuration, Name, capacity::GroupReading};
 use narrow_paths::NarrowPaths;
@@ -67,6 +69,9 @@ pub struct StatusLoop<R> {
     has_begun: bool,
     in_force: Arc<InForce>,
     view: View,
+    /// Statuses of the backends of pools, until something of them changes.
+    backends: BTreeMap<Name, Arc<PoolBackends>>,
+    interfaces: InterfaceNames,
     demand: Demand,
     /// What each group could take at the last reading; `None` before the first.
     offers: Option<BTreeMap<(Name, Name), Offer>>,
@@ -94,6 +99,8 @@ impl<R: PathReader> StatusLoop<R> {
             has_begun: false,
             in_force: Arc::default(),
             view: View::default(),
+            backends: BTreeMap::new(),
+            interfaces: InterfaceNames::default(),
             demand: Demand::default(),
             offers: None,
             overflows: Overflows::default(),

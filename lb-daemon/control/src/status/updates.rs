@@ -34,6 +34,7 @@ impl<R: PathReader> StatusLoop<R> {
 
     fn take_in_force(&mut self, in_force: Arc<InForce>) {
         let before = std::mem::replace(&mut self.in_force, in_force);
+        self.forget_backends(&before);
         let configuration = Arc::clone(&self.in_force.configuration);
         if Arc::ptr_eq(&before.configuration, &configuration) {
             return;
@@ -49,6 +50,7 @@ impl<R: PathReader> StatusLoop<R> {
 
     fn take_member(&mut self, key: Key, member: Arc<Member>, cause: Cause) {
         let Some((before, member)) = self.view.set(&key, member) else { return };
+        self.backends.remove(&key.0);
         let (from, to) = (before.map_or("unknown", |it| it.state.name()), member.state.name());
         if cause == Cause::Checks && from != to {
             self.log_backend((&key.0, key.1), from, to, &member.reason);
@@ -66,9 +68,10 @@ impl<R: PathReader> StatusLoop<R> {
             }
         }
         self.view.set_next_hop(address, hop);
+        self.forget_backend(&address);
         self.check_path(address);
-        for pool in self.view.pools_of(&address) {
-            self.announce_backend(&(pool.clone(), address));
+        for pool in self.view.pools_of(&address).to_vec() {
+            self.announce_backend(&(pool, address));
         }
     }
 }

@@ -76,7 +76,13 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     }
 }
 
-pub(in crate::api) fn status(status: &Status) -> v1::StatusResponse {
+fn status(status: &Status) -> v1::StatusResponse {
+    let backends = status.backends().map(backend).collect();
+    v1::StatusResponse { backends, ..without_backends(status) }
+}
+
+/// The status without the backends, which may be many.
+pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
     v1::StatusResponse {
         version: status.version.into(),
         region: status.region.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -84,7 +90,7 @@ pub(in crate::api) fn status(status: &Status) -> v1::StatusResponse {
         applied_at: status.applied_at.map(timestamp),
         checksum: format!("{:016x}", status.checksum),
         interfaces: status.interfaces.iter().map(interface).collect(),
-        backends: status.backends.iter().map(backend).collect(),
+        backends: Vec::new(),
         services: status.services.iter().map(service).collect(),
         uptime: Some(duration(status.uptime)),
         behind: status.behind.clone().unwrap_or_default(),

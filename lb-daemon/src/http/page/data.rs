@@ -151,9 +151,10 @@ impl Data {
             pool.services = services.map(Into::into).collect();
             pool.settling = status.settling.iter().any(|settling| is_it(&settling.pool));
             pool.has_displaced = stats.remembered.pools_with_displaced.contains(&pool.pool);
-            let all = wanted.is_none() && status.backends.len() <= FEW;
+            let all = wanted.is_none() && status.backends().count() <= FEW;
             let told = all || wanted.is_some_and(|wanted| wanted == pool.pool);
-            let members = status.backends.iter().filter(|backend| is_it(&backend.pool));
+            let members = status.pools.iter().find(|pool| is_it(&pool.pool));
+            let members = members.into_iter().flat_map(|pool| &pool.backends);
             pool.members = told.then(|| members.map(|b| Member::new(b, &traffic)).collect());
         }
         Self {

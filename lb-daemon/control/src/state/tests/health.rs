@@ -355,7 +355,7 @@ async fn a_stalled_apply_holds_up_neither_health_nor_answers() {
     // The loops have threads here.
     let written = async {
         while daemon.state("web", "10.0.0.1") != Nothing
-            || daemon.status().await.backends[0].state != MemberState::Unreachable
+            || daemon.backend("web", "10.0.0.1").await.state != MemberState::Unreachable
         {
             tokio::task::yield_now().await;
         }

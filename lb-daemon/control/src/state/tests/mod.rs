@@ -104,8 +104,9 @@ impl Daemon {
 
     async fn backend(&self, pool: &str, address: &str) -> BackendStatus {
         let (pool, address) = (name(pool), ip(address));
-        let backends = self.status().await.backends;
-        backends.into_iter().find(|b| b.pool == pool && b.address == address).unwrap()
+        let status = self.status().await;
+        let mut backends = status.backends();
+        backends.find(|b| b.pool == pool && b.address == address).unwrap().clone()
     }
 
     /// Reports a change, and waits until the loops have it.

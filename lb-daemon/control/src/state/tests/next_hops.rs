@@ -1,4 +1,5 @@
 use super::*;
+use crate::command::PoolBackends;
 use lb_net::{Bonds, Unresolved};
 
 fn hop(interface: u32) -> NextHop {
@@ -136,4 +137,48 @@ async fn direct_return_gives_up_gateways_and_refuses_new_ones() {
     daemon.apply(WEB).await.unwrap();
     daemon.resolve("10.0.0.2", Ok(hop(1))).await;
     assert_eq!(kept(), [ip("10.0.0.2")]);
+}
+
+/// What is shared is what is true now, whatever changed it.
+#[tokio::test]
+async fn the_backends_of_a_pool_are_shared_until_one_changes() {
+    let two = WEB.to_owned()
+        + "[[pool]]\nname = \"other\"\n\
+           [[pool.backend]]\naddress = \"10.0.0.2\"\nregion = \"eu\"\n";
+    let daemon = Daemon::new();
+    daemon.apply(&two).await.unwrap();
+    let pools = || async {
+        let status = daemon.status().await;
+        let of = |pool: &str| {
+            let pool = status.pools.iter().find(|it| it.pool == name(pool)).unwrap();
+            Arc::clone(pool)
+        };
+        (of("web"), of("other"))
+    };
+    let mut before = pools().await;
+    let mut changed = |after: (Arc<PoolBackends>, Arc<PoolBackends>)| {
+        let before = std::mem::replace(&mut before, after.clone());
+        let web = (before.0 != after.0, !Arc::ptr_eq(&before.0, &after.0));
+        let other = (before.1 != after.1, !Arc::ptr_eq(&before.1, &after.1));
+        (web, other)
+    };
+    let (same, new) = ((false, false), (true, true));
+    assert_eq!(changed(pools().await), (same, same));
+
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(changed(pools().await), (new, same));
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    assert_eq!(changed(pools().await), (new, same));
+    // Both pools have this one.
+    daemon.resolve("10.0.0.2", Ok(hop(1))).await;
+    assert_eq!(changed(pools().await), (new, new));
+    assert_eq!(changed(pools().await), (same, same));
+
+    let drained = two.replacen("region = \"eu\"", "region = \"eu\"\nadmin_state = \"drain\"", 1);
+    assert_ne!(drained, two);
+    daemon.apply(&drained).await.unwrap();
+    assert_eq!(changed(pools().await), (new, same));
+    daemon.apply(WEB).await.unwrap();
+    let status = daemon.status().await;
+    assert_eq!(status.pools.len(), 1);
 }

@@ -1,0 +1,125 @@
+//! Statuses of backends. There may be many and few change, so those of a pool are made once and shared until one of them
+//! changes.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use lb_common::abi::member::FULL_RAMP;
+use nix::net::if_::if_indextoname;
+
+use super::{InForce, Key, PathReader, StatusLoop};
+use crate::command::{BackendStatus, Event, PoolBackends};
+use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
+
+impl<R: PathReader> StatusLoop<R> {
+    /// The backends of all pools, by name.
+    pub(super) fn pools(&mut self) -> Vec<Arc<PoolBackends>> {
+        if self.interfaces.refresh() {
+            self.backends.clear();
+        }
+        let in_force = Arc::clone(&self.in_force);
+        let pools = in_force.configuration.pools.iter();
+        pools.map(|(name, pool)| self.pool_backends(name, pool)).collect()
+    }
+
+    fn pool_backends(&mut self, name: &Name, pool: &Pool) -> Arc<PoolBackends> {
+        if let Some(known) = self.backends.get(name) {
+            return Arc::clone(known);
+        }
+        let keys: Vec<Key> = pool.backends.keys().map(|it| (name.clone(), *it)).collect();
+        let backends: Vec<_> = keys.iter().filter_map(|key| self.backend_status(key)).collect();
+        let serving = backends.iter().filter(|backend| serves(pool, backend)).count();
+        let backends = Arc::new(PoolBackends::new(name.clone(), backends, serving));
+        self.backends.insert(name.clone(), Arc::clone(&backends));
+        backends
+    }
+
+    /// Forgets statuses that may be others now.
+    pub(super) fn forget_backends(&mut self, before: &InForce) {
+        let now = &self.in_force;
+        if before.mark_outs.out() != now.mark_outs.out() {
+            self.backends.clear();
+        }
+        let (before, now) = (&before.configuration, &now.configuration);
+        if !Arc::ptr_eq(before, now) {
+            let is_same = |name: &Name| before.pools.get(name) == now.pools.get(name);
+            self.backends.retain(|name, _| is_same(name));
+        }
+    }
+
+    /// Announces a backend that changed.
+    pub(super) fn announce_backend(&mut self, key: &Key) {
+        if let Some(status) = self.backend_status(key) {
+            self.announce(Event::Backend(status));
+        }
+    }
+
+    fn backend_status(&mut self, key: &Key) -> Option<BackendStatus> {
+        let in_force = Arc::clone(&self.in_force);
+        let backend = in_force.configuration.pools.get(&key.0)?.backends.get(&key.1)?;
+        let member = self.view.get(&key.0, &key.1)?;
+        Some(BackendStatus {
+            pool: key.0.clone(),
+            address: key.1,
+            region: backend.region.clone(),
+            state: member.state,
+            admin_state: backend.admin_state,
+            reason: member.reason.clone(),
+            next_hop: match self.view.next_hop(&key.1) {
+                Some(Ok(hop)) => Ok(self.interfaces.format(hop)),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("not looked up yet".into()),
+            },
+            mtu: self.mtu_towards(key.1, backend.mtu),
+            since: member.since,
+            share: match member.state {
+                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
+                _ => 0.0,
+            },
+            agent_report: member.agent_report.clone(),
+            marked_out: in_force.mark_outs.is_out(&key.0, &key.1),
+        })
+    }
+
+    /// Forgets the statuses of the pools that have a backend.
+    pub(super) fn forget_backend(&mut self, address: &IpAddr) {
+        for pool in self.view.pools_of(address) {
+            self.backends.remove(pool);
+        }
+    }
+}
+
+fn serves(pool: &Pool, status: &BackendStatus) -> bool {
+    let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
+    status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
+}
+
+/// A backend without a ramp gets its full share.
+fn ramp_share(ramp: Option<u8>) -> f64 {
+    ramp.map_or(1.0, |ramp| f64::from(ramp) / f64::from(FULL_RAMP))
+}
+
+/// Names of interfaces that were shown.
+#[derive(Debug, Default)]
+pub(super) struct InterfaceNames(BTreeMap<u32, String>);
+
+impl InterfaceNames {
+    /// Asks the kernel again. Returns whether a name is another.
+    fn refresh(&mut self) -> bool {
+        let known = std::mem::take(&mut self.0);
+        self.0 = known.keys().map(|index| (*index, interface_name(*index))).collect();
+        self.0 != known
+    }
+
+    /// Like `02:00:00:00:00:01 on eth0`.
+    fn format(&mut self, hop: &NextHop) -> String {
+        let index = hop.interface;
+        let name = self.0.entry(index).or_insert_with(|| interface_name(index));
+        let [a, b, c, d, e, f] = hop.mac;
+        format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} on {name}")
+    }
+}
+
+fn interface_name(index: u32) -> String {
+    let name = if_indextoname(index).ok().and_then(|name| name.into_string().ok());
+    name.unwrap_or_else(|| format!("interface {index}"))
+}
