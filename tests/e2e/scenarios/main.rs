@@ -47,6 +47,7 @@ mod traffic;
 mod tunnel_checks;
 mod unhealthy;
 mod unusable_store;
+mod unwritable_disk;
 mod utilisation;
 
 use std::process::ExitCode;
@@ -69,6 +70,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("unhealthy", unhealthy::CASES),
     ("slots", slots::CASES),
     ("unusable_store", unusable_store::CASES),
+    ("unwritable_disk", unwritable_disk::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),
     ("port_ranges", port_ranges::CASES),

@@ -20,9 +20,6 @@ use lb_model::{
     room,
 };
 
-/// Subject of the condition about the directory of names.
-const NAMES: &str = "names for the command line";
-
 /// How a configuration differs from the one in force.
 struct Compared {
     changes: Vec<Change>,
@@ -108,7 +105,7 @@ impl<P: PacketPath> State<P> {
             ids: Arc::clone(&ids),
             schema: self.settings.schema,
         };
-        self.store.commit(generation).await?;
+        self.store_generation(generation).await?;
         self.settings.conditions.end(STORED);
         // From here on the configuration is in force, whatever happens.
         self.configuration = configuration;
@@ -116,7 +113,6 @@ impl<P: PacketPath> State<P> {
         self.remaps.mark_outs = Arc::new(mark_outs);
         self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
-        self.write_directory().await;
         let brought = self.apply_plan().await;
         let applied =
             Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
@@ -130,6 +126,7 @@ impl<P: PacketPath> State<P> {
         self.tell_status();
         self.send_status(StatusUpdate::Applied(applied.clone()));
         self.follow_configuration().await;
+        self.write_directory().await;
         match brought {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),
@@ -167,6 +164,9 @@ impl<P: PacketPath> State<P> {
     async fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
         let generation = self.generation();
         let mut applied = Applied { generation, ..Applied::default() };
+        if !dry_run {
+            self.store_again().await;
+        }
         if dry_run {
             applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
@@ -257,21 +257,9 @@ impl<P: PacketPath> State<P> {
 
     /// Writes the names that the command line shows for numbers in the maps.
     pub(super) async fn write_directory(&mut self) {
-        let Self { settings, ids, .. } = self;
-        let number = self.store.number();
-        let directory = reconcile::directory(number, settings.region.as_ref(), ids);
-        let state_directory = settings.state_directory.clone();
-        let write = move || directory.write(&state_directory).map_err(io::Error::other);
-        match background::run(write).await.and_then(|written| written) {
-            Ok(()) => settings.conditions.end(NAMES),
-            Err(error) => {
-                let cause = format!(
-                    "not up to date, so tables may show wrong names: {}",
-                    error_chain::message(&error)
-                );
-                settings.conditions.begin(NAMES, &cause);
-            }
-        }
+        let own = self.settings.region.as_ref();
+        let directory = reconcile::directory(self.generation(), own, &self.ids);
+        self.names.write(directory).await;
     }
 }
 

@@ -11,12 +11,14 @@
 //! retries too and gets the same answer.
 
 mod apply;
+mod names;
 mod packet_path;
 mod remaps;
 mod sensors;
 mod settings;
 mod start;
 mod state_loop;
+mod storing;
 #[cfg(test)]
 mod tests;
 mod warnings;
@@ -42,6 +44,7 @@ use lb_model::{
     ids::{Ids, Quarantine},
     plan::Plan,
 };
+use names::Names;
 use remaps::Remaps;
 
 /// Time between two readings of the counters.
@@ -73,6 +76,7 @@ pub struct State<P> {
     configured: Arc<Configuration>,
     view: View,
     remaps: Remaps,
+    names: Names,
 }
 
 impl<P: PacketPath> State<P> {

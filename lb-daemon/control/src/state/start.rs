@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::{PacketPath, Remaps, Sensors, Settings, State};
+use super::{Names, PacketPath, Remaps, Sensors, Settings, State};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
     members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, mailbox},
@@ -50,6 +50,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let counters = settings.health_counters.clone();
         let members = MemberLoop::new(counters, words, sensed, asked, senders);
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
+        let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());
         let state = State {
             settings,
             store,
@@ -67,6 +68,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             configured: Arc::new(Configuration::EMPTY),
             view: View::default(),
             remaps: Remaps::default(),
+            names,
         };
         Self { state, members, status }
     }
@@ -77,6 +79,7 @@ impl<P: PacketPath> State<P> {
     /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
     /// cannot be used, the packet path stays as it is until the next apply.
     pub(super) async fn begin(&mut self) {
+        self.report_unwritable_store();
         let named = self.path.named();
         let stored = self.store.ids().map(|ids| ids.within(&self.settings.sizes));
         self.ids = Arc::new(stored.unwrap_or_else(|| Ids::reserving(&named)));
@@ -117,11 +120,11 @@ impl<P: PacketPath> State<P> {
         self.configuration = configuration;
         let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
-        self.write_directory().await;
         // A failure becomes a condition, and is retried.
         let _ = self.apply_plan().await;
         self.tell_status();
         self.follow_configuration().await;
+        self.write_directory().await;
     }
 
     pub(super) fn build_plan(

@@ -99,6 +99,7 @@ impl<P: PacketPath> State<P> {
     async fn look_after(&mut self) {
         self.advance_remaps().await;
         self.free_next_hops().await;
+        self.names.follow().await;
         if self.plan.is_some() && self.behind.is_none() && self.path.needs_apply() {
             self.retry_apply().await;
         }

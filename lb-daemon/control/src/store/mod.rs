@@ -11,9 +11,9 @@ use std::{
 };
 
 use error::Cause;
-use redb::{Database, TableDefinition};
+use redb::{Database, StorageBackend as _, TableDefinition, backends::InMemoryBackend};
 
-use lb_base::background;
+use lb_base::background::Job;
 use lb_model::{Configuration, ids::Ids};
 
 mod error;
@@ -46,17 +46,21 @@ pub struct Generation {
 #[derive(Debug)]
 pub struct Store {
     file: StoreFile,
-    /// `None` after a failed write: the database must be opened again first. Whoever writes has it, so that a disk that
-    /// does not answer holds up nobody else.
+    /// `None` after a failed write: the database must be opened again first. A write has it while it lasts.
     database: Option<Database>,
+    /// A write that goes on, and its generation.
+    write: Option<(Arc<Generation>, Job<Result<Database, Cause>>)>,
     hash_key: [u64; 2],
     generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
+    /// Why the file could only be read.
+    unwritable: Option<StoreError>,
 }
 
 impl Store {
-    /// Opens or creates the database of a state directory.
+    /// Opens or creates the database of a state directory. If its disk takes no writes, the database is read, and
+    /// [`Self::unwritable`] says so.
     ///
     /// # Errors
     /// [`StoreError`] says what is wrong with the file, which is left as it is. A configuration of a newer
@@ -77,22 +81,34 @@ impl Store {
     /// As for [`Self::open`].
     pub fn open_any_schema(state_directory: &Path) -> Result<Self, StoreError> {
         let file = StoreFile::new(state_directory);
-        let read = || {
+        let read = || -> Result<_, Cause> {
             let database = file.open()?;
             let record = match record::read(&database)? {
                 Some(record) => record,
                 None => record::create(&database)?,
             };
-            Ok((database, record))
+            Ok((Some(database), record, None))
         };
-        let (database, record) = read().map_err(|cause| file.error(cause))?;
+        let read = match read() {
+            Err(cause) if cause.is_unwritable_disk() => match file.read_only() {
+                Ok(Some(record)) => Ok((None, record, Some(file.error(cause.reopened())))),
+                _ => Err(cause),
+            },
+            read => read,
+        };
+        let (database, record, unwritable) = read.map_err(|cause| file.error(cause))?;
         let record::Record { hash_key, stored } = record;
         let (generation, unusable) = match stored {
             None => (None, None),
             Some(Ok(generation)) => (Some(Arc::new(generation)), None),
             Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
-        Ok(Self { file, database: Some(database), hash_key, generation, unusable })
+        Ok(Self { file, database, write: None, hash_key, generation, unusable, unwritable })
+    }
+
+    /// Why the file could only be read, if nothing was written since.
+    pub fn unwritable(&self) -> Option<&StoreError> {
+        self.unwritable.as_ref()
     }
 
     /// Created at random with the store.
@@ -137,28 +153,47 @@ impl Store {
         }
     }
 
-    /// Replaces the last generation. The new one is on disk when this returns. The disk is waited for on a thread of its own.
+    /// Replaces the last generation. The new one is on disk when this returns. The disk is waited for on a thread of its
+    /// own. If this is cancelled, the write goes on, and the next one waits for it.
     ///
     /// # Errors
     /// [`StoreError`]: the last generation stays in force; after a crash either may be on disk.
     pub async fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
+        // Whatever became of it, the new one replaces it.
+        let _ = self.finish_write().await;
         let generation = Arc::new(generation);
         let (file, database, hash_key) = (self.file.clone(), self.database.take(), self.hash_key);
         let written = Arc::clone(&generation);
         let write = move || {
             let database = match database {
                 Some(database) => database,
-                None => file.open()?,
+                None => file.open().map_err(Cause::reopened)?,
             };
             record::write(&database, &hash_key, Some(&written))?;
             Ok(database)
         };
-        let database = background::run(write).await.map_err(Cause::Inaccessible);
-        let database = database.and_then(|written| written);
+        self.write = Some((generation, Job::start(write)));
+        self.finish_write().await
+    }
+
+    /// Waits for a write that goes on, if there is one.
+    ///
+    /// # Errors
+    /// As for [`Self::commit`].
+    pub async fn finish_write(&mut self) -> Result<(), StoreError> {
+        let Some((_, job)) = &mut self.write else { return Ok(()) };
+        let database = job.done().await.map_err(Cause::Inaccessible).and_then(|written| written);
+        let Some((generation, _)) = self.write.take() else { return Ok(()) };
         self.database = Some(database.map_err(|cause| self.file.error(cause))?);
         self.generation = Some(generation);
         self.unusable = None;
+        self.unwritable = None;
         Ok(())
+    }
+
+    /// Whether the last write failed, or the disk took none at the start.
+    pub fn has_failed(&self) -> bool {
+        self.database.is_none() && self.write.is_none()
     }
 }
 
@@ -199,5 +234,14 @@ impl StoreFile {
         };
         let file = made().map_err(Cause::Inaccessible)?;
         Ok(Database::builder().create_file(file)?)
+    }
+
+    /// What the file has, by a copy in memory: the database library mends a file of a killed daemon, which needs writes.
+    fn read_only(&self) -> Result<Option<record::Record>, Cause> {
+        let content = fs::read(self.directory.join(FILE)).map_err(Cause::Inaccessible)?;
+        let memory = InMemoryBackend::new();
+        let filled = memory.set_len(content.len() as u64).and_then(|()| memory.write(0, &content));
+        filled.map_err(Cause::Inaccessible)?;
+        record::read(&Database::builder().create_with_backend(memory)?)
     }
 }
