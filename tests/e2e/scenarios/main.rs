@@ -46,6 +46,7 @@ mod top;
 mod traffic;
 mod tunnel_checks;
 mod unhealthy;
+mod unstored_drain;
 mod unusable_store;
 mod unwritable_disk;
 mod utilisation;
@@ -69,6 +70,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
     ("slots", slots::CASES),
+    ("unstored_drain", unstored_drain::CASES),
     ("unusable_store", unusable_store::CASES),
     ("unwritable_disk", unwritable_disk::CASES),
     ("next_hops", next_hops::CASES),

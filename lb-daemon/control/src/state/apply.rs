@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, io, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{PacketPath, State, remaps::Remaps};
+use super::{PacketPath, State, remaps::Remaps, storing::Stored};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
@@ -105,7 +105,9 @@ impl<P: PacketPath> State<P> {
             ids: Arc::clone(&ids),
             schema: self.settings.schema,
         };
-        self.store_generation(generation).await?;
+        if let Stored::No(warning) = self.store_generation(generation).await? {
+            warnings.push(warning);
+        }
         self.settings.conditions.end(STORED);
         // From here on the configuration is in force, whatever happens.
         self.configuration = configuration;
@@ -167,6 +169,7 @@ impl<P: PacketPath> State<P> {
         if !dry_run {
             self.store_again().await;
         }
+        applied.warnings.extend(self.unstored_warning());
         if dry_run {
             applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
@@ -188,9 +191,7 @@ impl<P: PacketPath> State<P> {
     /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
     /// because no other balancer has to know it.
     pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
-        if configuration.balancers == NonZeroU32::MIN {
-            configuration.hash_key.take_if(|key| *key == self.store.hash_key());
-        }
+        leave_out_key(configuration, self.store.hash_key());
     }
 
     /// Brings the packet path to the plan in force.
@@ -260,6 +261,13 @@ impl<P: PacketPath> State<P> {
         let own = self.settings.region.as_ref();
         let directory = reconcile::directory(self.generation(), own, &self.ids);
         self.names.write(directory).await;
+    }
+}
+
+/// See [`State::leave_out_own_key`].
+pub(super) fn leave_out_key(configuration: &mut Configuration, own_key: [u64; 2]) {
+    if configuration.balancers == NonZeroU32::MIN {
+        configuration.hash_key.take_if(|key| *key == own_key);
     }
 }
 

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::mpsc;
 
@@ -62,6 +62,8 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             plan: None,
             behind: None,
             applies,
+            waiting: VecDeque::new(),
+            unstored: None,
             members: member_commands,
             updates,
             status: status_tx,

@@ -7,10 +7,12 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use error::Cause;
+use tokio::time::timeout;
+
 use redb::{Database, StorageBackend as _, TableDefinition, backends::InMemoryBackend};
 
 use lb_base::background::Job;
@@ -19,6 +21,8 @@ use lb_model::{Configuration, ids::Ids};
 mod error;
 mod record;
 mod schema;
+#[cfg(test)]
+pub(crate) mod test_disk;
 
 pub use error::StoreError;
 pub use record::Unusable;
@@ -42,20 +46,31 @@ pub struct Generation {
     pub schema: Revision,
 }
 
+/// A write that goes on beside the loop.
+#[derive(Debug)]
+struct Write {
+    generation: Arc<Generation>,
+    job: Job<Result<Database, Cause>>,
+    /// Whether it was waited for in vain.
+    is_stalled: bool,
+}
+
 /// The open database, and what it contains. Only one process can open it.
 #[derive(Debug)]
 pub struct Store {
     file: StoreFile,
     /// `None` after a failed write: the database must be opened again first. A write has it while it lasts.
     database: Option<Database>,
-    /// A write that goes on, and its generation.
-    write: Option<(Arc<Generation>, Job<Result<Database, Cause>>)>,
+    /// A write that goes on.
+    write: Option<Write>,
     hash_key: [u64; 2],
     generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
     /// Why the file could only be read.
     unwritable: Option<StoreError>,
+    #[cfg(test)]
+    disk: test_disk::TestDisk,
 }
 
 impl Store {
@@ -103,12 +118,28 @@ impl Store {
             Some(Ok(generation)) => (Some(Arc::new(generation)), None),
             Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
-        Ok(Self { file, database, write: None, hash_key, generation, unusable, unwritable })
+        Ok(Self {
+            file,
+            database,
+            write: None,
+            hash_key,
+            generation,
+            unusable,
+            unwritable,
+            #[cfg(test)]
+            disk: test_disk::TestDisk::default(),
+        })
     }
 
     /// Why the file could only be read, if nothing was written since.
     pub fn unwritable(&self) -> Option<&StoreError> {
         self.unwritable.as_ref()
+    }
+
+    /// The disk that its writes pass.
+    #[cfg(test)]
+    pub(crate) fn test_disk(&self) -> test_disk::TestDisk {
+        self.disk.clone()
     }
 
     /// Created at random with the store.
@@ -161,10 +192,57 @@ impl Store {
     pub async fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
         // Whatever became of it, the new one replaces it.
         let _ = self.finish_write().await;
+        self.begin_write(generation);
+        self.finish_write().await
+    }
+
+    /// As [`Self::commit`], but waits no longer than `limit`, and not at all for a disk that was waited for in vain and has
+    /// not answered since. `None`: the write goes on, or did not begin. The next call may be with the same generation.
+    ///
+    /// # Errors
+    /// As for [`Self::commit`].
+    pub async fn commit_within(
+        &mut self,
+        generation: Generation,
+        limit: Duration,
+    ) -> Option<Result<(), StoreError>> {
+        if self.is_stalled() {
+            return None;
+        }
+        if self.write.as_ref().is_some_and(|write| *write.generation == generation) {
+            return self.finish_within(limit).await;
+        }
+        let committed = timeout(limit, self.commit(generation)).await;
+        self.note_stall(committed.is_err());
+        committed.ok()
+    }
+
+    async fn finish_within(&mut self, limit: Duration) -> Option<Result<(), StoreError>> {
+        let finished = timeout(limit, self.finish_write()).await;
+        self.note_stall(finished.is_err());
+        finished.ok()
+    }
+
+    fn note_stall(&mut self, is_stalled: bool) {
+        if let Some(write) = &mut self.write {
+            write.is_stalled = is_stalled;
+        }
+    }
+
+    /// Whether a write was waited for in vain and still goes on.
+    fn is_stalled(&self) -> bool {
+        self.write.as_ref().is_some_and(|write| write.is_stalled && !write.job.is_done())
+    }
+
+    fn begin_write(&mut self, generation: Generation) {
         let generation = Arc::new(generation);
         let (file, database, hash_key) = (self.file.clone(), self.database.take(), self.hash_key);
         let written = Arc::clone(&generation);
+        #[cfg(test)]
+        let disk = self.disk.clone();
         let write = move || {
+            #[cfg(test)]
+            disk.write()?;
             let database = match database {
                 Some(database) => database,
                 None => file.open().map_err(Cause::reopened)?,
@@ -172,8 +250,7 @@ impl Store {
             record::write(&database, &hash_key, Some(&written))?;
             Ok(database)
         };
-        self.write = Some((generation, Job::start(write)));
-        self.finish_write().await
+        self.write = Some(Write { generation, job: Job::start(write), is_stalled: false });
     }
 
     /// Waits for a write that goes on, if there is one.
@@ -181,9 +258,9 @@ impl Store {
     /// # Errors
     /// As for [`Self::commit`].
     pub async fn finish_write(&mut self) -> Result<(), StoreError> {
-        let Some((_, job)) = &mut self.write else { return Ok(()) };
+        let Some(Write { job, .. }) = &mut self.write else { return Ok(()) };
         let database = job.done().await.map_err(Cause::Inaccessible).and_then(|written| written);
-        let Some((generation, _)) = self.write.take() else { return Ok(()) };
+        let Some(Write { generation, .. }) = self.write.take() else { return Ok(()) };
         self.database = Some(database.map_err(|cause| self.file.error(cause))?);
         self.generation = Some(generation);
         self.unusable = None;
