@@ -1,7 +1,6 @@
 //! A disk that does not answer holds up the apply that waits for it, and nothing else: no failover and no answer.
 
 use std::{
-    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -17,6 +16,8 @@ use lb_tests::{
     topology::REGIONS,
     traffic::{Requests, ensure_answered},
 };
+
+use crate::on_disk::with_input;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("a_frozen_store_holds_up_no_failover_and_no_answer", |sandbox| {
@@ -74,7 +75,9 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
         ensure!(generation_meanwhile == if is_frozen { 1 } else { 2 }, "{generation_meanwhile}");
         ensure!(apply.is_finished() != is_frozen, "the apply does not wait for the disk");
         disk.thaw()?;
-        let said = apply.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let output = apply.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let said = String::from_utf8(output.stdout)?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         ensure!(said.contains("generation 2"), "{said}");
         ensure!(generation(fixture)? == 2);
         fixture.wait_up(&["eu2"])
@@ -85,15 +88,4 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
 fn generation(fixture: &Fixture) -> Result<u64> {
     let status = fixture.balancer.ask(&["status"])?;
     status["generation"].as_u64().context("status: no generation")
-}
-
-fn with_input(mut command: Command, input: &str) -> Result<String> {
-    use std::io::Write as _;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    child.stdin.take().context("no input")?.write_all(input.as_bytes())?;
-    let output = child.wait_with_output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    ensure!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
-    Ok(text(&output.stdout))
 }

@@ -24,6 +24,7 @@ mod map_sizes;
 mod metrics;
 mod next_hops;
 mod objects_cli;
+mod on_disk;
 mod overload;
 mod packet_path_behind;
 mod packet_programs;

@@ -2,23 +2,22 @@
 
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
-    process::Command,
+    ops::{Deref, DerefMut},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
-    disk::Disk,
-    fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration},
+    daemon::scrape,
+    fixture::{ECHO, HTTP, Tunnel},
     harness::{self, Case},
     process::{PATIENCE, until},
     sandbox::Sandbox,
-    topology::REGIONS,
     traffic::{Requests, Stream, ensure_answered},
 };
+
+use crate::on_disk::{OnDisk, with_input};
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("a_drain_is_in_force_on_a_full_disk", |sandbox| drain(sandbox, Some(Fault::Full))),
@@ -41,33 +40,26 @@ enum Fault {
     Frozen,
 }
 
-/// A service whose balancer has all its files on a disk.
-struct OnDisk {
-    /// Thawed before the daemon is waited for.
-    disk: Disk,
-    fixture: Fixture,
+/// A service, one backend of which is drained.
+struct Drained(OnDisk);
+
+impl Deref for Drained {
+    type Target = OnDisk;
+
+    fn deref(&self) -> &OnDisk {
+        &self.0
+    }
 }
 
-impl OnDisk {
+impl DerefMut for Drained {
+    fn deref_mut(&mut self) -> &mut OnDisk {
+        &mut self.0
+    }
+}
+
+impl Drained {
     fn start(sandbox: &Sandbox) -> Result<Self> {
-        let disk = Disk::mount(sandbox)?;
-        let mut fixture = Fixture::idle(sandbox, "drain")?;
-        fixture.balancer.stop()?;
-        let mut balancer =
-            Balancer::new(sandbox, &Binaries::find()?, &fixture.fabric.balancer, REGIONS[0])?;
-        let audit: PathBuf = disk.directory().join("audit.log");
-        balancer.state = disk.directory().join("state");
-        balancer.more = vec![
-            "--audit-file".into(),
-            audit.display().to_string(),
-            "--http".into(),
-            HTTP_ADDRESS.to_string(),
-        ];
-        balancer.start()?;
-        balancer.apply(&configuration(&fixture.fabric, Health::QUICK).text())?;
-        fixture.balancer = balancer;
-        fixture.wait_up(&[])?;
-        Ok(Self { disk, fixture })
+        Ok(Self(OnDisk::start(sandbox, "drain")?))
     }
 
     /// Fills the disk until a drain is not stored either: the file may have had room for some.
@@ -78,7 +70,7 @@ impl OnDisk {
             for action in ["drain", "enable"] {
                 self.backend(action, &address)?;
             }
-            Ok(self.condition()?.map(|_| ()))
+            Ok(self.store_condition()?.map(|_| ()))
         })
     }
 
@@ -99,20 +91,13 @@ impl OnDisk {
         Ok(said)
     }
 
-    fn condition(&self) -> Result<Option<String>> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        let conditions = status["conditions"].as_array().context("status: no conditions")?;
-        let condition = conditions.iter().find(|condition| condition["subject"] == "store");
-        Ok(condition.and_then(|condition| Some(condition["cause"].as_str()?.to_owned())))
+    /// That of the store.
+    fn store_condition(&self) -> Result<Option<String>> {
+        self.condition("store")
     }
 
     fn unstored(&self) -> Result<Option<f64>> {
         Ok(scrape(&self.fixture.fabric.balancer)?.value(UNSTORED, &[]))
-    }
-
-    fn generation(&self) -> Result<u64> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        status["generation"].as_u64().context("status: no generation")
     }
 
     /// What `status` says of a backend of pool `v4`.
@@ -138,7 +123,7 @@ impl OnDisk {
 }
 
 fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
-    let mut service = OnDisk::start(sandbox)?;
+    let mut service = Drained::start(sandbox)?;
     let (victim, address) = ("eu2", service.address("eu2")?);
     let client = service.fixture.fabric.client.clone();
     let open = |seed| Stream::open(&client, Tunnel::Ipip.endpoint(ECHO), seed);
@@ -153,14 +138,14 @@ fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
     }
     let before = service.generation()?;
     // An apply that waits for the disk is in the way of the drain.
-    let more = configuration(&service.fixture.fabric, Health::QUICK).text();
-    let more = format!("{more}\n[[region]]\nname = \"later\"\n");
+    let more = format!("{}\n[[region]]\nname = \"later\"\n", service.configuration());
     let stuck = (fault == Some(Fault::Frozen)).then(|| {
         let command = service.fixture.balancer.command(&["apply", "-f", "-"]);
         thread::spawn(move || with_input(command, &more))
     });
     if stuck.is_some() {
-        let waits = || Ok(service.condition()?.filter(|cause| cause.contains("applies wait")));
+        let waits =
+            || Ok(service.store_condition()?.filter(|cause| cause.contains("applies wait")));
         until("the apply waits for the disk", PATIENCE, waits)?;
     }
 
@@ -185,12 +170,14 @@ fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
         let in_memory = format!("generation {generation} is in force, but in memory only: ");
         ensure!(said.contains(&in_memory) && said.contains(cause), "{said}");
         ensure!(said.contains("a restart before that loses it"), "{said}");
-        let condition = service.condition()?.context("no condition")?;
+        let condition = service.store_condition()?.context("no condition")?;
         ensure!(condition.contains(&in_memory) && condition.contains(cause), "{condition}");
         ensure!(service.unstored()? == Some(1.0), "{:?}", service.unstored()?);
     }
     if let Some(stuck) = stuck {
-        let said = stuck.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let output = stuck.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(!output.status.success(), "the apply succeeded");
         ensure!(said.contains("nothing was changed: the disk of the store does not"), "{said}");
     }
 
@@ -199,7 +186,7 @@ fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
         Some(Fault::Frozen) => service.disk.thaw()?,
         None => ensure!(said.is_empty(), "{said}"),
     }
-    let ends = || Ok(service.condition()?.is_none().then_some(()));
+    let ends = || Ok(service.store_condition()?.is_none().then_some(()));
     until("the condition ends", PATIENCE, ends)?;
     ensure!(service.unstored()? == Some(0.0), "{:?}", service.unstored()?);
     service.fixture.balancer.kill()?;
@@ -215,7 +202,7 @@ fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
 
 /// What the answer of the drain says comes true.
 fn lost(sandbox: &Sandbox) -> Result<()> {
-    let mut service = OnDisk::start(sandbox)?;
+    let mut service = Drained::start(sandbox)?;
     service.fill()?;
     // Stored is what was in force before the disk was full, or what its file had room for.
     let said = service.backend("drain", &service.address("eu2")?)?;
@@ -229,15 +216,4 @@ fn lost(sandbox: &Sandbox) -> Result<()> {
     until("the drain is lost", PATIENCE, || Ok((service.state(&address)? == "up").then_some(())))?;
     ensure!(service.ask()?.contains("eu2"));
     service.fixture.balancer.stop()
-}
-
-/// Runs `spillway`, which is to fail, and returns what it printed on stderr.
-fn with_input(mut command: Command, input: &str) -> Result<String> {
-    use std::{io::Write as _, process::Stdio};
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    child.stdin.take().context("no input")?.write_all(input.as_bytes())?;
-    let output = child.wait_with_output()?;
-    ensure!(!output.status.success(), "the apply succeeded");
-    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }

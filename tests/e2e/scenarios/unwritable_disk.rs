@@ -3,21 +3,20 @@
 
 use std::{
     fs,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    daemon::{Balancer, Binaries},
     disk::Disk,
-    fixture::{Fixture, HTTP, Health, Tunnel, configuration},
+    fixture::{HTTP, Tunnel},
     harness::{self, Case},
     process::{PATIENCE, until},
     sandbox::Sandbox,
-    topology::REGIONS,
     traffic::{Requests, ensure_answered},
 };
+
+use crate::on_disk::OnDisk;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("a_full_disk_refuses_applies_and_nothing_else", |sandbox| {
@@ -73,74 +72,36 @@ impl Fault {
     }
 }
 
-/// A service whose balancer has its state and its audit log on a disk.
-struct OnDisk {
-    fixture: Fixture,
-    audit: PathBuf,
-    disk: Disk,
+/// The configuration with so many more regions.
+fn larger(service: &OnDisk, regions: usize) -> String {
+    let text = service.configuration();
+    let region = |number| format!("\n[[region]]\nname = \"region-{number:050}\"\n");
+    text + &(0..regions).map(region).collect::<String>()
 }
 
-impl OnDisk {
-    fn start(sandbox: &Sandbox) -> Result<Self> {
-        let disk = Disk::mount(sandbox)?;
-        let mut fixture = Fixture::idle(sandbox, "disk")?;
-        fixture.balancer.stop()?;
-        let mut balancer =
-            Balancer::new(sandbox, &Binaries::find()?, &fixture.fabric.balancer, REGIONS[0])?;
-        let audit = disk.directory().join("audit.log");
-        balancer.state = disk.directory().join("state");
-        balancer.more = vec!["--audit-file".into(), audit.display().to_string()];
-        balancer.start()?;
-        balancer.apply(&configuration(&fixture.fabric, Health::QUICK).text())?;
-        fixture.balancer = balancer;
-        fixture.wait_up(&[])?;
-        Ok(Self { fixture, audit, disk })
-    }
-
-    /// The configuration with so many more regions.
-    fn larger(&self, regions: usize) -> String {
-        let text = configuration(&self.fixture.fabric, Health::QUICK).text();
-        let region = |number| format!("\n[[region]]\nname = \"region-{number:050}\"\n");
-        text + &(0..regions).map(region).collect::<String>()
-    }
-
-    fn generation(&self) -> Result<u64> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        status["generation"].as_u64().context("status: no generation")
-    }
-
-    /// The cause of the condition about a subject.
-    fn condition(&self, subject: &str) -> Result<Option<String>> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        let conditions = status["conditions"].as_array().context("status: no conditions")?;
-        let condition = conditions.iter().find(|condition| condition["subject"] == subject);
-        Ok(condition.and_then(|condition| Some(condition["cause"].as_str()?.to_owned())))
-    }
-
-    /// Kills a server under load. No request fails after the detection: so the maps have it.
-    fn kill(&mut self, victim: &str, dead: &[&str]) -> Result<()> {
-        let to = Tunnel::Ipip.endpoint(HTTP);
-        let client = &self.fixture.fabric.client;
-        let requests = Requests::start(client, to, 2, Duration::from_millis(5));
-        requests.wait_for(50)?;
-        let number = self.fixture.number(victim)?;
-        self.fixture.servers[number].kill()?;
-        let killed = Instant::now();
-        self.fixture.wait_up(dead)?;
-        let detected = Instant::now();
-        requests.wait_for(100)?;
-        ensure_answered(&requests.finish()?, detected, Instant::now(), dead)?;
-        harness::note(format!("{victim} failed: {:.2?}", detected.duration_since(killed)));
-        Ok(())
-    }
+/// Kills a server under load. No request fails after the detection: so the maps have it.
+fn kill(service: &mut OnDisk, victim: &str, dead: &[&str]) -> Result<()> {
+    let to = Tunnel::Ipip.endpoint(HTTP);
+    let client = &service.fixture.fabric.client;
+    let requests = Requests::start(client, to, 2, Duration::from_millis(5));
+    requests.wait_for(50)?;
+    let number = service.fixture.number(victim)?;
+    service.fixture.servers[number].kill()?;
+    let killed = Instant::now();
+    service.fixture.wait_up(dead)?;
+    let detected = Instant::now();
+    requests.wait_for(100)?;
+    ensure_answered(&requests.finish()?, detected, Instant::now(), dead)?;
+    harness::note(format!("{victim} failed: {:.2?}", detected.duration_since(killed)));
+    Ok(())
 }
 
 fn fail_over(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
-    let mut service = OnDisk::start(sandbox)?;
+    let mut service = OnDisk::start(sandbox, "unwritable")?;
     if let Some(fault) = fault {
         fault.begin(&service.disk)?;
     }
-    let larger = service.larger(2000);
+    let larger = larger(&service, 2000);
     let began = Instant::now();
     let applied = service.fixture.balancer.try_cli(&["apply", "-f", "-"], Some(&larger))?;
     let (said, took) = (String::from_utf8(applied.stderr)?, began.elapsed());
@@ -165,7 +126,7 @@ fn fail_over(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
             ensure!(audit.contains(fault.cause()), "{audit}");
         }
     }
-    service.kill("eu2", &["eu2"])?;
+    kill(&mut service, "eu2", &["eu2"])?;
 
     // After a crash too.
     service.fixture.balancer.kill()?;
@@ -173,7 +134,7 @@ fn fail_over(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
     let expected = if fault.is_some() { 1 } else { 2 };
     ensure!(service.generation()? == expected, "generation {}", service.generation()?);
     service.fixture.wait_up(&["eu2"])?;
-    service.kill("eu3", &["eu2", "eu3"])?;
+    kill(&mut service, "eu3", &["eu2", "eu3"])?;
 
     let Some(fault) = fault else { return service.fixture.balancer.stop() };
     let refused = service.fixture.balancer.try_cli(&["apply", "-f", "-"], Some(&larger))?;
