@@ -32,6 +32,7 @@
 pub mod capture;
 pub mod container;
 pub mod daemon;
+pub mod disk;
 pub mod fixture;
 pub mod harness;
 pub mod leftovers;

@@ -1,8 +1,11 @@
 //! Work beside a loop that must go on turning.
 
-use std::{cell::Cell, io, panic::resume_unwind};
+use std::{cell::Cell, io, panic::resume_unwind, time::Duration};
 
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::{JoinHandle, spawn_blocking},
+    time::timeout,
+};
 
 /// How much lower the priority of threads is that nobody waits for as for health checks and packets, nice(2).
 const NICER: i32 = 5;
@@ -12,16 +15,51 @@ const NICER: i32 = 5;
 /// # Errors
 /// The runtime is being shut down.
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    let work = move || {
-        lower_thread_priority();
-        work()
-    };
-    match spawn_blocking(work).await {
-        Ok(result) => Ok(result),
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(cancelled) => Err(io::Error::other(cancelled)),
-        },
+    Job::start(work).done().await
+}
+
+/// Work as of [`run`] that goes on whether it is waited for or not.
+#[derive(Debug)]
+pub struct Job<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> Job<T> {
+    /// Starts it.
+    pub fn start(work: impl FnOnce() -> T + Send + 'static) -> Self {
+        let work = move || {
+            lower_thread_priority();
+            work()
+        };
+        Self(spawn_blocking(work))
+    }
+
+    /// Waits for it. After the result it must not be called again.
+    ///
+    /// # Errors
+    /// The runtime is being shut down.
+    pub async fn done(&mut self) -> io::Result<T> {
+        match (&mut self.0).await {
+            Ok(result) => Ok(result),
+            Err(failed) => match failed.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(cancelled) => Err(io::Error::other(cancelled)),
+            },
+        }
+    }
+
+    /// Waits for it up to `limit`.
+    ///
+    /// # Errors
+    /// The job itself, which goes on.
+    pub async fn within(mut self, limit: Duration) -> Result<io::Result<T>, Self> {
+        match timeout(limit, self.done()).await {
+            Ok(result) => Ok(result),
+            Err(_) => Err(self),
+        }
+    }
+
+    /// Whether its result is there.
+    pub fn is_done(&self) -> bool {
+        self.0.is_finished()
     }
 }
 
@@ -60,6 +98,16 @@ mod tests {
         assert_eq!(priority(), before);
         let panics = tokio::spawn(async { run(|| panic!("no")).await });
         assert!(panics.await.unwrap_err().is_panic());
+    }
+
+    #[tokio::test]
+    async fn a_job_goes_on_when_it_is_no_longer_waited_for() {
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let job = Job::start(move || wait.recv().is_ok());
+        let job = job.within(Duration::from_millis(1)).await.unwrap_err();
+        assert!(!job.is_done());
+        go.send(()).unwrap();
+        assert!(job.within(Duration::from_secs(60)).await.unwrap().unwrap());
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub const PACKET_PATH: &str = "packet path";
 /// Subject of the condition that the stored configuration cannot be used.
 pub const STORED: &str = "stored configuration";
 
+/// Subject of the condition that the store cannot be written.
+pub const STORE: &str = "store";
+
 /// Subject of the condition that settings of sizes wait, because the pinned maps have others.
 pub const MAP_SIZES: &str = "map sizes";
 

@@ -59,9 +59,9 @@ impl fmt::Debug for WriterRequest {
 
 impl Writer {
     pub(super) fn open(path: &Path, conditions: Conditions) -> io::Result<Self> {
-        let (file, unread) = AuditFile::open(path)?;
+        let (file, unwritable) = AuditFile::open(path)?;
         let (writer, requests) = Self::new(path, conditions);
-        if let Some(error) = unread {
+        if let Some(error) = unwritable {
             writer.shared.condition(&error);
         }
         let shared = Arc::clone(&writer.shared);
@@ -190,14 +190,15 @@ struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file. A pipe without a reader is opened later; its error is returned beside the value.
+    /// Opens the file. A pipe without a reader, and a file on a disk that takes no writes, is opened later; its error is
+    /// returned beside the value.
     fn open(path: &Path) -> io::Result<(Self, Option<io::Error>)> {
-        let (file, unread) = match append(path) {
+        let (file, unwritable) = match append(path) {
             Ok(file) => (Some(file), None),
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => (None, Some(error)),
+            Err(error) if is_transient(&error) => (None, Some(error)),
             Err(error) => return Err(error),
         };
-        Ok((Self { path: path.into(), file, named: true, torn: false }, unread))
+        Ok((Self { path: path.into(), file, named: true, torn: false }, unwritable))
     }
 
     /// Reopens the path. If that fails, the previous file is kept.
@@ -233,11 +234,24 @@ impl AuditFile {
                     self.torn = !rest.is_empty();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // An open file would keep the file system from being unmounted and repaired.
+                    if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
+                        self.file = None;
+                    }
+                    return Err(error);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Whether the path may be right although it cannot be opened now.
+fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+        || error.raw_os_error() == Some(libc::ENXIO)
 }
 
 /// Does not block on a pipe.

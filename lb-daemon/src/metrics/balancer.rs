@@ -144,6 +144,7 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
     sheet.one(&GENERATION, status.generation.into())?;
     let applied = status.applied_at.map(|at| ([], seconds(at).into()));
     sheet.family(&APPLIED_AT, applied)?;
+    sheet.one(&GENERATION_UNSTORED, status.is_unstored.into())?;
     sheet.one(&BEHIND, status.behind.is_some().into())?;
     sheet.one(&CONDITIONS, status.conditions.len().into())?;
     sheet.one(&WAITING_SETTINGS, status.waiting_settings.len().into())?;

@@ -107,6 +107,8 @@ metrics! {
         "Generation of the configuration in force; 0: none was applied yet";
     APPLIED_AT: Gauge "generation_applied_timestamp" Seconds []
         "When the generation in force was applied, seconds of the Unix epoch. Absent: none was";
+    GENERATION_UNSTORED: Gauge "generation_unstored" None []
+        "1: the generation in force is in memory only, because the store cannot be written, and a restart would lose it; 0: it is stored";
     BEHIND: Gauge "packet_path_behind" None []
         "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
     CONDITIONS: Gauge "conditions" None []

@@ -3,7 +3,7 @@
 use std::fs;
 use std::future::Future;
 use std::io::ErrorKind;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::{fs::MetadataExt as _, net::UnixDatagram};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,15 @@ impl Room {
     }
 }
 
+/// What a daemon has besides its own directory.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    /// Where its store is.
+    pub(crate) state: Option<PathBuf>,
+    /// Whether it logs to the journal's socket.
+    pub(crate) has_journal: bool,
+}
+
 /// A release `spillwayd balancer`; its pins go with it.
 #[derive(Debug)]
 pub(crate) struct Daemon {
@@ -103,6 +112,7 @@ pub(crate) struct Daemon {
     /// Its directory on the BPF file system.
     pub(crate) bpffs: PathBuf,
     state: PathBuf,
+    has_journal: bool,
     /// Its socket.
     pub(crate) socket: PathBuf,
 }
@@ -121,13 +131,28 @@ impl Daemon {
     /// # Errors
     /// When its network cannot be made, or it does not become ready.
     pub(crate) fn started(sandbox: &Sandbox, name: &str, room: Room) -> Result<Self> {
+        Self::started_in(sandbox, name, room, Surroundings::default())
+    }
+
+    /// The same in such surroundings.
+    ///
+    /// # Errors
+    /// As [`Self::started`].
+    pub(crate) fn started_in(
+        sandbox: &Sandbox,
+        name: &str,
+        room: Room,
+        surroundings: Surroundings,
+    ) -> Result<Self> {
+        let Surroundings { state, has_journal } = surroundings;
         let network = Network::new(sandbox, name)?;
         let directory = network.balancer.directory().to_owned();
-        let state = directory.join("state");
+        let state = state.unwrap_or_else(|| directory.join("state"));
         fs::create_dir_all(&state).with_context(|| state.display().to_string())?;
         let bpffs = sandbox.bpffs(network.balancer.namespace()).context("make a directory")?;
         let (binaries, socket) = (Binaries::find()?, directory.join("spillwayd.sock"));
-        let mut daemon = Self { running: None, network, binaries, room, bpffs, state, socket };
+        let mut daemon =
+            Self { running: None, network, binaries, room, bpffs, state, has_journal, socket };
         daemon.start()?;
         Ok(daemon)
     }
@@ -155,6 +180,11 @@ impl Daemon {
         command.env("NOTIFY_SOCKET", &notify).env_remove("WATCHDOG_USEC");
         let begin = Instant::now();
         let log = node.directory().join("spillwayd.log");
+        if self.has_journal {
+            // It is told that the journal reads the file that its stderr is, and so it speaks to the journal's socket.
+            let file = fs::File::create(&log)?.metadata()?;
+            command.env("JOURNAL_STREAM", format!("{}:{}", file.dev(), file.ino()));
+        }
         let running = self.running.insert(Running::start("spillwayd", &mut command, &log)?);
         let mut buffer = [0; 4096];
         while begin.elapsed() < PATIENCE {

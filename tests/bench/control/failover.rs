@@ -37,7 +37,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_micros(200);
 
 /// What was seen.
-struct Seen {
+pub(super) struct Seen {
     delays: Times,
     /// Members that went down without a failing answer.
     unasked: u64,
@@ -48,7 +48,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn rows(&self, case: &str) -> [Row; 2] {
+    /// Failures that were seen.
+    pub(super) fn samples(&self) -> u64 {
+        self.delays.len() as u64
+    }
+
+    pub(super) fn rows(&self, case: &str) -> [Row; 2] {
         let quantiles = |row: Row, times: &Times| {
             row.ms("p50", times.quantile(500))
                 .ms("p99", times.quantile(990))
@@ -77,11 +82,7 @@ pub(crate) fn measure(sandbox: &Sandbox, plan: &Plan) -> Result<Vec<Row>> {
     let fleet = Fleet { pools: plan.pools, backends: plan.backends };
     let daemon = Daemon::started(sandbox, "failover", Room::for_fleet(fleet))?;
     let origin = Instant::now();
-    let addresses: Vec<_> = (0..BACKENDS).map(|n| configuration::host(FIRST_BACKEND + n)).collect();
-    let servers = addresses
-        .iter()
-        .map(|address| Switchable::start(&daemon.network.backends, *address, PORT, origin))
-        .collect::<Result<Vec<_>>>()?;
+    let (servers, addresses) = start_servers(&daemon, origin)?;
     let client = daemon.client()?;
 
     eprintln!("control: failover quiet");
@@ -109,15 +110,34 @@ pub(crate) fn measure(sandbox: &Sandbox, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The backends that fail, with their addresses.
+///
+/// # Errors
+/// A port that cannot be had.
+pub(super) fn start_servers(
+    daemon: &Daemon,
+    origin: Instant,
+) -> Result<(Vec<Switchable>, Vec<Ipv4Addr>)> {
+    let addresses: Vec<_> = (0..BACKENDS).map(|n| configuration::host(FIRST_BACKEND + n)).collect();
+    let start =
+        |address: &Ipv4Addr| Switchable::start(&daemon.network.backends, *address, PORT, origin);
+    let servers = addresses.iter().map(start).collect::<Result<_>>()?;
+    Ok((servers, addresses))
+}
+
 /// A fleet, and the pool whose backends fail.
-fn with_flapping(fleet: Fleet, edit: Edit, addresses: &[Ipv4Addr]) -> Result<Configuration> {
+pub(super) fn with_flapping(
+    fleet: Fleet,
+    edit: Edit,
+    addresses: &[Ipv4Addr],
+) -> Result<Configuration> {
     let mut all = fleet.configuration(edit);
     add_pool(&mut all, "flapping", addresses, configuration::check(true, PORT, INTERVAL)?);
     Ok(all)
 }
 
 /// Looks for so long, from a thread before all ordinary ones if that may be.
-fn sample(
+pub(super) fn sample(
     maps: &PinnedMaps,
     port: u16,
     servers: &[Switchable],

@@ -4,9 +4,10 @@
 //! | subject | what it measures |
 //! |---|---|
 //! | `failover` | the time from a failing answer to the changed member word, alone and beside load |
+//! | `frozen` | the same while the disk of the store is frozen and the journal does not read, beside a quiet run |
 //! | `calls` | what calls of the API take with a large configuration, its memory, and a start with it |
 //! | `growth` | how the time to change one object grows with the configuration |
-//! | `storm` | the time and CPU time until the failure of all backends is in the maps |
+//! | `storm` | the time and CPU time until the failure of all backends is in the maps: of real checks, and known at once |
 //! | `probes` | the CPU time of many checks a second, and how late they begin |
 //!
 //! Clients, servers and the daemon share the machine's CPUs, so times of calls include what the bench does for them:
@@ -20,7 +21,9 @@ mod daemon;
 mod failover;
 mod figures;
 mod flap;
+mod frozen;
 mod growth;
+mod injected;
 mod load;
 mod probes;
 mod storm;
@@ -41,8 +44,9 @@ use figures::Row;
 type Measure = fn(&Sandbox, &Plan) -> Result<Vec<Row>>;
 
 /// The subjects, in the order in which they are measured.
-const SUBJECTS: [(&str, Measure); 5] = [
+const SUBJECTS: [(&str, Measure); 6] = [
     ("failover", failover::measure),
+    ("frozen", frozen::measure),
     ("calls", calls::measure),
     ("growth", growth::measure),
     ("storm", storm::measure),

@@ -1,6 +1,6 @@
 //! How long it takes, and what it costs, until the failure of all backends is in the maps.
 //!
-//! The daemon offers nothing to inject a failure with, so the failures are real: the one server of all backends closes
+//! Here the failures are real ([`injected`](super::injected) has those that are known at once): the one server of all backends closes
 //! its port, and each backend's next check is refused. These checks are spread over an interval, so the last failure is
 //! known no earlier than an interval after the first one, however fast the daemon is. `beyond interval` is what the
 //! daemon adds; its CPU time shows better whether the work grows with the number of backends.
@@ -21,24 +21,27 @@ use super::backends::Crowd;
 use super::configuration::{check, checked};
 use super::daemon::{Daemon, PATIENCE, Room};
 use super::figures::Row;
+use super::injected;
 use super::words::Members;
 
 const PORT: u16 = 8_081;
 /// Backends of a pool.
-const PER_POOL: u32 = 100;
+pub(super) const PER_POOL: u32 = 100;
 /// From one look at all members to the next.
-const LOOK: Duration = Duration::from_millis(1);
+pub(super) const LOOK: Duration = Duration::from_millis(1);
 /// What the daemon may still do after the last change.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
-/// Measures a tenth, three tenths, and all of the backends.
+/// Measures a tenth, three tenths, and all of the backends: first with real failures, then with failures at once.
 ///
 /// # Errors
 /// A part that does not start, or failures that do not get into the maps.
 pub(crate) fn measure(sandbox: &Sandbox, plan: &Plan) -> Result<Vec<Row>> {
     let interval = Duration::from_secs(if plan.quick { 1 } else { 5 });
     let sizes = [plan.storm / 10, plan.storm * 3 / 10, plan.storm];
-    sizes.into_iter().map(|backends| storm(sandbox, backends, interval)).collect()
+    let real = sizes.into_iter().map(|backends| storm(sandbox, backends, interval));
+    let at_once = sizes.into_iter().map(|backends| injected::measure(sandbox, backends));
+    real.chain(at_once).collect()
 }
 
 fn storm(sandbox: &Sandbox, backends: u32, interval: Duration) -> Result<Row> {

@@ -1,4 +1,5 @@
-//! Setting the clock years forward and back changes nothing for a daemon that checks a backend.
+//! Setting the clock hours or years forward and back changes nothing for a daemon that checks a backend, and only shown
+//! times move: no backend fails, no check is early or late, and what ends after a time does not end.
 
 use std::{
     net::TcpListener,
@@ -26,10 +27,15 @@ const PORT: u16 = 8080;
 /// Time between two checks.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Seconds.
-const YEAR: i64 = 365 * 24 * 3600;
+const HOUR: i64 = 3600;
+const YEAR: i64 = 365 * 24 * HOUR;
+/// How long the pool's remap takes to settle, hours.
+const SETTLES: i64 = 2;
+/// By how much the clock is set, one after the other: further than the remap takes, and further than all else.
+const STEPS: [i64; 6] = [3 * HOUR, -6 * HOUR, 3 * HOUR, 10 * YEAR, -20 * YEAR, 10 * YEAR];
 
 pub(crate) fn trial() -> Trial {
-    Trial::test("clock: setting it by years changes nothing", || {
+    Trial::test("clock: setting it by hours and years changes nothing", || {
         run().map_err(|error| Failed::from(format!("{error:#}")))
     })
 }
@@ -49,8 +55,11 @@ fn run() -> Result<()> {
 }
 
 fn watched(service: Service, backend: &Backend, daemon: &Running) -> Result<()> {
-    service.apply(&configuration(1))?;
+    service.apply(&configuration(1, 1))?;
     until("the backend is up", LIMIT, || Ok((state(service)? == (1, "up".into())).then_some(())))?;
+    // Another key gives all connections another home.
+    service.apply(&configuration(1, 2))?;
+    settles(service)?;
     until("the log is quiet", LIMIT, || {
         let before = daemon.output();
         backend.checks(4)?;
@@ -58,36 +67,62 @@ fn watched(service: Service, backend: &Backend, daemon: &Running) -> Result<()> 
     })?;
 
     let log = daemon.output();
-    for years in [10_i64, -20, 10] {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-        let to = now.as_secs().checked_add_signed(years * YEAR).context("no such time")?;
-        let to = TimeSpec::from_duration(Duration::from_secs(to));
+    for step in STEPS {
+        let to = seconds_now()?.checked_add(step).context("no such time")?;
+        let to = TimeSpec::from_duration(Duration::from_secs(to.try_into()?));
         clock_settime(ClockId::CLOCK_REALTIME, to).context("set the clock")?;
         // Checks go on, and at their pace.
         let (checks, took) = backend.checks(10)?;
         let most = took.as_secs_f64() / (INTERVAL.as_secs_f64() * 0.9) + 2.0;
-        ensure!(f64::from(checks) <= most, "{checks} checks in {took:?} after {years} years");
+        ensure!(f64::from(checks) <= most, "{checks} checks in {took:?} after {step} s");
         // Each change of a state, each condition has a line.
-        ensure!(daemon.output() == log, "{years} years changed something");
-        ensure!(state(service)? == (1, "up".into()), "{years} years: {:?}", state(service)?);
+        ensure!(daemon.output() == log, "{step} s changed something");
+        ensure!(state(service)? == (2, "up".into()), "{step} s: {:?}", state(service)?);
+        settles(service).with_context(|| format!("{step} s"))?;
     }
 
     // And it does all that it is there for.
-    service.apply(&configuration(2))?;
+    service.apply(&configuration(2, 2))?;
     backend.silence();
     until("the backend is down", LIMIT, || {
         let (generation, state) = state(service)?;
-        Ok((generation == 2 && state != "up").then_some(()))
+        Ok((generation == 3 && state != "up").then_some(()))
     })
 }
 
-fn configuration(weight: u32) -> String {
+/// The pool is in a remap that is not nearly over; the shown time of its end is by the clock as it is set.
+fn settles(service: Service) -> Result<()> {
+    let text = service.must(&["--output", "json", "status"])?;
+    let status: serde_json::Value = serde_json::from_str(&text)?;
+    let settling = &status["settling"][0];
+    ensure!(settling["pool"] == "web" && settling["adopting"] == false, "{settling}");
+    let adopts_at = settling["adopts_at"].as_str().context("no time")?;
+    let left = seconds(adopts_at)? - seconds_now()?;
+    ensure!((HOUR..=SETTLES * HOUR + 60).contains(&left), "{left} s until {adopts_at}");
+    Ok(())
+}
+
+/// Seconds of the Unix epoch.
+fn seconds_now() -> Result<i64> {
+    Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs().try_into()?)
+}
+
+/// The same of a time such as `2026-01-02T03:04:05.678Z`.
+fn seconds(time: &str) -> Result<i64> {
+    let time = time.get(..19).context("a short time")?.replace('T', " ");
+    let output = Command::new("/bin/busybox").args(["date", "-u", "-d", &time, "+%s"]).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    text.trim().parse().with_context(|| format!("{time}: {text}"))
+}
+
+fn configuration(weight: u32, key: u8) -> String {
     let interval = INTERVAL.as_millis();
     format!(
-        "[[region]]\nname = \"eu\"\n\
+        "hash_key = \"{key:032x}\"\n[[region]]\nname = \"eu\"\n\
          [[health_check]]\nname = \"tcp\"\nport = {PORT}\ntcp = {{}}\n\
          interval = \"{interval}ms\"\njitter_percent = 0\n\
          [[pool]]\nname = \"web\"\nhealth_checks = [\"tcp\"]\nslots = 31\n\
+         settle_time = \"{SETTLES}h\"\n\
          [[pool.backend]]\naddress = \"{ADDRESS}\"\nregion = \"eu\"\nweight = {weight}\n"
     )
 }

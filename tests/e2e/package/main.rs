@@ -5,6 +5,7 @@ mod fixture;
 mod host;
 mod lifecycle;
 mod service;
+mod stopped_journal;
 
 use std::process::ExitCode;
 
@@ -60,7 +61,7 @@ fn from_installation_to_purge(sandbox: &Sandbox) -> Result<()> {
     let debian = Debian::unpack(sandbox)?;
     let fabric = Fabric::new(sandbox, "package", 1)?;
     let backend = fabric.backends.first().context("no backend")?.clone();
-    let _nginx = Nginx::start(&backend.node)?;
+    let nginx = Nginx::start(&backend.node)?;
     let fixture = PackageFixture {
         balancer: Container::boot(sandbox, &debian, &fabric.balancer)?,
         receiver: Container::boot(sandbox, &debian, &backend.node)?,
@@ -78,6 +79,7 @@ fn from_installation_to_purge(sandbox: &Sandbox) -> Result<()> {
     fixture.confinement()?;
     fixture.socket()?;
     fixture.journal()?;
+    fixture.stopped_journal(&nginx)?;
     fixture.reload()?;
     fixture.restart()?;
     fixture.upgrade()?;

@@ -1,9 +1,6 @@
 //! A disk that does not answer holds up the apply that waits for it, and nothing else: no failover and no answer.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -11,6 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
     daemon::{Balancer, Binaries},
+    disk::Disk,
     fixture::{Fixture, HTTP, Health, Tunnel, configuration},
     harness::{self, Case},
     process::{PATIENCE, until},
@@ -18,6 +16,8 @@ use lb_tests::{
     topology::REGIONS,
     traffic::{Requests, ensure_answered},
 };
+
+use crate::on_disk::with_input;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("a_frozen_store_holds_up_no_failover_and_no_answer", |sandbox| {
@@ -28,66 +28,8 @@ pub(crate) const CASES: &[Case] = &[
     }),
 ];
 
-/// Size of the store's file system, bytes.
-const SIZE: u64 = 64 << 20;
-/// After so long a process of its own thaws it, whatever happens to this one.
-const THAWED_AFTER: &str = "100";
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(5);
-
-/// An ext4 in a file.
-struct Disk {
-    directory: PathBuf,
-    /// Thaws it in the end.
-    rescue: Option<Child>,
-}
-
-impl Disk {
-    fn mount(sandbox: &Sandbox) -> Result<Self> {
-        let directory = sandbox.directory("disk")?;
-        let (image, directory) = (directory.join("image"), directory.join("mounted"));
-        fs::File::create(&image)?.set_len(SIZE)?;
-        fs::create_dir(&directory)?;
-        let text = |path: &Path| path.display().to_string();
-        run("mkfs.ext4", &["-q", "-F", &text(&image)])?;
-        run("mount", &["-o", "loop", &text(&image), &text(&directory)])?;
-        Ok(Self { directory, rescue: None })
-    }
-
-    fn freeze(&mut self) -> Result<()> {
-        let directory = self.directory.display().to_string();
-        let script = format!("sleep {THAWED_AFTER}; fsfreeze --unfreeze '{directory}'");
-        let mut rescue = Command::new("setsid");
-        rescue.args(["sh", "-c", &script]).stdin(Stdio::null());
-        self.rescue = Some(rescue.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-        run("fsfreeze", &["--freeze", &directory])
-    }
-
-    fn thaw(&mut self) -> Result<()> {
-        let Some(mut rescue) = self.rescue.take() else { return Ok(()) };
-        let thawed = run("fsfreeze", &["--unfreeze", &self.directory.display().to_string()]);
-        // Only now it is not needed any more.
-        let _ = rescue.kill();
-        let _ = rescue.wait();
-        thawed
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _thawed_by_the_rescue_otherwise = self.thaw();
-        let directory = self.directory.display().to_string();
-        let _goes_with_the_sandbox_otherwise = run("umount", &["--lazy", &directory]);
-    }
-}
-
-fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output.with_context(|| program.to_owned())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program} {arguments:?}: {}: {said}", output.status);
-    Ok(())
-}
 
 /// Applies a configuration while the disk is frozen or not, and kills a server under load meanwhile. No request fails
 /// after the detection: so the maps have it.
@@ -97,7 +39,7 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
     fixture.balancer.stop()?;
     let mut balancer =
         Balancer::new(sandbox, &Binaries::find()?, &fixture.fabric.balancer, REGIONS[0])?;
-    balancer.state = disk.directory.join("state");
+    balancer.state = disk.directory().join("state");
     balancer.start()?;
     let text = configuration(&fixture.fabric, Health::QUICK).text();
     balancer.apply(&text)?;
@@ -133,7 +75,9 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
         ensure!(generation_meanwhile == if is_frozen { 1 } else { 2 }, "{generation_meanwhile}");
         ensure!(apply.is_finished() != is_frozen, "the apply does not wait for the disk");
         disk.thaw()?;
-        let said = apply.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let output = apply.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let said = String::from_utf8(output.stdout)?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         ensure!(said.contains("generation 2"), "{said}");
         ensure!(generation(fixture)? == 2);
         fixture.wait_up(&["eu2"])
@@ -144,15 +88,4 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
 fn generation(fixture: &Fixture) -> Result<u64> {
     let status = fixture.balancer.ask(&["status"])?;
     status["generation"].as_u64().context("status: no generation")
-}
-
-fn with_input(mut command: Command, input: &str) -> Result<String> {
-    use std::io::Write as _;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    child.stdin.take().context("no input")?.write_all(input.as_bytes())?;
-    let output = child.wait_with_output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    ensure!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
-    Ok(text(&output.stdout))
 }

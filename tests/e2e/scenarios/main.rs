@@ -24,6 +24,7 @@ mod map_sizes;
 mod metrics;
 mod next_hops;
 mod objects_cli;
+mod on_disk;
 mod overload;
 mod packet_path_behind;
 mod packet_programs;
@@ -46,7 +47,9 @@ mod top;
 mod traffic;
 mod tunnel_checks;
 mod unhealthy;
+mod unstored_drain;
 mod unusable_store;
+mod unwritable_disk;
 mod utilisation;
 
 use std::process::ExitCode;
@@ -68,7 +71,9 @@ const MODULES: &[(&str, &[Case])] = &[
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
     ("slots", slots::CASES),
+    ("unstored_drain", unstored_drain::CASES),
     ("unusable_store", unusable_store::CASES),
+    ("unwritable_disk", unwritable_disk::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),
     ("port_ranges", port_ranges::CASES),

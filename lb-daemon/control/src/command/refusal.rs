@@ -56,6 +56,11 @@ pub enum Refusal {
     /// Nothing changed.
     #[error("nothing was changed: the configuration cannot be stored")]
     Store(#[from] StoreError),
+    /// The disk does not answer, and a drain came first. Nothing changed.
+    #[error(
+        "nothing was changed: the disk of the store does not answer, and a drain that does not wait for it came first"
+    )]
+    Overtaken,
     /// The configuration is in force and on disk, but not yet in the packet path.
     #[error("{}", packet_path_behind(*.generation))]
     Behind { generation: u64, source: ReconcileError },

@@ -23,6 +23,8 @@ pub struct Status {
     /// 0 before the first apply.
     pub generation: u64,
     pub applied_at: Option<SystemTime>,
+    /// Whether the generation is in memory only, because the store cannot be written.
+    pub is_unstored: bool,
     /// Digest over what the packet path decides by, read back from the maps.
     pub checksum: u64,
     /// Why the packet path is not at the generation; `None` if it is.

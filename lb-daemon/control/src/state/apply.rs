@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, io, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{PacketPath, State, remaps::Remaps};
+use super::{PacketPath, State, remaps::Remaps, storing::Stored};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
@@ -20,9 +20,6 @@ use lb_model::{
     ids::Named,
     room,
 };
-
-/// Subject of the condition about the directory of names.
-const NAMES: &str = "names for the command line";
 
 /// How a configuration differs from the one in force.
 struct Compared {
@@ -112,7 +109,9 @@ impl<P: PacketPath> State<P> {
             ids: Arc::clone(&ids),
             schema: self.settings.schema,
         };
-        self.store.commit(generation).await?;
+        if let Stored::No(warning) = self.store_generation(generation).await? {
+            warnings.push(warning);
+        }
         self.settings.conditions.end(STORED);
         // From here on the configuration is in force, whatever happens.
         self.configuration = configuration;
@@ -120,7 +119,6 @@ impl<P: PacketPath> State<P> {
         self.remaps.mark_outs = Arc::new(mark_outs);
         self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
-        self.write_directory().await;
         let brought = self.apply_plan().await;
         let applied =
             Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
@@ -134,6 +132,7 @@ impl<P: PacketPath> State<P> {
         self.tell_status();
         self.send_status(StatusUpdate::Applied(applied.clone()));
         self.follow_configuration().await;
+        self.write_directory().await;
         match brought {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),
@@ -171,6 +170,10 @@ impl<P: PacketPath> State<P> {
     async fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
         let generation = self.generation();
         let mut applied = Applied { generation, ..Applied::default() };
+        if !dry_run {
+            self.store_again().await;
+        }
+        applied.warnings.extend(self.unstored_warning());
         if dry_run {
             applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
@@ -192,9 +195,7 @@ impl<P: PacketPath> State<P> {
     /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
     /// because no other balancer has to know it.
     pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
-        if configuration.balancers == NonZeroU32::MIN {
-            configuration.hash_key.take_if(|key| *key == self.store.hash_key());
-        }
+        leave_out_key(configuration, self.store.hash_key());
     }
 
     /// Brings the packet path to the plan in force.
@@ -268,21 +269,16 @@ impl<P: PacketPath> State<P> {
 
     /// Writes the names that the command line shows for numbers in the maps.
     pub(super) async fn write_directory(&mut self) {
-        let Self { settings, ids, .. } = self;
-        let number = self.store.number();
-        let directory = reconcile::directory(number, settings.region.as_ref(), ids);
-        let state_directory = settings.state_directory.clone();
-        let write = move || directory.write(&state_directory).map_err(io::Error::other);
-        match background::run(write).await.and_then(|written| written) {
-            Ok(()) => settings.conditions.end(NAMES),
-            Err(error) => {
-                let cause = format!(
-                    "not up to date, so tables may show wrong names: {}",
-                    error_chain::message(&error)
-                );
-                settings.conditions.begin(NAMES, &cause);
-            }
-        }
+        let own = self.settings.region.as_ref();
+        let directory = reconcile::directory(self.generation(), own, &self.ids);
+        self.names.write(directory).await;
+    }
+}
+
+/// See [`State::leave_out_own_key`].
+pub(super) fn leave_out_key(configuration: &mut Configuration, own_key: [u64; 2]) {
+    if configuration.balancers == NonZeroU32::MIN {
+        configuration.hash_key.take_if(|key| *key == own_key);
     }
 }
 

@@ -11,17 +11,24 @@
 //! retries too and gets the same answer.
 
 mod apply;
+mod drains;
+mod names;
 mod packet_path;
 mod remaps;
 mod sensors;
 mod settings;
 mod start;
 mod state_loop;
+mod storing;
 #[cfg(test)]
 mod tests;
 mod warnings;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::sync::mpsc;
 
@@ -42,7 +49,9 @@ use lb_model::{
     ids::{Ids, Quarantine},
     plan::Plan,
 };
+use names::Names;
 use remaps::Remaps;
+use storing::Unstored;
 
 /// Time between two readings of the counters.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -63,6 +72,10 @@ pub struct State<P> {
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
     applies: mpsc::Receiver<ApplyRequest>,
+    /// Requests that were taken from there while an apply waited for the disk.
+    waiting: VecDeque<ApplyRequest>,
+    /// The generation in force, if it is not stored.
+    unstored: Option<Unstored>,
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.
@@ -73,12 +86,19 @@ pub struct State<P> {
     configured: Arc<Configuration>,
     view: View,
     remaps: Remaps,
+    names: Names,
 }
 
 impl<P: PacketPath> State<P> {
     /// Number of the generation in force, even if that generation cannot be used.
     fn generation(&self) -> u64 {
-        self.store.number()
+        let unstored = self.unstored.as_ref().map(|unstored| unstored.generation.number);
+        unstored.unwrap_or_else(|| self.store.number())
+    }
+
+    fn applied_at(&self) -> Option<SystemTime> {
+        let unstored = self.unstored.as_ref().map(|unstored| unstored.generation.applied_at);
+        unstored.or_else(|| self.store.applied_at())
     }
 
     /// Tells the status loop what is in force.
@@ -86,7 +106,8 @@ impl<P: PacketPath> State<P> {
         let settling = self.remaps.settling.iter().map(|(pool, (_, settling))| (*pool, *settling));
         self.send_status(StatusUpdate::InForce(Arc::new(InForce {
             generation: self.generation(),
-            applied_at: self.store.applied_at(),
+            applied_at: self.applied_at(),
+            is_unstored: self.unstored.is_some(),
             configuration: Arc::clone(&self.configuration),
             hash_key: self.store.hash_key(),
             unusable: self.store.unusable().cloned(),

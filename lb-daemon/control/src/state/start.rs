@@ -1,8 +1,8 @@
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::mpsc;
 
-use super::{PacketPath, Remaps, Sensors, Settings, State};
+use super::{Names, PacketPath, Remaps, Sensors, Settings, State};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
     members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, mailbox},
@@ -51,6 +51,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let counters = settings.health_counters.clone();
         let members = MemberLoop::new(counters, words, sensed, asked, senders);
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
+        let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());
         let state = State {
             settings,
             store,
@@ -62,12 +63,15 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             plan: None,
             behind: None,
             applies,
+            waiting: VecDeque::new(),
+            unstored: None,
             members: member_commands,
             updates,
             status: status_tx,
             configured: Arc::new(Configuration::EMPTY),
             view: View::default(),
             remaps: Remaps::default(),
+            names,
         };
         Self { state, members, status }
     }
@@ -78,6 +82,7 @@ impl<P: PacketPath> State<P> {
     /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
     /// cannot be used, the packet path stays as it is until the next apply.
     pub(super) async fn begin(&mut self) {
+        self.report_unwritable_store();
         let named = self.path.named();
         let stored = self.store.ids().map(|ids| ids.within(&self.settings.sizes));
         self.ids = Arc::new(stored.unwrap_or_else(|| Ids::reserving(&named)));
@@ -118,11 +123,11 @@ impl<P: PacketPath> State<P> {
         self.configuration = configuration;
         let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
-        self.write_directory().await;
         // A failure becomes a condition, and is retried.
         let _ = self.apply_plan().await;
         self.tell_status();
         self.follow_configuration().await;
+        self.write_directory().await;
     }
 
     pub(super) fn build_plan(

@@ -2,7 +2,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
-use super::{PacketPath, SECOND, State};
+use super::{PacketPath, SECOND, State, storing::next_request};
 use crate::{command::ApplyRequest, status::StatusUpdate};
 use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
 
@@ -66,19 +66,23 @@ impl<P: PacketPath> State<P> {
         loop {
             tokio::select! {
                 biased;
-                () = &mut stop => return LoopEnd::Stopped,
+                () = &mut stop => {
+                    self.store_at_last().await;
+                    return LoopEnd::Stopped;
+                }
                 _ = beat.tick() => heartbeat.beat(),
                 is_open = self.updates.changed() => match is_open {
                     true => self.take_waiting_updates(),
                     false => return LoopEnd::Stopped,
                 },
-                request = self.applies.recv() => match request {
+                request = next_request(&mut self.waiting, &mut self.applies) => match request {
                     Some(request) => {
                         let work = beating(&mut beat, &heartbeat, self.execute(request));
                         tokio::select! {
                             () = work => {}
                             () = long_after(&mut stop) => {
                                 tracing::error!("an apply is abandoned, because the daemon stops");
+                                self.store_at_last().await;
                                 return LoopEnd::Stopped;
                             }
                         }
@@ -99,6 +103,8 @@ impl<P: PacketPath> State<P> {
     async fn look_after(&mut self) {
         self.advance_remaps().await;
         self.free_next_hops().await;
+        self.names.follow().await;
+        self.follow_store().await;
         if self.plan.is_some() && self.behind.is_none() && self.path.needs_apply() {
             self.retry_apply().await;
         }

@@ -4,13 +4,17 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::Arc,
+    time::Duration,
 };
 
 use super::{PacketPath, State};
 use crate::command::{Actor, packet_path_behind};
-use lb_base::background;
+use lb_base::background::Job;
 use lb_config::slots_by_pool;
 use lb_model::{AdminState, Configuration, Encapsulation, Name, Pool, Scaler};
+
+/// How long a change waits for the followed file to be read.
+const FILE_WAIT: Duration = Duration::from_secs(1);
 
 impl<P: PacketPath> State<P> {
     /// Pools that would lose their last backend for new connections, by what is known of backends now. This
@@ -102,7 +106,9 @@ impl<P: PacketPath> State<P> {
             return None;
         }
         let followed = self.settings.followed.clone();
-        let (path, requested) = background::run(move || followed.read()).await.ok()??;
+        // A disk that hangs costs the warning, not the change.
+        let read = Job::start(move || followed.read()).within(FILE_WAIT).await;
+        let (path, requested) = read.ok()?.ok()??;
         let resolved = requested.and_then(|file| file.resolve(&slots_by_pool(next)).ok());
         let agrees = resolved.is_some_and(|mut configuration| {
             self.leave_out_own_key(&mut configuration);

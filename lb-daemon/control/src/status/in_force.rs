@@ -31,6 +31,8 @@ pub(crate) struct InForce {
     /// 0 before the first apply, and the number of the stored generation even if that cannot be used.
     pub(crate) generation: u64,
     pub(crate) applied_at: Option<SystemTime>,
+    /// Whether it is in memory only.
+    pub(crate) is_unstored: bool,
     pub(crate) configuration: Arc<Configuration>,
     /// The daemon's own hash key.
     pub(crate) hash_key: [u64; 2],
@@ -49,6 +51,7 @@ impl Default for InForce {
         Self {
             generation: 0,
             applied_at: None,
+            is_unstored: false,
             configuration: Arc::new(Configuration::EMPTY),
             hash_key: [0; 2],
             unusable: None,

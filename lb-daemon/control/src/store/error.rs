@@ -36,16 +36,32 @@ impl StoreError {
                 let directory = self.path.parent().unwrap_or(&self.path);
                 write_hint(error, directory, "--state-dir")
             }
-            Cause::Write(error) if is_full(error) => {
-                "free space on the disk, then apply again".into()
-            }
-            Cause::Write(_) => "repair the disk, then apply again".into(),
+            Cause::Write(error) => match kind(error) {
+                Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                    "free space on the disk, then apply again".into()
+                }
+                Some(io::ErrorKind::ReadOnlyFilesystem) => {
+                    "the file system has become read-only, perhaps after an error of the disk (`dmesg`): repair it, mount \
+                     it writable, then apply again"
+                        .into()
+                }
+                _ => "repair the disk, then apply again".into(),
+            },
         }
     }
 }
 
-fn is_full(error: &redb::Error) -> bool {
-    matches!(error, redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull)
+fn kind(error: &redb::Error) -> Option<io::ErrorKind> {
+    match error {
+        redb::Error::Io(error) => Some(error.kind()),
+        _ => None,
+    }
+}
+
+/// Whether this is about the disk or its file system, which may still be read, and not about the file.
+fn is_of_disk(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(kind, StorageFull | QuotaExceeded | ReadOnlyFilesystem)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +86,23 @@ pub(super) enum Cause {
 }
 
 impl Cause {
+    /// Whether the file may be readable although its disk takes no writes.
+    pub(super) fn is_unwritable_disk(&self) -> bool {
+        match self {
+            Self::Inaccessible(error) => is_of_disk(error.kind()),
+            Self::Write(error) => kind(error).is_some_and(is_of_disk),
+            _ => false,
+        }
+    }
+
+    /// The same for a file that was open before: whatever its disk lacks now, its path was writable.
+    pub(super) fn reopened(self) -> Self {
+        match self {
+            Self::Inaccessible(error) => Self::write(StorageError::Io(error)),
+            other => other,
+        }
+    }
+
     pub(super) fn write(error: impl Into<redb::Error>) -> Self {
         Self::Write(Box::new(error.into()))
     }

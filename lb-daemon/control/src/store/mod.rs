@@ -7,19 +7,23 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use error::Cause;
-use redb::{Database, TableDefinition};
+use tokio::time::timeout;
 
-use lb_base::background;
+use redb::{Database, StorageBackend as _, TableDefinition, backends::InMemoryBackend};
+
+use lb_base::background::Job;
 use lb_model::{Configuration, ids::Ids};
 
 mod error;
 mod record;
 mod rows;
 mod schema;
+#[cfg(test)]
+pub(crate) mod test_disk;
 
 pub use error::StoreError;
 pub use record::Unusable;
@@ -43,23 +47,38 @@ pub struct Generation {
     pub schema: Revision,
 }
 
+/// A write that goes on beside the loop.
+#[derive(Debug)]
+struct Write {
+    generation: Arc<Generation>,
+    job: Job<Result<Database, Cause>>,
+    /// Whether it was waited for in vain.
+    is_stalled: bool,
+}
+
 /// The open database, and what it contains. Only one process can open it.
 #[derive(Debug)]
 pub struct Store {
     file: StoreFile,
-    /// `None` after a failed write: the database must be opened again first. Whoever writes has it, so that a disk that
-    /// does not answer holds up nobody else.
+    /// `None` after a failed write: the database must be opened again first. A write has it while it lasts.
     database: Option<Database>,
+    /// A write that goes on.
+    write: Option<Write>,
     hash_key: [u64; 2],
     /// What is certainly on disk, in the current format: a commit writes what differs from it.
     written: Option<Arc<Generation>>,
     generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
+    /// Why the file could only be read.
+    unwritable: Option<StoreError>,
+    #[cfg(test)]
+    disk: test_disk::TestDisk,
 }
 
 impl Store {
-    /// Opens or creates the database of a state directory.
+    /// Opens or creates the database of a state directory. If its disk takes no writes, the database is read, and
+    /// [`Self::unwritable`] says so.
     ///
     /// # Errors
     /// [`StoreError`] says what is wrong with the file, which is left as it is. A configuration of a newer
@@ -80,15 +99,22 @@ impl Store {
     /// As for [`Self::open`].
     pub fn open_any_schema(state_directory: &Path) -> Result<Self, StoreError> {
         let file = StoreFile::new(state_directory);
-        let read = || {
+        let read = || -> Result<_, Cause> {
             let database = file.open()?;
             let record = match record::read(&database)? {
                 Some(record) => record,
                 None => record::create(&database)?,
             };
-            Ok((database, record))
+            Ok((Some(database), record, None))
         };
-        let (database, record) = read().map_err(|cause| file.error(cause))?;
+        let read = match read() {
+            Err(cause) if cause.is_unwritable_disk() => match file.read_only() {
+                Ok(Some(record)) => Ok((None, record, Some(file.error(cause.reopened())))),
+                _ => Err(cause),
+            },
+            read => read,
+        };
+        let (database, record, unwritable) = read.map_err(|cause| file.error(cause))?;
         let record::Record { hash_key, stored, is_current } = record;
         let (generation, unusable) = match stored {
             None => (None, None),
@@ -96,7 +122,29 @@ impl Store {
             Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
         let written = generation.clone().filter(|_| is_current);
-        Ok(Self { file, database: Some(database), hash_key, written, generation, unusable })
+        Ok(Self {
+            file,
+            database,
+            write: None,
+            hash_key,
+            written,
+            generation,
+            unusable,
+            unwritable,
+            #[cfg(test)]
+            disk: test_disk::TestDisk::default(),
+        })
+    }
+
+    /// Why the file could only be read, if nothing was written since.
+    pub fn unwritable(&self) -> Option<&StoreError> {
+        self.unwritable.as_ref()
+    }
+
+    /// The disk that its writes pass.
+    #[cfg(test)]
+    pub(crate) fn test_disk(&self) -> test_disk::TestDisk {
+        self.disk.clone()
     }
 
     /// Created at random with the store.
@@ -141,30 +189,94 @@ impl Store {
         }
     }
 
-    /// Replaces the last generation. The new one is on disk when this returns. Only what differs is written. The disk is
-    /// waited for on a thread of its own.
+    /// Replaces the last generation. The new one is on disk when this returns. Only what differs is written. The
+    /// disk is waited for on a thread of its own. If this is cancelled, the write goes on, and the next one waits for it.
     ///
     /// # Errors
     /// [`StoreError`]: the last generation stays in force; after a crash either may be on disk.
     pub async fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
+        // Whatever became of it, the new one replaces it.
+        let _ = self.finish_write().await;
+        self.begin_write(generation);
+        self.finish_write().await
+    }
+
+    /// As [`Self::commit`], but waits no longer than `limit`, and not at all for a disk that was waited for in vain and has
+    /// not answered since. `None`: the write goes on, or did not begin. The next call may be with the same generation.
+    ///
+    /// # Errors
+    /// As for [`Self::commit`].
+    pub async fn commit_within(
+        &mut self,
+        generation: Generation,
+        limit: Duration,
+    ) -> Option<Result<(), StoreError>> {
+        if self.is_stalled() {
+            return None;
+        }
+        if self.write.as_ref().is_some_and(|write| *write.generation == generation) {
+            return self.finish_within(limit).await;
+        }
+        let committed = timeout(limit, self.commit(generation)).await;
+        self.note_stall(committed.is_err());
+        committed.ok()
+    }
+
+    async fn finish_within(&mut self, limit: Duration) -> Option<Result<(), StoreError>> {
+        let finished = timeout(limit, self.finish_write()).await;
+        self.note_stall(finished.is_err());
+        finished.ok()
+    }
+
+    fn note_stall(&mut self, is_stalled: bool) {
+        if let Some(write) = &mut self.write {
+            write.is_stalled = is_stalled;
+        }
+    }
+
+    /// Whether a write was waited for in vain and still goes on.
+    fn is_stalled(&self) -> bool {
+        self.write.as_ref().is_some_and(|write| write.is_stalled && !write.job.is_done())
+    }
+
+    fn begin_write(&mut self, generation: Generation) {
         let generation = Arc::new(generation);
         let (file, database, hash_key) = (self.file.clone(), self.database.take(), self.hash_key);
         let (before, after) = (self.written.take(), Arc::clone(&generation));
+        #[cfg(test)]
+        let disk = self.disk.clone();
         let write = move || {
+            #[cfg(test)]
+            disk.write()?;
             let database = match database {
                 Some(database) => database,
-                None => file.open()?,
+                None => file.open().map_err(Cause::reopened)?,
             };
             record::write(&database, &hash_key, before.as_deref(), &after)?;
             Ok(database)
         };
-        let database = background::run(write).await.map_err(Cause::Inaccessible);
-        let database = database.and_then(|written| written);
+        self.write = Some(Write { generation, job: Job::start(write), is_stalled: false });
+    }
+
+    /// Waits for a write that goes on, if there is one.
+    ///
+    /// # Errors
+    /// As for [`Self::commit`].
+    pub async fn finish_write(&mut self) -> Result<(), StoreError> {
+        let Some(Write { job, .. }) = &mut self.write else { return Ok(()) };
+        let database = job.done().await.map_err(Cause::Inaccessible).and_then(|written| written);
+        let Some(Write { generation, .. }) = self.write.take() else { return Ok(()) };
         self.database = Some(database.map_err(|cause| self.file.error(cause))?);
         self.written = Some(Arc::clone(&generation));
         self.generation = Some(generation);
         self.unusable = None;
+        self.unwritable = None;
         Ok(())
+    }
+
+    /// Whether the last write failed, or the disk took none at the start.
+    pub fn has_failed(&self) -> bool {
+        self.database.is_none() && self.write.is_none()
     }
 }
 
@@ -205,5 +317,14 @@ impl StoreFile {
         };
         let file = made().map_err(Cause::Inaccessible)?;
         Ok(Database::builder().create_file(file)?)
+    }
+
+    /// What the file has, by a copy in memory: the database library mends a file of a killed daemon, which needs writes.
+    fn read_only(&self) -> Result<Option<record::Record>, Cause> {
+        let content = fs::read(self.directory.join(FILE)).map_err(Cause::Inaccessible)?;
+        let memory = InMemoryBackend::new();
+        let filled = memory.set_len(content.len() as u64).and_then(|()| memory.write(0, &content));
+        filled.map_err(Cause::Inaccessible)?;
+        record::read(&Database::builder().create_with_backend(memory)?)
     }
 }

@@ -209,6 +209,47 @@ fn a_path_that_cannot_be_written_is_named() {
     assert!(error.to_string().contains("cannot be opened: "), "{error}");
 }
 
+/// As on a read-only disk, also after a crash: the database library mends such a file before it reads it.
+#[test]
+fn a_file_is_read_without_being_written_even_if_its_daemon_was_killed() {
+    let (state, killed) = (directory(), directory());
+    let path = written(&state);
+    let expected = Store::open(state.path()).unwrap().generation().cloned();
+    assert!(expected.is_some());
+    let open = Store::open(state.path()).unwrap();
+    fs::copy(&path, killed.path().join(FILE)).unwrap();
+    drop(open);
+    let (clean, unclean) = (fs::read(&path).unwrap(), fs::read(killed.path().join(FILE)).unwrap());
+    assert_ne!(clean, unclean);
+    for (directory, content) in [(&state, clean), (&killed, unclean)] {
+        let record = StoreFile::new(directory.path()).read_only().unwrap().unwrap();
+        assert_eq!(record.stored.map(Result::unwrap), expected);
+        assert_eq!(fs::read(directory.path().join(FILE)).unwrap(), content);
+    }
+    fs::write(&path, "").unwrap();
+    assert!(matches!(StoreFile::new(state.path()).read_only(), Ok(None)));
+}
+
+#[test]
+fn a_disk_that_takes_no_writes_is_told_from_a_wrong_path() {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let refused = |kind: io::ErrorKind| Cause::Inaccessible(kind.into());
+    let kinds = [
+        (ReadOnlyFilesystem, true),
+        (StorageFull, true),
+        (QuotaExceeded, true),
+        (PermissionDenied, false),
+    ];
+    for (kind, expected) in kinds {
+        assert_eq!(refused(kind).is_unwritable_disk(), expected, "{kind}");
+        assert_eq!(refused(kind).reopened().is_unwritable_disk(), expected, "{kind}");
+    }
+    let hint = |cause| StoreFile::new(Path::new("/d")).error(cause).hint();
+    assert!(hint(refused(ReadOnlyFilesystem)).contains("`ReadWritePaths=`"));
+    let hint = hint(refused(ReadOnlyFilesystem).reopened());
+    assert!(hint.contains("mount it writable") && !hint.contains("ReadWritePaths"), "{hint}");
+}
+
 /// Damage anywhere in the file is noticed or harmless; wrong content is never read. The database notices some
 /// of it by a panic, which `spillwayd` turns into a refusal.
 #[test]

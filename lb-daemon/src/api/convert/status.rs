@@ -61,7 +61,7 @@ fn invalid_argument(message: String, field: String) -> Status {
 impl IntoStatus for Refusal {
     fn into_status(self) -> Status {
         let code = match &self {
-            Refusal::Conflict { .. } => Code::Aborted,
+            Refusal::Conflict { .. } | Refusal::Overtaken => Code::Aborted,
             Refusal::TooMany(_)
             | Refusal::Exhausted(_)
             | Refusal::Memory(_)
@@ -91,6 +91,7 @@ impl IntoStatus for Refusal {
             Refusal::Invalid(invalid) => (Some(invalid.path()), None),
             Refusal::Store(error) => (None, Some(error.hint())),
             Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
+            Refusal::Overtaken => (None, Some(OVERTAKEN_HINT.into())),
             Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
             Refusal::SourcePrefix(_) => (None, Some(SOURCE_PREFIX_HINT.into())),
             _ => (None, None),
@@ -119,6 +120,8 @@ pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
     }
     status
 }
+
+const OVERTAKEN_HINT: &str = "apply again once the disk answers: until then the condition `store` of `spillway status` lasts";
 
 const UNUSABLE_HINT: &str =
     "`spillway export` shows the stored configuration; correct and apply it";

@@ -2,7 +2,7 @@
 //!
 //! A call reads the configuration in force, changes one object in its message, validates the whole configuration, and
 //! applies it on top of the generation that it read. Calls take turns; if something else is applied in between, the call
-//! reads again.
+//! reads again. A drain does not wait long for its turn.
 
 mod answer;
 mod defaults;
@@ -10,10 +10,12 @@ mod mask;
 mod object;
 mod service;
 
+use std::time::Duration;
+
 use lb_config::{Draft, Invalid, Requested};
 use prost_types::FieldMask;
 use spillway_proto::v1;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 
 use super::{
     access::{caller, within, working},
@@ -30,6 +32,11 @@ use object::{Id, Needs, Object, etag};
 
 /// How often a call is tried while others change the configuration.
 const MAX_TRIES: usize = 10;
+
+/// How long a drain waits for its turn: an apply before it may wait for the disk, which a drain need not.
+const DRAIN_TURN_WAIT: Duration = Duration::from_secs(1);
+/// All that a drain changes.
+const DRAIN_MASK: &str = "admin_state";
 
 /// The service `spillway.v1.Objects`.
 #[derive(Debug)]
@@ -52,6 +59,8 @@ struct ObjectChange<'a> {
     verb: &'static str,
     id: &'a Id,
     dry_run: bool,
+    /// Whether it drains a backend, or ends that.
+    is_drain: bool,
 }
 
 impl ObjectChange<'_> {
@@ -169,7 +178,7 @@ impl Objects {
             }
             Ok(())
         };
-        let change = ObjectChange { verb: "creation", id, dry_run };
+        let change = ObjectChange { verb: "creation", id, dry_run, is_drain: false };
         self.change_one(change, edit, ObjectRefused::Invalid, same).await
     }
 
@@ -192,7 +201,8 @@ impl Objects {
             };
             put(configuration, id, object)
         };
-        let change = ObjectChange { verb: "update", id, dry_run };
+        let is_drain = update.mask.is_some_and(|mask| mask.paths == [DRAIN_MASK]);
+        let change = ObjectChange { verb: "update", id, dry_run, is_drain };
         self.change_one(change, edit, ObjectRefused::Invalid, |_, _| Ok(())).await
     }
 
@@ -223,7 +233,7 @@ impl Objects {
             Ok(Vec::new())
         };
         let needed = |invalid| ObjectRefused::Needed(id.clone(), invalid);
-        let change = ObjectChange { verb: "deletion", id, dry_run };
+        let change = ObjectChange { verb: "deletion", id, dry_run, is_drain: false };
         let (applied, _) = self.apply::<O>(change, edit, needed, |_, _| Ok(())).await?;
         Ok(Removed(applied))
     }
@@ -251,7 +261,11 @@ impl Objects {
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
     ) -> Result<(v1::ApplyResponse, v1::Configuration), ObjectRefused> {
         let actor = caller().actor;
-        let _turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock().await;
+        let turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock();
+        let _turn = match change.is_drain {
+            true => timeout(DRAIN_TURN_WAIT, turn).await.ok(),
+            false => Some(turn.await),
+        };
         let _at_work = working().await;
         let result = self.try_apply::<O>(change, &actor, edit, invalid, judge).await;
         if let Err(refused) = &result
@@ -298,7 +312,7 @@ impl Objects {
             };
             match self.audit.apply(&self.commands, apply).await? {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),
-                Err(Refusal::Conflict { .. }) => {}
+                Err(Refusal::Conflict { .. } | Refusal::Overtaken) => {}
                 Err(Refusal::OpenSlots(mut open)) => {
                     open.invalid = for_object(open.invalid);
                     return Err(ObjectRefused::Command(Refusal::OpenSlots(open).into()));

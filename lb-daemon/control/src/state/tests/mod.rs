@@ -8,6 +8,7 @@ mod restart;
 mod shares;
 mod sizes;
 mod slots;
+mod unstored;
 mod watching;
 
 use std::{collections::BTreeSet, net::IpAddr, time::Instant};

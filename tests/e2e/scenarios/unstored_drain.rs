@@ -1,0 +1,219 @@
+//! A drain does not need the disk: packets follow it at once, and it is stored when the disk can be written again.
+
+use std::{
+    collections::BTreeSet,
+    ops::{Deref, DerefMut},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::{
+    daemon::scrape,
+    fixture::{ECHO, HTTP, Tunnel},
+    harness::{self, Case},
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+    traffic::{Requests, Stream, ensure_answered},
+};
+
+use crate::on_disk::{OnDisk, with_input};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::works("a_drain_is_in_force_on_a_full_disk", |sandbox| drain(sandbox, Some(Fault::Full))),
+    Case::works("a_drain_is_in_force_on_a_frozen_disk", |sandbox| {
+        drain(sandbox, Some(Fault::Frozen))
+    }),
+    Case::works("a_drain_is_stored_on_a_disk_without_fault", |sandbox| drain(sandbox, None)),
+    Case::works("a_drain_that_was_not_stored_is_lost_by_a_kill", lost),
+];
+
+/// How long a drain may take: a second for the audit log, one for the store and one for the names, and what the machine
+/// needs.
+const ANSWER: Duration = Duration::from_secs(15);
+const UNSTORED: &str = "spillway_generation_unstored";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Full,
+    /// Whoever writes waits.
+    Frozen,
+}
+
+/// A service, one backend of which is drained.
+struct Drained(OnDisk);
+
+impl Deref for Drained {
+    type Target = OnDisk;
+
+    fn deref(&self) -> &OnDisk {
+        &self.0
+    }
+}
+
+impl DerefMut for Drained {
+    fn deref_mut(&mut self) -> &mut OnDisk {
+        &mut self.0
+    }
+}
+
+impl Drained {
+    fn start(sandbox: &Sandbox) -> Result<Self> {
+        Ok(Self(OnDisk::start(sandbox, "drain")?))
+    }
+
+    /// Fills the disk until a drain is not stored either: the file may have had room for some.
+    fn fill(&self) -> Result<()> {
+        self.disk.fill()?;
+        let address = self.address("us1")?;
+        until("the store has no room", PATIENCE, || {
+            for action in ["drain", "enable"] {
+                self.backend(action, &address)?;
+            }
+            Ok(self.store_condition()?.map(|_| ()))
+        })
+    }
+
+    fn address(&self, name: &str) -> Result<String> {
+        let number = self.fixture.number(name)?;
+        Ok(self.fixture.fabric.backends[number].v4.to_string())
+    }
+
+    /// `spillway backend ACTION ADDRESS`; what it printed on stderr.
+    fn backend(&self, action: &str, address: &str) -> Result<String> {
+        let began = Instant::now();
+        let arguments = ["backend", action, address];
+        let output = self.fixture.balancer.try_cli(&arguments, None)?;
+        let (said, took) = (String::from_utf8(output.stderr)?, began.elapsed());
+        ensure!(output.status.success(), "{action}: {said}");
+        ensure!(took < ANSWER, "{action} took {took:?}");
+        harness::note(format!("{action}: {took:.2?}"));
+        Ok(said)
+    }
+
+    /// That of the store.
+    fn store_condition(&self) -> Result<Option<String>> {
+        self.condition("store")
+    }
+
+    fn unstored(&self) -> Result<Option<f64>> {
+        Ok(scrape(&self.fixture.fabric.balancer)?.value(UNSTORED, &[]))
+    }
+
+    /// What `status` says of a backend of pool `v4`.
+    fn state(&self, address: &str) -> Result<String> {
+        let status = self.fixture.balancer.ask(&["status"])?;
+        let mut backends = status["backends"].as_array().into_iter().flatten();
+        let found = backends.find(|backend| backend["address"] == *address);
+        let state = found.and_then(|backend| backend["state"].as_str());
+        Ok(state.context("no such backend")?.to_owned())
+    }
+
+    /// Who answers two hundred new connections, all of which are answered.
+    fn ask(&self) -> Result<BTreeSet<String>> {
+        let client = &self.fixture.fabric.client;
+        let began = Instant::now();
+        let to = Tunnel::Ipip.endpoint(HTTP);
+        let requests = Requests::start(client, to, 2, Duration::from_millis(1));
+        requests.wait_for(200)?;
+        let attempts = requests.finish()?;
+        ensure_answered(&attempts, began, Instant::now(), &[])?;
+        Ok(attempts.into_iter().filter_map(|attempt| attempt.answer.ok()).collect())
+    }
+}
+
+fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
+    let mut service = Drained::start(sandbox)?;
+    let (victim, address) = ("eu2", service.address("eu2")?);
+    let client = service.fixture.fabric.client.clone();
+    let open = |seed| Stream::open(&client, Tunnel::Ipip.endpoint(ECHO), seed);
+    let streams = (0..24).map(open).collect::<Result<Vec<_>>>()?;
+    let of_victim = |stream: &&Stream| stream.backend() == victim;
+    ensure!(streams.iter().any(|stream| of_victim(&stream)), "no connection at {victim}");
+    ensure!(service.ask()?.contains(victim), "{victim} has no new connections");
+    match fault {
+        Some(Fault::Full) => service.fill()?,
+        Some(Fault::Frozen) => service.disk.freeze()?,
+        None => {}
+    }
+    let before = service.generation()?;
+    // An apply that waits for the disk is in the way of the drain.
+    let more = format!("{}\n[[region]]\nname = \"later\"\n", service.configuration());
+    let stuck = (fault == Some(Fault::Frozen)).then(|| {
+        let command = service.fixture.balancer.command(&["apply", "-f", "-"]);
+        thread::spawn(move || with_input(command, &more))
+    });
+    if stuck.is_some() {
+        let waits =
+            || Ok(service.store_condition()?.filter(|cause| cause.contains("applies wait")));
+        until("the apply waits for the disk", PATIENCE, waits)?;
+    }
+
+    let said = service.backend("drain", &address)?;
+    let answered = service.ask()?;
+    ensure!(!answered.contains(victim), "{victim} has new connections: {answered:?}");
+    ensure!(answered.len() == 2, "{answered:?}");
+    ensure!(service.state(&address)? == "draining", "{}", service.state(&address)?);
+    for stream in streams.iter().filter(of_victim) {
+        let exchanged = stream.exchanged();
+        until("an open connection goes on", PATIENCE, || {
+            Ok((stream.exchanged() > exchanged + 1000).then_some(()))
+        })?;
+    }
+    let generation = service.generation()?;
+    ensure!(generation == before + 1, "generation {generation} after {before}");
+    if let Some(fault) = fault {
+        let cause = match fault {
+            Fault::Full => "No space left on device",
+            Fault::Frozen => "the disk does not answer",
+        };
+        let in_memory = format!("generation {generation} is in force, but in memory only: ");
+        ensure!(said.contains(&in_memory) && said.contains(cause), "{said}");
+        ensure!(said.contains("a restart before that loses it"), "{said}");
+        let condition = service.store_condition()?.context("no condition")?;
+        ensure!(condition.contains(&in_memory) && condition.contains(cause), "{condition}");
+        ensure!(service.unstored()? == Some(1.0), "{:?}", service.unstored()?);
+    }
+    if let Some(stuck) = stuck {
+        let output = stuck.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(!output.status.success(), "the apply succeeded");
+        ensure!(said.contains("nothing was changed: the disk of the store does not"), "{said}");
+    }
+
+    match fault {
+        Some(Fault::Full) => service.disk.free()?,
+        Some(Fault::Frozen) => service.disk.thaw()?,
+        None => ensure!(said.is_empty(), "{said}"),
+    }
+    let ends = || Ok(service.store_condition()?.is_none().then_some(()));
+    until("the condition ends", PATIENCE, ends)?;
+    ensure!(service.unstored()? == Some(0.0), "{:?}", service.unstored()?);
+    service.fixture.balancer.kill()?;
+    service.fixture.balancer.start()?;
+    ensure!(service.generation()? == generation, "{} of {generation}", service.generation()?);
+    ensure!(service.state(&address)? == "draining", "{}", service.state(&address)?);
+    ensure!(!service.ask()?.contains(victim));
+    service.backend("enable", &address)?;
+    service.fixture.wait_up(&[])?;
+    Stream::finish_all(streams)?;
+    service.fixture.balancer.stop()
+}
+
+/// What the answer of the drain says comes true.
+fn lost(sandbox: &Sandbox) -> Result<()> {
+    let mut service = Drained::start(sandbox)?;
+    service.fill()?;
+    // Stored is what was in force before the disk was full, or what its file had room for.
+    let said = service.backend("drain", &service.address("eu2")?)?;
+    let stored = said.rsplit("begins with generation ").next().context("no generation")?;
+    let stored: u64 = stored.trim().parse().with_context(|| said.clone())?;
+    ensure!(service.generation()? > stored, "{stored}");
+    service.fixture.balancer.kill()?;
+    service.fixture.balancer.start()?;
+    ensure!(service.generation()? == stored, "{} of {stored}", service.generation()?);
+    let address = service.address("eu2")?;
+    until("the drain is lost", PATIENCE, || Ok((service.state(&address)? == "up").then_some(())))?;
+    ensure!(service.ask()?.contains("eu2"));
+    service.fixture.balancer.stop()
+}
