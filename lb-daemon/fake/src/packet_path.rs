@@ -15,7 +15,8 @@ use lb_common::abi::{
 use lb_control::{
     command::InterfaceStatus,
     reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
-    state::{LoopEnd, Loops, PacketPath},
+    loops::LoopEnd,
+    state::{Loops, PacketPath},
     status::PathReader,
 };
 use lb_model::{

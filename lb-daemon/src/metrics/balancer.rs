@@ -16,7 +16,10 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
-use lb_control::command::{BackendStatus, Regions, Status};
+use lb_control::{
+    command::{BackendStatus, Regions, Status},
+    loops::{AllLoopCounters, LoopCounters},
+};
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
 use lb_model::MemberState;
@@ -156,8 +159,9 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
 fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     sheet.kept(&PUBLISH, &live.publish.durations)?;
     sheet.kept(&PUBLISH_FAILURES, &live.publish.failures)?;
-    sheet.kept(&HEALTH_DELAY, &live.health.publish_delays)?;
+    sheet.durations(&HEALTH_DELAY, [([], &live.health.publish_delays)])?;
     sheet.kept(&HEALTH_PUBLISHED_AT, &live.health.last_at)?;
+    loops(sheet, &live.loops)?;
     let results = [
         ("passed", &live.checks.passed),
         ("failed", &live.checks.failed),
@@ -177,4 +181,16 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     });
     sheet.family(&API_REFUSED, refused)?;
     sheet.kept(&LOG_DROPPED, &live.log_dropped)
+}
+
+fn loops(sheet: &mut Sheet<'_>, loops: &AllLoopCounters) -> fmt::Result {
+    let each = |value: fn(&LoopCounters) -> Value| {
+        loops.named().map(|(name, counters)| ([name], value(counters)))
+    };
+    sheet.family(&LOOP_QUEUE, each(|it| it.queue().length().into()))?;
+    let waiting = loops.named().map(|(name, counters)| ([name], counters.queue().waiting()));
+    sheet.durations(&LOOP_WAITING, waiting)?;
+    let service = loops.named().map(|(name, counters)| ([name], counters.service()));
+    sheet.durations(&LOOP_SERVICE, service)?;
+    sheet.family(&LOOP_TURN_AGE, each(|it| it.since_last_turn().as_secs_f64().into()))
 }

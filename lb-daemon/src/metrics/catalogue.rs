@@ -139,6 +139,14 @@ metrics! {
         "Time from the end of the check that changed a backend's health until the packet path had the change";
     HEALTH_PUBLISHED_AT: Gauge "health_published_timestamp" Seconds []
         "When the packet path last got a change of a backend's health, seconds of the Unix epoch; 0: it has not yet";
+    LOOP_QUEUE: Gauge "loop_queue_entries" None ["loop"]
+        "What waits for one of the daemon's loops: results of checks and next hops for the member loop, applies and all that the member loop has told it (one entry) for the state loop, questions and news of the other loops for the status loop";
+    LOOP_WAITING: Histogram "loop_waiting" Seconds ["loop"]
+        "Time that an entry waited until a loop took it";
+    LOOP_SERVICE: Histogram "loop_service" Seconds ["loop"]
+        "Time that a loop took for what it handles at once: a batch of results of checks, an apply, a question, or what is done every second";
+    LOOP_TURN_AGE: Gauge "loop_turn_age" Seconds ["loop"]
+        "Time since a loop last finished what it handles at once. Below about a second, also if there is nothing to do, unless it is busy or stands still";
     PROBES: Counter "probes" None ["result"]
         "Health checks made: passed, failed, or not_made for want of sockets of this host";
     CHECK_FAILING: Gauge "check_failing" None ["pool", "backend", "check"]

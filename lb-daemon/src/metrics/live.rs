@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::Counter;
-use lb_control::{HealthCounters, PublishCounters};
+use lb_control::{HealthCounters, PublishCounters, loops::AllLoopCounters};
 
 /// Counters of this process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct Live {
     pub publish: PublishCounters,
     /// Health in the packet path.
     pub health: HealthCounters,
+    /// The loops and their queues.
+    pub loops: AllLoopCounters,
     /// Health checks.
     pub checks: lb_health::Counters,
     /// Entries of the log that were dropped.

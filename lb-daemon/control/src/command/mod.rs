@@ -6,9 +6,13 @@ use std::{
     path::PathBuf,
 };
 
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, oneshot};
 
-use crate::store::{Revision, Unusable};
+use crate::{
+    loops::AllLoopCounters,
+    store::{Revision, Unusable},
+};
+use lb_base::queue::{Receiver, Sender, bounded};
 use lb_config::Requested;
 use lb_model::{
     Configuration,
@@ -129,15 +133,15 @@ pub enum Event {
 /// Sends applies to the state loop and questions to the status loop, so that no question waits for an apply.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    applies: mpsc::Sender<ApplyRequest>,
-    queries: mpsc::Sender<Query>,
+    applies: Sender<ApplyRequest>,
+    queries: Sender<Query>,
 }
 
 /// What [`Commands`] sends.
 #[derive(Debug)]
 pub struct Requests {
-    pub applies: mpsc::Receiver<ApplyRequest>,
-    pub queries: mpsc::Receiver<Query>,
+    pub applies: Receiver<ApplyRequest>,
+    pub queries: Receiver<Query>,
 }
 
 impl Requests {
@@ -157,8 +161,13 @@ pub struct Stopping;
 
 impl Commands {
     pub fn channel() -> (Self, Requests) {
-        let (applies_tx, applies) = mpsc::channel(WAITING);
-        let (queries_tx, queries) = mpsc::channel(WAITING);
+        Self::counted(&AllLoopCounters::default())
+    }
+
+    /// The same, with what waits counted as waiting for the two loops.
+    pub fn counted(counters: &AllLoopCounters) -> (Self, Requests) {
+        let (applies_tx, applies) = bounded(WAITING, counters.state.queue());
+        let (queries_tx, queries) = bounded(WAITING, counters.status.queue());
         (Self { applies: applies_tx, queries: queries_tx }, Requests { applies, queries })
     }
 

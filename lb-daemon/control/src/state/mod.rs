@@ -21,15 +21,12 @@ mod state_loop;
 mod tests;
 mod warnings;
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::sync::mpsc;
+use std::sync::Arc;
 
 pub use packet_path::PacketPath;
 pub use sensors::Sensors;
-pub use settings::{FollowedFile, HealthCounters, PublishCounters, Settings, WaitingSettings};
+pub use settings::{FollowedFile, Settings, WaitingSettings};
 pub use start::{Inbox, Loops};
-pub use state_loop::LoopEnd;
 
 use crate::{
     command::ApplyRequest,
@@ -37,15 +34,13 @@ use crate::{
     status::{InForce, StatusUpdate, View},
     store::Store,
 };
+use lb_base::queue::{Receiver, UnboundedSender};
 use lb_model::{
     Configuration,
     ids::{Ids, Quarantine},
     plan::Plan,
 };
 use remaps::Remaps;
-
-/// Time between two readings of the counters.
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct State<P> {
@@ -62,13 +57,13 @@ pub struct State<P> {
     plan: Option<Plan>,
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
-    applies: mpsc::Receiver<ApplyRequest>,
+    applies: Receiver<ApplyRequest>,
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.
     updates: Mailbox,
     /// To the status loop.
-    status: mpsc::UnboundedSender<StatusUpdate>,
+    status: UnboundedSender<StatusUpdate>,
     /// The configuration of which the member loop has written all pools; empty while the packet path is behind.
     configured: Arc<Configuration>,
     view: View,

@@ -21,7 +21,7 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 
 pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
@@ -32,6 +32,7 @@ use crate::{
     state::Settings,
 };
 use demand::{Demand, Overflows};
+use lb_base::queue::{Receiver, UnboundedReceiver};
 use lb_model::{Configuration, Name, capacity::GroupReading};
 use narrow_paths::NarrowPaths;
 
@@ -61,8 +62,8 @@ pub trait PathReader: Send {
 pub struct StatusLoop<R> {
     settings: Settings,
     path: R,
-    queries: mpsc::Receiver<Query>,
-    updates: mpsc::UnboundedReceiver<StatusUpdate>,
+    queries: Receiver<Query>,
+    updates: UnboundedReceiver<StatusUpdate>,
     /// Until then there is nothing to show.
     has_begun: bool,
     in_force: Arc<InForce>,
@@ -82,8 +83,8 @@ impl<R: PathReader> StatusLoop<R> {
     pub(crate) fn new(
         settings: Settings,
         path: R,
-        queries: mpsc::Receiver<Query>,
-        updates: mpsc::UnboundedReceiver<StatusUpdate>,
+        queries: Receiver<Query>,
+        updates: UnboundedReceiver<StatusUpdate>,
     ) -> Self {
         let (events, _) = broadcast::channel(EVENTS);
         Self {
