@@ -19,5 +19,5 @@ pub mod store;
 #[allow(unreachable_pub, dead_code, reason = "public in the crate lb-fake")]
 mod fake;
 
-pub use counters::{HealthCounters, PublishCounters};
+pub use counters::{HealthCounters, PublishCounters, StoreCounters};
 pub use state::{FollowedFile, WaitingSettings};

@@ -14,8 +14,8 @@ use lb_common::abi::{
 
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
     loops::LoopEnd,
+    reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
     state::{Loops, PacketPath},
     status::PathReader,
 };

@@ -245,6 +245,7 @@ impl Tasks {
             publish_counters: live.publish.clone(),
             health_counters: live.health.clone(),
             loop_counters: live.loops.clone(),
+            store_counters: live.store.clone(),
             conditions: conditions.clone(),
             waiting_settings: waiting.clone(),
             followed: followed.clone(),
@@ -461,8 +462,10 @@ async fn listen_tls(
 ) -> Result<(Option<Credentials>, Option<mpsc::Receiver<Connection>>), Failure> {
     let Some((address, files)) = arguments.remote()? else { return Ok((None, None)) };
     let failed = |error: TlsError| Failure::from_chain(&error).hint(error.hint());
+    let expiry = shared.live.certificates.clone();
     let credentials =
-        Credentials::open(files, arguments.clients(), shared.conditions.clone()).map_err(failed)?;
+        Credentials::open(files, arguments.clients(), expiry, shared.conditions.clone())
+            .map_err(failed)?;
     let (address, connections) =
         tls::listen(address, credentials.clone(), shared.live.clone()).await.map_err(failed)?;
     tracing::info!(%address, "API: listening for TLS on {address}");

@@ -16,6 +16,7 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
+use crate::tls::{Validities, Validity};
 use lb_control::{
     command::{BackendStatus, Regions, Status},
     loops::{AllLoopCounters, LoopCounters},
@@ -161,6 +162,9 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     sheet.kept(&PUBLISH_FAILURES, &live.publish.failures)?;
     sheet.durations(&HEALTH_DELAY, [([], &live.health.publish_delays)])?;
     sheet.kept(&HEALTH_PUBLISHED_AT, &live.health.last_at)?;
+    sheet.durations(&STORE_WRITE, [([], &live.store.durations)])?;
+    sheet.kept(&STORE_WRITE_FAILURES, &live.store.failures)?;
+    sheet.one(&STORE_WRITE_AGE, live.store.under_way().as_secs_f64().into())?;
     loops(sheet, &live.loops)?;
     let results = [
         ("passed", &live.checks.passed),
@@ -180,6 +184,14 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
         ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
     });
     sheet.family(&API_REFUSED, refused)?;
+    let Validities { server, authority } = live.certificates.now();
+    let known = || [("server", server), ("authority", authority)];
+    let each = |time: fn(&Validity) -> SystemTime| {
+        let known = known().into_iter();
+        known.filter_map(move |(name, known)| Some(([name], seconds(time(&known?)).into())))
+    };
+    sheet.family(&CERTIFICATE_NOT_BEFORE, each(|it| it.not_before))?;
+    sheet.family(&CERTIFICATE_NOT_AFTER, each(|it| it.not_after))?;
     sheet.kept(&LOG_DROPPED, &live.log_dropped)
 }
 

@@ -14,6 +14,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["event"] => "an event",
         ["result"] => "3",
         ["loop"] => "3",
+        ["certificate"] => "2",
         ["table", "ip"] => "5",
         ["listener", "limit"] => "6",
         ["budget", "ip"] => "4",

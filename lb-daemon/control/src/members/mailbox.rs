@@ -41,8 +41,11 @@ pub(crate) struct Mailbox {
 pub(crate) fn mailbox(counters: &QueueCounters) -> (MailboxSender, Mailbox) {
     let newest = Arc::default();
     let (signal_tx, signal) = mpsc::channel(1);
-    let sender =
-        MailboxSender { newest: Arc::clone(&newest), signal: signal_tx, counters: counters.clone() };
+    let sender = MailboxSender {
+        newest: Arc::clone(&newest),
+        signal: signal_tx,
+        counters: counters.clone(),
+    };
     (sender, Mailbox { newest, signal })
 }
 

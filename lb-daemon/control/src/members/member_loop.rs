@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use lb_common::abi::member::Accepts;
 use super::{MemberCommand, MemberUpdate, mailbox::MailboxSender, table::Members, wall_clock};
 use crate::{
     counters::HealthCounters,
@@ -18,6 +17,7 @@ use lb_base::{
     heartbeat::Heartbeat,
     queue::{Receiver, UnboundedReceiver, UnboundedSender},
 };
+use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
 use lb_model::{Configuration, Name, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};

@@ -108,7 +108,8 @@ impl<P: PacketPath> State<P> {
             ids: Arc::clone(&ids),
             schema: self.settings.schema,
         };
-        self.store.commit(generation).await?;
+        let counters = self.settings.store_counters.clone();
+        counters.measure(self.store.commit(generation)).await?;
         self.settings.conditions.end(STORED);
         // From here on the configuration is in force, whatever happens.
         self.configuration = configuration;

@@ -10,7 +10,7 @@ use lb_common::abi::sizes::MapSizes;
 use tokio::sync::watch;
 
 use crate::{
-    counters::{HealthCounters, PublishCounters},
+    counters::{HealthCounters, PublishCounters, StoreCounters},
     loops::AllLoopCounters,
     store::Revision,
 };
@@ -36,6 +36,7 @@ pub struct Settings {
     pub publish_counters: PublishCounters,
     pub health_counters: HealthCounters,
     pub loop_counters: AllLoopCounters,
+    pub store_counters: StoreCounters,
     pub followed: FollowedFile,
     /// [`Revision::CURRENT`], except in tests of a later one.
     pub schema: Revision,

@@ -13,10 +13,7 @@ use lb_base::{
 };
 use lb_health::{Counters, Prober, Target, Tunnels};
 use lb_model::{Encapsulation, Name, plan::Sources};
-use tokio::{
-    runtime::Builder,
-    sync::watch,
-};
+use tokio::{runtime::Builder, sync::watch};
 
 use crate::{BACKENDS, kinds::Kind};
 
