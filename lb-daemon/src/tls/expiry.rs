@@ -10,11 +10,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, Error, KeyUsage};
 
 use super::TlsFiles;
-use lb_base::conditions::Conditions;
-
-/// Subjects of the conditions that a certificate expires.
-const CERTIFICATE: &str = "TLS certificate";
-const AUTHORITIES: &str = "TLS authorities";
+use lb_base::conditions::{AUTHORITIES, CERTIFICATE, Conditions};
 
 /// How long before its end a certificate should have been renewed. Of one that is valid for a shorter time it is the last
 /// third.
@@ -96,9 +92,9 @@ impl Validities {
             }
             None => conditions.end(subject),
         };
-        let renew = "renew it, or clients will refuse the daemon; it is read again within seconds";
+        let renew = "clients do not accept an expired one";
         report(CERTIFICATE, &files.certificate, self.server, renew);
-        let add = "add a new authority, or no client will be able to connect over TLS";
+        let add = "without an authority no client can connect over TLS";
         report(AUTHORITIES, &files.authorities, self.authority, add);
     }
 }
@@ -192,7 +188,7 @@ mod tests {
         let both = Validities { server: certificate(day(30)), authority: certificate(day(300)) };
         assert_eq!(at(&both, day(15)), [""; 0]);
         let soon = at(&both, day(17));
-        let renew = "renew it, or clients will refuse the daemon; it is read again within seconds";
+        let renew = "clients do not accept an expired one";
         let expected = "TLS certificate: /tls/lb.pem: expires at 2030-01-31T00:00:00Z";
         assert_eq!(soon, [format!("{expected}; {renew}")]);
         let expired = at(&both, day(31));

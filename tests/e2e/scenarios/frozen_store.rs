@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{ErrorKind, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -10,9 +11,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    daemon::{Balancer, Binaries},
+    daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
     fixture::{Fixture, HTTP, Health, Tunnel, configuration},
     harness::{self, Case},
+    openmetrics::Exposition,
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,
@@ -26,12 +28,17 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_store_that_is_not_frozen_is_written_meanwhile", |sandbox| {
         apply_and_fail_over(sandbox, false)
     }),
+    Case::waits("a_store_without_room_refuses_applies_and_counts_them", without_room),
 ];
 
 /// Size of the store's file system, bytes.
 const SIZE: u64 = 64 << 20;
 /// After so long a process of its own thaws it, whatever happens to this one.
 const THAWED_AFTER: &str = "100";
+/// Seconds for which a write waits at least while the disk is frozen, and for which none waits otherwise.
+const LONG: f64 = 2.0;
+/// Health checks of about a kilobyte in a configuration that does not fit what the store's file has free.
+const LARGE: usize = 4_000;
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -89,20 +96,65 @@ fn run(program: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// A balancer that keeps its store on this disk and serves metrics.
+fn balancer_on(sandbox: &Sandbox, disk: &Disk, fixture: &Fixture) -> Result<Balancer> {
+    let mut balancer =
+        Balancer::new(sandbox, &Binaries::find()?, &fixture.fabric.balancer, REGIONS[0])?;
+    balancer.state = disk.directory.join("state");
+    balancer.more = vec!["--http".into(), HTTP_ADDRESS.to_string()];
+    balancer.start()?;
+    Ok(balancer)
+}
+
+/// What the metrics say of the store and of the state loop.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// Writes of the store that ended, and those of them that failed.
+    writes: f64,
+    failures: f64,
+    /// Seconds of all writes, and of the one under way.
+    written: f64,
+    writing: f64,
+    /// Applies that wait for the state loop.
+    waiting: f64,
+    /// Seconds since the last turn of the state loop, and of the member loop.
+    state_age: f64,
+    member_age: f64,
+}
+
+impl Measured {
+    fn read(fixture: &Fixture) -> Result<Self> {
+        let now: Exposition = scrape(&fixture.fabric.balancer)?;
+        let value = |name: &str, labels: &[(&str, &str)]| {
+            let name = format!("spillway_{name}");
+            now.value(&name, labels).with_context(|| format!("{name}: not served"))
+        };
+        let (state, member) = ([("loop", "state")], [("loop", "member")]);
+        Ok(Self {
+            writes: value("store_write_duration_seconds_count", &[])?,
+            failures: value("store_write_failures_total", &[])?,
+            written: value("store_write_duration_seconds_sum", &[])?,
+            writing: value("store_write_age_seconds", &[])?,
+            waiting: value("loop_queue_entries", &state)?,
+            state_age: value("loop_turn_age_seconds", &state)?,
+            member_age: value("loop_turn_age_seconds", &member)?,
+        })
+    }
+}
+
 /// Applies a configuration while the disk is frozen or not, and kills a server under load meanwhile. No request fails
 /// after the detection: so the maps have it.
 fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
     let mut disk = Disk::mount(sandbox)?;
     let mut fixture = Fixture::idle(sandbox, "frozen")?;
     fixture.balancer.stop()?;
-    let mut balancer =
-        Balancer::new(sandbox, &Binaries::find()?, &fixture.fabric.balancer, REGIONS[0])?;
-    balancer.state = disk.directory.join("state");
-    balancer.start()?;
+    let balancer = balancer_on(sandbox, &disk, &fixture)?;
     let text = configuration(&fixture.fabric, Health::QUICK).text();
     balancer.apply(&text)?;
     fixture.balancer = balancer;
     fixture.wait_up(&[])?;
+    let before = Measured::read(&fixture)?;
+    ensure!((before.writes, before.failures, before.writing) == (1.0, 0.0, 0.0), "{before:?}");
     let more = format!("{text}\n[[region]]\nname = \"later\"\n");
     if is_frozen {
         disk.freeze()?;
@@ -132,13 +184,91 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
         ensure!(asked.elapsed() < ANSWER, "an answer took {:?}", asked.elapsed());
         ensure!(generation_meanwhile == if is_frozen { 1 } else { 2 }, "{generation_meanwhile}");
         ensure!(apply.is_finished() != is_frozen, "the apply does not wait for the disk");
+        if is_frozen {
+            measure_frozen(scope, fixture, &text)?;
+        } else {
+            let now = Measured::read(fixture)?;
+            ensure!((now.writes, now.writing) == (2.0, 0.0), "{now:?}");
+        }
         disk.thaw()?;
         let said = apply.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
         ensure!(said.contains("generation 2"), "{said}");
-        ensure!(generation(fixture)? == 2);
         fixture.wait_up(&["eu2"])
     })?;
+    // The apply that waited for the other one takes the region away again.
+    let (last, writes) = if is_frozen { (3, 3.0) } else { (2, 2.0) };
+    until("the last generation", PATIENCE, || Ok((generation(&fixture)? == last).then_some(())))?;
+    let after = until("the state loop turns again", PATIENCE, || {
+        let now = Measured::read(&fixture)?;
+        Ok((now.writing == 0.0 && now.waiting == 0.0 && now.state_age < LONG).then_some(now))
+    })?;
+    ensure!((after.writes, after.failures) == (writes, 0.0), "{after:?}");
+    ensure!(!is_frozen || after.written - before.written >= LONG, "{before:?} {after:?}");
     fixture.balancer.stop()
+}
+
+/// While the disk is frozen, another apply waits behind the one that waits for it, and both can be seen.
+fn measure_frozen<'s>(
+    scope: &'s thread::Scope<'s, '_>,
+    fixture: &Fixture,
+    text: &str,
+) -> Result<()> {
+    let (shell, text) = (fixture.balancer.command(&["apply", "-f", "-"]), text.to_owned());
+    scope.spawn(move || with_input(shell, &text));
+    let shown = until("a write under way, and an apply behind it", PATIENCE, || {
+        let now = Measured::read(fixture)?;
+        Ok((now.writing >= LONG && now.waiting >= 1.0).then_some(now))
+    })?;
+    ensure!((shown.writes, shown.failures) == (1.0, 0.0), "{shown:?}");
+    ensure!(shown.state_age >= shown.writing, "{shown:?}");
+    ensure!(shown.member_age < shown.state_age / 2.0, "the member loop stands still: {shown:?}");
+    Ok(())
+}
+
+/// Without room on the disk a large configuration is refused and counted, and accepted once there is room.
+fn without_room(sandbox: &Sandbox) -> Result<()> {
+    let disk = Disk::mount(sandbox)?;
+    let mut fixture = Fixture::idle(sandbox, "full")?;
+    fixture.balancer.stop()?;
+    fixture.balancer = balancer_on(sandbox, &disk, &fixture)?;
+    let text = configuration(&fixture.fabric, Health::QUICK).text();
+    fixture.balancer.apply(&text)?;
+    let filler = disk.directory.join("filler");
+    fill(&filler)?;
+    let path = "x".repeat(1_000);
+    let check = |number| {
+        format!(
+            "[[health_check]]\nname = \"c{number}\"\nport = 80\nhttp = {{ path = \"/{path}\" }}\n"
+        )
+    };
+    let large = text + &(0..LARGE).map(check).collect::<String>();
+    let refused = fixture.balancer.apply(&large);
+    let said = format!("{:#}", refused.err().context("a full disk takes a configuration")?);
+    ensure!(said.contains("No space left on device"), "{said}");
+    let now = Measured::read(&fixture)?;
+    ensure!((now.writes, now.failures, now.writing) == (2.0, 1.0, 0.0), "{now:?}");
+    ensure!(generation(&fixture)? == 1);
+    fs::remove_file(&filler)?;
+    fixture.balancer.apply(&large)?;
+    let now = Measured::read(&fixture)?;
+    ensure!((now.writes, now.failures) == (3.0, 1.0), "{now:?}");
+    fixture.balancer.stop()
+}
+
+/// Fills the file system that a file is on.
+fn fill(file: &Path) -> Result<()> {
+    let mut file = fs::File::create(file)?;
+    for size in [1 << 20, 1 << 12] {
+        let chunk = vec![0x5a; size];
+        loop {
+            match file.write_all(&chunk).and_then(|()| file.sync_data()) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn generation(fixture: &Fixture) -> Result<u64> {
@@ -147,7 +277,6 @@ fn generation(fixture: &Fixture) -> Result<u64> {
 }
 
 fn with_input(mut command: Command, input: &str) -> Result<String> {
-    use std::io::Write as _;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     child.stdin.take().context("no input")?.write_all(input.as_bytes())?;
