@@ -41,13 +41,14 @@ async fn send_changes(
     let (mut changes, mut settings) = (conditions.changes(), waiting.changes());
     let mut sent = String::new();
     loop {
-        let Ok(Subscription { snapshot, mut events }) = commands.watch().await? else {
+        let Ok(Subscription { snapshot, mut events, .. }) = commands.watch().await? else {
             sleep(MIN_INTERVAL).await;
             continue;
         };
         let up = |state: MemberState| state == MemberState::Up;
-        let backends = snapshot.backends.into_iter();
-        let mut backends: Backends = backends.map(|b| ((b.pool, b.address), up(b.state))).collect();
+        let backends = snapshot.backends.iter();
+        let mut backends: Backends =
+            backends.map(|b| ((b.pool.clone(), b.address), up(b.state))).collect();
         loop {
             changes.mark_unchanged();
             settings.mark_unchanged();
@@ -63,8 +64,10 @@ async fn send_changes(
                 _ = changes.changed() => continue,
                 _ = settings.changed() => continue,
             };
-            match event {
-                Ok(Event::Backend(b)) => drop(backends.insert((b.pool, b.address), up(b.state))),
+            match event.as_deref() {
+                Ok(Event::Backend(b)) => {
+                    backends.insert((b.pool.clone(), b.address), up(b.state));
+                }
                 Ok(Event::Region(_)) => {}
                 Ok(Event::Generation(_)) | Err(RecvError::Lagged(_)) => break,
                 Err(RecvError::Closed) => return Err(Stopping),

@@ -4,6 +4,7 @@
 use std::{
     fmt::{self, Debug},
     path::PathBuf,
+    sync::Arc,
 };
 
 use tokio::sync::{broadcast, oneshot};
@@ -61,6 +62,8 @@ pub enum Query {
     },
     /// The status, then all changes of it.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
+    /// The same for a watcher that lags, whose snapshot may be shared and up to a second old.
+    WatchAgain(oneshot::Sender<Result<Subscription, Refusal>>),
 }
 
 /// Either of the two.
@@ -116,9 +119,11 @@ pub struct Exported {
 
 #[derive(Debug)]
 pub struct Subscription {
-    pub snapshot: Status,
-    /// Changes after the snapshot. A watcher that lags too far behind must subscribe again.
-    pub events: broadcast::Receiver<Event>,
+    pub snapshot: Arc<Status>,
+    /// Changes between the snapshot and the subscription; none unless the snapshot is shared.
+    pub since: Vec<Arc<Event>>,
+    /// Changes after the subscription. A watcher that lags too far behind must subscribe again.
+    pub events: broadcast::Receiver<Arc<Event>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -217,6 +222,11 @@ impl Commands {
         self.ask(Query::Watch).await
     }
 
+    /// The same for a watcher that lags.
+    pub async fn watch_again(&self) -> Result<Result<Subscription, Refusal>, Stopping> {
+        self.ask(Query::WatchAgain).await
+    }
+
     async fn ask<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, Stopping> {
         let (reply, answer) = oneshot::channel();
         self.queries.send(query(reply)).await.map_err(|_| Stopping)?;
@@ -233,7 +243,7 @@ impl Query {
             Self::Condition(reply) => reply.is_closed(),
             Self::Regions(_, reply) => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
-            Self::Watch(reply) => reply.is_closed(),
+            Self::Watch(reply) | Self::WatchAgain(reply) => reply.is_closed(),
         }
     }
 }

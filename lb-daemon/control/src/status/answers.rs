@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::Instant,
 };
 
@@ -93,10 +94,24 @@ impl<R: PathReader> StatusLoop<R> {
 
     pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
         // No event can be missed in between: only this loop announces events.
-        Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })
+        let snapshot = Arc::new(self.status()?);
+        Ok(Subscription { snapshot, since: Vec::new(), events: self.events.subscribe() })
     }
 
-    pub(super) fn announce_backend(&self, key: &Key) {
+    pub(super) fn watch_again(&mut self) -> Result<Subscription, Refusal> {
+        let shared = self.shared_snapshot.get(clock());
+        let (snapshot, since) = match shared {
+            Some(shared) => shared,
+            None => {
+                let snapshot = Arc::new(self.status()?);
+                self.shared_snapshot.set(Arc::clone(&snapshot), clock());
+                (snapshot, Vec::new())
+            }
+        };
+        Ok(Subscription { snapshot, since, events: self.events.subscribe() })
+    }
+
+    pub(super) fn announce_backend(&mut self, key: &Key) {
         if let Some(status) = self.backend_status(key, &mut InterfaceNames::default()) {
             self.announce(Event::Backend(status));
         }

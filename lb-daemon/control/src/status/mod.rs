@@ -11,6 +11,7 @@ mod demand;
 mod in_force;
 mod log_lines;
 mod narrow_paths;
+mod shared_snapshot;
 mod status_loop;
 mod updates;
 mod view;
@@ -35,6 +36,7 @@ use demand::{Demand, Overflows};
 use lb_base::queue::{Receiver, UnboundedReceiver};
 use lb_model::{Configuration, Name, capacity::GroupReading};
 use narrow_paths::NarrowPaths;
+use shared_snapshot::SharedSnapshot;
 
 /// Events that a watcher may lag behind before it must subscribe again.
 const EVENTS: usize = 4096;
@@ -75,7 +77,8 @@ pub struct StatusLoop<R> {
     narrow: NarrowPaths,
     /// Pools that have too few slots for their backends.
     outgrown: BTreeSet<Name>,
-    events: broadcast::Sender<Event>,
+    events: broadcast::Sender<Arc<Event>>,
+    shared_snapshot: SharedSnapshot,
     started: Instant,
 }
 
@@ -101,6 +104,7 @@ impl<R: PathReader> StatusLoop<R> {
             narrow: NarrowPaths::default(),
             outgrown: BTreeSet::new(),
             events,
+            shared_snapshot: SharedSnapshot::default(),
             started: Instant::now(),
         }
     }
@@ -109,7 +113,9 @@ impl<R: PathReader> StatusLoop<R> {
         &self.in_force.configuration
     }
 
-    fn announce(&self, event: Event) {
+    fn announce(&mut self, event: Event) {
+        let event = Arc::new(event);
+        self.shared_snapshot.add(&event);
         // Without watchers there is no receiver.
         let _ = self.events.send(event);
     }

@@ -4,6 +4,7 @@ use super::{PathReader, StatusLoop};
 use crate::{
     command::Query,
     loops::{LoopEnd, SECOND, ticks},
+    members::clock,
 };
 use lb_base::{background::lower_thread_priority, heartbeat::Heartbeat};
 
@@ -36,6 +37,7 @@ impl<R: PathReader> StatusLoop<R> {
                 },
                 _ = second.tick(), if self.has_begun => {
                     let _turn = counters.turn();
+                    self.shared_snapshot.expire(clock());
                     self.read_counters();
                 }
             }
@@ -57,6 +59,7 @@ impl<R: PathReader> StatusLoop<R> {
                 drop(reply.send(self.history(&pool, address.as_deref())));
             }
             Query::Watch(reply) => drop(reply.send(self.watch())),
+            Query::WatchAgain(reply) => drop(reply.send(self.watch_again())),
         }
     }
 }

@@ -67,8 +67,8 @@ impl<R: PathReader> StatusLoop<R> {
         }
         self.view.set_next_hop(address, hop);
         self.check_path(address);
-        for pool in self.view.pools_of(&address) {
-            self.announce_backend(&(pool.clone(), address));
+        for pool in self.view.pools_of(&address).to_vec() {
+            self.announce_backend(&(pool, address));
         }
     }
 }
