@@ -27,7 +27,7 @@ struct Buckets {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DurationCounts {
     /// Upper bound of each bucket in seconds, and how many are in it and not in those before. The last bound is
-    /// [`f64::MAX`].
+    /// infinite.
     pub buckets: Vec<(f64, u64)>,
     /// Of all buckets.
     pub count: u64,
@@ -54,7 +54,7 @@ impl Durations {
 
     /// What was recorded. A duration that is recorded meanwhile may be missing in the sum.
     pub fn read(&self) -> DurationCounts {
-        let bounds = self.bounds().map(|bound| bound.as_secs_f64()).chain([f64::MAX]);
+        let bounds = self.bounds().map(|bound| bound.as_secs_f64()).chain([f64::INFINITY]);
         let counts = self.0.counts.iter().map(|count| count.load(Ordering::Relaxed));
         let buckets: Vec<_> = bounds.zip(counts).collect();
         let sum = Duration::from_nanos(self.0.sum.load(Ordering::Relaxed)).as_secs_f64();
@@ -79,7 +79,7 @@ mod tests {
         for micros in [0, 1_000, 1_001, 2_000, 4_000, 4_001, 9_000_000] {
             clone.record(Duration::from_micros(micros));
         }
-        let expected = [(0.001, 2), (0.002, 2), (0.004, 1), (f64::MAX, 2)];
+        let expected = [(0.001, 2), (0.002, 2), (0.004, 1), (f64::INFINITY, 2)];
         let read = durations.read();
         assert_eq!((read.buckets, read.count), (expected.into(), 7));
         assert!((read.sum - 9.012_002).abs() < 1e-9, "{}", read.sum);
@@ -95,7 +95,7 @@ mod tests {
             }
         });
         let expected = DurationCounts {
-            buckets: vec![(0.001, 0), (0.002, 4000), (f64::MAX, 0)],
+            buckets: vec![(0.001, 0), (0.002, 4000), (f64::INFINITY, 0)],
             count: 4000,
             sum: 8.0,
         };

@@ -1,8 +1,12 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use lb_common::abi::verdict::Verdict;
 
 use super::*;
+use lb_base::durations::Durations;
 
 /// How many samples a metric has, by its labels.
 fn samples(labels: &[&str]) -> &'static str {
@@ -111,6 +115,39 @@ fn names_are_those_of_convention() {
         let kept = ["le", "quantile", "job", "instance"];
         assert!(definition.labels.iter().all(|label| !kept.contains(label)), "{family}");
     }
+}
+
+/// Two histograms of one family.
+#[derive(Debug)]
+struct TwoLoops;
+
+impl Collector for TwoLoops {
+    fn encode(&self, encoder: prometheus_client::encoding::DescriptorEncoder<'_>) -> fmt::Result {
+        let [one, other] = [1, 2].map(|millis| {
+            let durations = Durations::new(Duration::from_millis(millis), 1);
+            durations.record(Duration::from_micros(1_500));
+            durations
+        });
+        let definition = catalogue::LOOP_SERVICE;
+        Sheet::new(encoder).durations(&definition, [(["member"], &one), (["state"], &other)])
+    }
+}
+
+#[test]
+fn histograms_with_labels_are_written_in_the_text_format() {
+    let text = exposition(TwoLoops).unwrap();
+    let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = [
+        "spillway_loop_service_seconds_sum{loop=\"member\"} 0.0015",
+        "spillway_loop_service_seconds_count{loop=\"member\"} 1",
+        "spillway_loop_service_seconds_bucket{le=\"0.001\",loop=\"member\"} 0",
+        "spillway_loop_service_seconds_bucket{le=\"+Inf\",loop=\"member\"} 1",
+        "spillway_loop_service_seconds_sum{loop=\"state\"} 0.0015",
+        "spillway_loop_service_seconds_count{loop=\"state\"} 1",
+        "spillway_loop_service_seconds_bucket{le=\"0.002\",loop=\"state\"} 1",
+        "spillway_loop_service_seconds_bucket{le=\"+Inf\",loop=\"state\"} 1",
+    ];
+    assert_eq!(samples, expected);
 }
 
 /// What the dashboard and the alert rules ask for, as they name it.
