@@ -17,6 +17,12 @@ pub const STORE: &str = "store";
 /// Subject of the condition that settings of sizes wait, because the pinned maps have others.
 pub const MAP_SIZES: &str = "map sizes";
 
+/// Subject of the condition that the API's own certificate expires soon, or has expired.
+pub const CERTIFICATE: &str = "TLS certificate";
+
+/// Subject of the condition that all authorities of clients of the API expire soon, or have expired.
+pub const AUTHORITIES: &str = "TLS authorities";
+
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {

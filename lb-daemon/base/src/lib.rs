@@ -3,12 +3,14 @@
 pub mod background;
 pub mod bytes;
 pub mod conditions;
+pub mod durations;
 pub mod error_chain;
 pub mod exclusive;
 pub mod heartbeat;
 pub mod kernel;
 pub mod lock_owner;
 pub mod manual;
+pub mod queue;
 pub mod rate_limited_log;
 pub mod receiver_socket;
 mod text;

@@ -6,6 +6,8 @@
 extern crate self as lb_control;
 
 pub mod command;
+mod counters;
+pub mod loops;
 pub mod members;
 pub mod reconcile;
 pub mod state;
@@ -17,4 +19,5 @@ pub mod store;
 #[allow(unreachable_pub, dead_code, reason = "public in the crate lb-fake")]
 mod fake;
 
-pub use state::{FollowedFile, HealthCounters, PublishCounters, WaitingSettings};
+pub use counters::{HealthCounters, PublishCounters, StoreCounters};
+pub use state::{FollowedFile, WaitingSettings};

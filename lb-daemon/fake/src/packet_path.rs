@@ -14,8 +14,9 @@ use lb_common::abi::{
 
 use lb_control::{
     command::InterfaceStatus,
+    loops::LoopEnd,
     reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
-    state::{LoopEnd, Loops, PacketPath},
+    state::{Loops, PacketPath},
     status::PathReader,
 };
 use lb_model::{

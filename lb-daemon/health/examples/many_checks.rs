@@ -19,7 +19,10 @@ use std::{
     time::Duration,
 };
 
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, bounded},
+};
 use lb_health::{Counters, Health, Prober, Target, Tunnels};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
 use nix::{
@@ -34,7 +37,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
     runtime::{Builder, Runtime},
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, sleep},
 };
 
@@ -146,7 +149,7 @@ async fn measure(targets: Vec<Target>, time: Duration) {
     let counters = Counters::default();
     let lateness = counters.exact_lateness();
     let (_targets, wanted) = watch::channel(Arc::new(targets));
-    let (changes_tx, mut changes) = mpsc::channel(4096);
+    let (changes_tx, mut changes) = bounded(4096, &QueueCounters::default());
     let heartbeat = Heartbeat::unwatched(Duration::from_millis(1000));
     let _prober = Prober::spawn(
         wanted,
@@ -169,7 +172,7 @@ async fn measure(targets: Vec<Target>, time: Duration) {
     sleep(time).await;
     let (time, used) = (began.elapsed(), used() - before);
     let mut fell = 0;
-    while let Ok(change) = changes.try_recv() {
+    while let Some(change) = changes.try_recv() {
         fell += usize::from(change.health != Health::Passing);
     }
     println!("checks: {:.0}/s over {time:.1?}", lateness.count() as f64 / time.as_secs_f64());

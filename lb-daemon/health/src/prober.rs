@@ -19,7 +19,7 @@ use super::{
     tunnel::Tunnels,
 };
 use crate::Counters;
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{heartbeat::Heartbeat, queue::Sender};
 use lb_model::HealthCheck;
 
 /// Queue of reports, while changes are sent.
@@ -45,7 +45,7 @@ pub struct Prober {
     tls: Arc<tls::TlsConfigs>,
     tunnels: Tunnels,
     reports: mpsc::Sender<ProbeReport>,
-    changes: mpsc::Sender<HealthChange>,
+    changes: Sender<HealthChange>,
     counters: Counters,
 }
 
@@ -74,7 +74,7 @@ impl Prober {
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
         targets: watch::Receiver<Arc<Vec<Target>>>,
-        changes: mpsc::Sender<HealthChange>,
+        changes: Sender<HealthChange>,
         heartbeat: Heartbeat,
         counters: Counters,
         tunnels: Tunnels,
@@ -85,7 +85,7 @@ impl Prober {
     /// The same, with at most `room` concurrent checks.
     pub(super) fn spawn_with_room(
         targets: watch::Receiver<Arc<Vec<Target>>>,
-        changes: mpsc::Sender<HealthChange>,
+        changes: Sender<HealthChange>,
         heartbeat: Heartbeat,
         counters: Counters,
         tunnels: Tunnels,

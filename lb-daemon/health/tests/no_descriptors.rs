@@ -5,13 +5,16 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, bounded},
+};
 use lb_health::{Counters, Health, Prober, Target, Tunnels};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via, plan::Sources};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::{
     net::TcpListener,
-    sync::{mpsc, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 
@@ -60,7 +63,7 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let targets = Arc::new(vec![target(server.local_addr().unwrap().port())]);
     let (_configure, targets) = watch::channel(targets);
-    let (changes_tx, mut changes) = mpsc::channel(16);
+    let (changes_tx, mut changes) = bounded(16, &QueueCounters::default());
     let heartbeat = Heartbeat::unwatched(Duration::from_millis(20));
     Prober::spawn(
         targets,

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use rtnetlink::Handle;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     task::{JoinHandle, JoinSet},
     time::{Instant, MissedTickBehavior, interval_at, sleep_until},
 };
@@ -16,6 +16,7 @@ use super::{
     neighbour::{self, NeighbourKey, neighbours},
     route::{self, Routes},
 };
+use lb_base::queue::Sender;
 
 /// Shortest time between two rounds of route look-ups: a routing daemon that loads a full table causes an event for
 /// each route.
@@ -40,7 +41,7 @@ pub struct NextHops {
     handle: Handle,
     connection: JoinHandle<()>,
     hops: Hops,
-    changes: mpsc::Sender<NetChange>,
+    changes: Sender<NetChange>,
     work: JoinSet<Completed>,
     /// Addresses to look up.
     stale: BTreeSet<IpAddr>,
@@ -82,7 +83,7 @@ impl NextHops {
     /// No netlink socket.
     pub fn spawn(
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
-        changes: mpsc::Sender<NetChange>,
+        changes: Sender<NetChange>,
         attached: BTreeSet<u32>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Subscribe before the first reading, so that no change is missed.

@@ -39,11 +39,11 @@ pub(super) fn stream(
     place: Option<Lease<Actor>>,
     stop: CancellationToken,
 ) -> WatchStream {
-    let Subscription { snapshot, events } = subscription;
+    let Subscription { snapshot, since, events } = subscription;
     let watcher = Watcher {
         commands,
-        snapshot: Some(Box::new(snapshot)),
-        events: EventQueue::follow(events),
+        snapshot: Some(snapshot),
+        events: EventQueue::follow(since, events),
         caught_up: None,
         ended: false,
         _place: place,
@@ -65,7 +65,7 @@ pub(super) fn stream(
 struct Watcher {
     commands: Commands,
     /// To be sent before any event.
-    snapshot: Option<Box<command::Status>>,
+    snapshot: Option<Arc<command::Status>>,
     events: EventQueue,
     /// Time of the last snapshot because of lag.
     caught_up: Option<Instant>,
@@ -94,9 +94,9 @@ impl Watcher {
                 "this client reads events too slowly: watch again, and read faster",
             ));
         }
-        let Subscription { snapshot, events } =
-            self.commands.watch().await.or_status()?.or_status()?;
-        (self.snapshot, self.events) = (Some(Box::new(snapshot)), EventQueue::follow(events));
+        let Subscription { snapshot, since, events } =
+            self.commands.watch_again().await.or_status()?.or_status()?;
+        (self.snapshot, self.events) = (Some(snapshot), EventQueue::follow(since, events));
         self.caught_up = Some(now);
         Ok(())
     }
@@ -117,7 +117,7 @@ struct SharedQueue {
 
 #[derive(Default)]
 struct Queue {
-    events: VecDeque<Event>,
+    events: VecDeque<Arc<Event>>,
     /// Objects in the events.
     objects: usize,
     end: Option<QueueEnd>,
@@ -132,8 +132,12 @@ enum QueueEnd {
 }
 
 impl EventQueue {
-    fn follow(mut events: broadcast::Receiver<Event>) -> Self {
+    /// Begins with the events of a subscription that were before it.
+    fn follow(since: Vec<Arc<Event>>, mut events: broadcast::Receiver<Arc<Event>>) -> Self {
         let waiting = Arc::new(SharedQueue::default());
+        since.into_iter().for_each(|event| {
+            waiting.push(event);
+        });
         let queue = Arc::clone(&waiting);
         let follower = tokio::spawn(async move {
             loop {
@@ -151,7 +155,7 @@ impl EventQueue {
         Self { waiting, follower: follower.abort_handle() }
     }
 
-    async fn next(&self) -> Result<Event, QueueEnd> {
+    async fn next(&self) -> Result<Arc<Event>, QueueEnd> {
         loop {
             if let Some(next) = self.waiting.pop() {
                 return next;
@@ -172,7 +176,7 @@ impl SharedQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pop(&self) -> Option<Result<Event, QueueEnd>> {
+    fn pop(&self) -> Option<Result<Arc<Event>, QueueEnd>> {
         let mut queue = self.queue();
         match queue.events.pop_front() {
             Some(event) => {
@@ -183,7 +187,7 @@ impl SharedQueue {
         }
     }
 
-    fn push(&self, event: Event) -> Option<QueueEnd> {
+    fn push(&self, event: Arc<Event>) -> Option<QueueEnd> {
         let mut queue = self.queue();
         let objects = queue.objects + objects(&event);
         let is_full =

@@ -31,11 +31,12 @@ use crate::{
     tls::{self, Connection, Credentials, TlsError},
     watchdog::Watchdog,
 };
-use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, write_hint};
+use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, queue::bounded, write_hint};
 use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
+    loops::LoopEnd,
     members::Sensed,
     reconcile::{self, DisplacedSweeper, MemberWords, Reader, Reconciler},
     state::{self, Inbox, Loops, Sensors},
@@ -147,6 +148,7 @@ impl Resources {
             attached: attached_indices.clone(),
             icmp_errors: arguments.icmp_errors,
             icmp_echoes: arguments.icmp_echoes,
+            loop_counters: shared.live.loops.member.clone(),
         };
         let (reconciler, member_words) = Reconciler::open(maps, member_maps, settings)
             .map_err(|error| Failure::about("maps", &error))?;
@@ -193,9 +195,9 @@ struct ThreadTask<T> {
 
 /// Everything that runs. None of it ends before it is stopped, except by a failure.
 struct Tasks {
-    state: ThreadTask<state::LoopEnd>,
-    members: ThreadTask<state::LoopEnd>,
-    status: ThreadTask<state::LoopEnd>,
+    state: ThreadTask<LoopEnd>,
+    members: ThreadTask<LoopEnd>,
+    status: ThreadTask<LoopEnd>,
     displaced_check: ThreadTask<()>,
     prober: JoinHandle<()>,
     next_hops: JoinHandle<Result<(), NetError>>,
@@ -226,9 +228,9 @@ impl Tasks {
         let bpffs = arguments.options().bpffs;
         let sources = resources.sources;
         let followed = FollowedFile::new(arguments.apply);
-        let (commands, requests) = Commands::channel();
-        let (health_tx, health) = mpsc::channel(SENSOR_QUEUE);
-        let (network_tx, network) = mpsc::channel(SENSOR_QUEUE);
+        let (commands, requests) = Commands::counted(&live.loops);
+        let (health_tx, health) = bounded(SENSOR_QUEUE, live.loops.member.queue());
+        let (network_tx, network) = bounded(SENSOR_QUEUE, live.loops.member.queue());
         let sensors = Sensors::default();
         let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
 
@@ -242,6 +244,8 @@ impl Tasks {
             state_directory: arguments.state_dir.clone(),
             publish_counters: live.publish.clone(),
             health_counters: live.health.clone(),
+            loop_counters: live.loops.clone(),
+            store_counters: live.store.clone(),
             conditions: conditions.clone(),
             waiting_settings: waiting.clone(),
             followed: followed.clone(),
@@ -358,8 +362,8 @@ impl Tasks {
         tokio::select! {
             biased;
             ended = &mut self.members.result => Failure::new(match ended {
-                Ok(state::LoopEnd::SensorEnded) => "member loop: health checks or next hops have ended",
-                Ok(state::LoopEnd::Stopped) | Err(_) => "member loop: ended unexpectedly",
+                Ok(LoopEnd::SensorEnded) => "member loop: health checks or next hops have ended",
+                Ok(LoopEnd::Stopped) | Err(_) => "member loop: ended unexpectedly",
             }),
             _ = &mut self.state.result => Failure::new("state loop: ended unexpectedly"),
             _ = &mut self.status.result => Failure::new("status loop: ended unexpectedly"),
@@ -458,8 +462,10 @@ async fn listen_tls(
 ) -> Result<(Option<Credentials>, Option<mpsc::Receiver<Connection>>), Failure> {
     let Some((address, files)) = arguments.remote()? else { return Ok((None, None)) };
     let failed = |error: TlsError| Failure::from_chain(&error).hint(error.hint());
+    let expiry = shared.live.certificates.clone();
     let credentials =
-        Credentials::open(files, arguments.clients(), shared.conditions.clone()).map_err(failed)?;
+        Credentials::open(files, arguments.clients(), expiry, shared.conditions.clone())
+            .map_err(failed)?;
     let (address, connections) =
         tls::listen(address, credentials.clone(), shared.live.clone()).await.map_err(failed)?;
     tracing::info!(%address, "API: listening for TLS on {address}");

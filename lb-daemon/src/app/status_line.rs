@@ -41,7 +41,7 @@ async fn send_changes(
     let (mut changes, mut settings) = (conditions.changes(), waiting.changes());
     let mut sent = String::new();
     loop {
-        let Ok(Subscription { snapshot, mut events }) = commands.watch().await? else {
+        let Ok(Subscription { snapshot, mut events, .. }) = commands.watch().await? else {
             sleep(MIN_INTERVAL).await;
             continue;
         };
@@ -64,8 +64,10 @@ async fn send_changes(
                 _ = changes.changed() => continue,
                 _ = settings.changed() => continue,
             };
-            match event {
-                Ok(Event::Backend(b)) => drop(backends.insert((b.pool, b.address), up(b.state))),
+            match event.as_deref() {
+                Ok(Event::Backend(b)) => {
+                    backends.insert((b.pool.clone(), b.address), up(b.state));
+                }
                 Ok(Event::Region(_)) => {}
                 Ok(Event::Generation(_)) | Err(RecvError::Lagged(_)) => break,
                 Err(RecvError::Closed) => return Err(Stopping),

@@ -16,7 +16,11 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
-use lb_control::command::{BackendStatus, Regions, Status};
+use crate::tls::{Validities, Validity};
+use lb_control::{
+    command::{BackendStatus, Regions, Status},
+    loops::{AllLoopCounters, LoopCounters},
+};
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
 use lb_model::MemberState;
@@ -156,8 +160,12 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
 fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     sheet.kept(&PUBLISH, &live.publish.durations)?;
     sheet.kept(&PUBLISH_FAILURES, &live.publish.failures)?;
-    sheet.kept(&HEALTH_DELAY, &live.health.publish_delays)?;
+    sheet.durations(&HEALTH_DELAY, [([], &live.health.publish_delays)])?;
     sheet.kept(&HEALTH_PUBLISHED_AT, &live.health.last_at)?;
+    sheet.durations(&STORE_WRITE, [([], &live.store.durations)])?;
+    sheet.kept(&STORE_WRITE_FAILURES, &live.store.failures)?;
+    sheet.one(&STORE_WRITE_AGE, live.store.under_way().as_secs_f64().into())?;
+    loops(sheet, &live.loops)?;
     let results = [
         ("passed", &live.checks.passed),
         ("failed", &live.checks.failed),
@@ -176,5 +184,25 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
         ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
     });
     sheet.family(&API_REFUSED, refused)?;
+    let Validities { server, authority } = live.certificates.now();
+    let known = || [("server", server), ("authority", authority)];
+    let each = |time: fn(&Validity) -> SystemTime| {
+        let known = known().into_iter();
+        known.filter_map(move |(name, known)| Some(([name], seconds(time(&known?)).into())))
+    };
+    sheet.family(&CERTIFICATE_NOT_BEFORE, each(|it| it.not_before))?;
+    sheet.family(&CERTIFICATE_NOT_AFTER, each(|it| it.not_after))?;
     sheet.kept(&LOG_DROPPED, &live.log_dropped)
+}
+
+fn loops(sheet: &mut Sheet<'_>, loops: &AllLoopCounters) -> fmt::Result {
+    let each = |value: fn(&LoopCounters) -> Value| {
+        loops.named().map(|(name, counters)| ([name], value(counters)))
+    };
+    sheet.family(&LOOP_QUEUE, each(|it| it.queue().length().into()))?;
+    let waiting = loops.named().map(|(name, counters)| ([name], counters.queue().waiting()));
+    sheet.durations(&LOOP_WAITING, waiting)?;
+    let service = loops.named().map(|(name, counters)| ([name], counters.service()));
+    sheet.durations(&LOOP_SERVICE, service)?;
+    sheet.family(&LOOP_TURN_AGE, each(|it| it.since_last_turn().as_secs_f64().into()))
 }

@@ -141,6 +141,20 @@ metrics! {
         "Time from the end of the check that changed a backend's health until the packet path had the change";
     HEALTH_PUBLISHED_AT: Gauge "health_published_timestamp" Seconds []
         "When the packet path last got a change of a backend's health, seconds of the Unix epoch; 0: it has not yet";
+    STORE_WRITE: Histogram "store_write_duration" Seconds []
+        "Time to write a configuration to the store, until it is on the disk";
+    STORE_WRITE_FAILURES: Counter "store_write_failures" None []
+        "Writes of the store that failed, so that the configuration was refused";
+    STORE_WRITE_AGE: Gauge "store_write_age" Seconds []
+        "How long the write of the store has taken that is under way; 0: none is";
+    LOOP_QUEUE: Gauge "loop_queue_entries" None ["loop"]
+        "What waits for one of the daemon's loops: results of checks and next hops for the member loop, applies and all that the member loop has told it (one entry) for the state loop, questions and news of the other loops for the status loop";
+    LOOP_WAITING: Histogram "loop_waiting" Seconds ["loop"]
+        "Time that an entry waited until a loop took it";
+    LOOP_SERVICE: Histogram "loop_service" Seconds ["loop"]
+        "Time that a loop took for what it handles at once: a batch of results of checks, an apply, a question, or what is done every second";
+    LOOP_TURN_AGE: Gauge "loop_turn_age" Seconds ["loop"]
+        "Time since a loop last finished what it handles at once. Below about a second, also if there is nothing to do, unless it is busy or stands still";
     PROBES: Counter "probes" None ["result"]
         "Health checks made: passed, failed, or not_made for want of sockets of this host";
     CHECK_FAILING: Gauge "check_failing" None ["pool", "backend", "check"]
@@ -149,6 +163,10 @@ metrics! {
         "How much later than planned health checks began";
     API_REFUSED: Counter "api_refused" None ["listener", "limit"]
         "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
+    CERTIFICATE_NOT_BEFORE: Gauge "tls_certificate_not_before_timestamp" Seconds ["certificate"]
+        "From when on the certificate is valid whose end spillway_tls_certificate_expiration_timestamp_seconds has, seconds of the Unix epoch. Absent: the API is not served over TLS";
+    CERTIFICATE_NOT_AFTER: Gauge "tls_certificate_expiration_timestamp" Seconds ["certificate"]
+        "When a certificate of the API expires, seconds of the Unix epoch. server: the daemon's own or an intermediate one, whichever is first; authority: the last of the authorities of clients. Absent: the API is not served over TLS";
     LOG_DROPPED: Counter "log_entries_dropped" None []
         "Entries of the daemon's log that were dropped, because the journal or standard error did not accept them";
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::Counter;
-use lb_control::{HealthCounters, PublishCounters};
+use crate::tls::CertificateExpiry;
+use lb_control::{HealthCounters, PublishCounters, StoreCounters, loops::AllLoopCounters};
 
 /// Counters of this process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +17,14 @@ pub struct Live {
     pub publish: PublishCounters,
     /// Health in the packet path.
     pub health: HealthCounters,
+    /// Writes of the store.
+    pub store: StoreCounters,
+    /// The loops and their queues.
+    pub loops: AllLoopCounters,
     /// Health checks.
     pub checks: lb_health::Counters,
+    /// Certificates of the API.
+    pub certificates: CertificateExpiry,
     /// Entries of the log that were dropped.
     pub log_dropped: Counter,
     api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; ApiListener::ALL.len()]>,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 
+use lb_base::durations::Durations;
+
 use super::definition::{Definition, Kind};
 
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,30 @@ impl<'a> Sheet<'a> {
     /// A family of one sample without labels.
     pub(super) fn one(&mut self, definition: &Definition, value: Value) -> fmt::Result {
         self.family(definition, [([], value)])
+    }
+
+    /// A family of histograms, one for each set of label values, in the order of the labels' names.
+    pub(super) fn durations<'l, 'd, L: AsRef<[&'l str]>>(
+        &mut self,
+        definition: &Definition,
+        samples: impl IntoIterator<Item = (L, &'d Durations)>,
+    ) -> fmt::Result {
+        let unit = definition.unit();
+        let (help, kind) = (format!("{}.", definition.help), definition.metric_type());
+        let mut family = self.0.encode_descriptor(definition.name, &help, unit.as_ref(), kind)?;
+        for (values, durations) in samples {
+            let names = definition.labels.iter().copied();
+            let labels: Vec<(&str, &str)> = names.zip(values.as_ref().iter().copied()).collect();
+            let read = durations.read();
+            let write = |metric: &mut MetricEncoder<'_>| {
+                metric.encode_histogram::<NoLabelSet>(read.sum, read.count, &read.buckets, None)
+            };
+            match labels.is_empty() {
+                true => write(&mut family)?,
+                false => write(&mut family.encode_family(&labels)?)?,
+            }
+        }
+        Ok(())
     }
 
     /// A metric whose value the library keeps.

@@ -1,8 +1,12 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use lb_common::abi::verdict::Verdict;
 
 use super::*;
+use lb_base::durations::Durations;
 
 /// How many samples a metric has, by its labels.
 fn samples(labels: &[&str]) -> &'static str {
@@ -13,6 +17,8 @@ fn samples(labels: &[&str]) -> &'static str {
         ["component", "verdict", "action"] => "a verdict",
         ["event"] => "an event",
         ["result"] => "3",
+        ["loop"] => "3",
+        ["certificate"] => "2",
         ["table", "ip"] => "5",
         ["listener", "limit"] => "6",
         ["budget", "ip"] => "4",
@@ -111,6 +117,39 @@ fn names_are_those_of_convention() {
     }
 }
 
+/// Two histograms of one family.
+#[derive(Debug)]
+struct TwoLoops;
+
+impl Collector for TwoLoops {
+    fn encode(&self, encoder: prometheus_client::encoding::DescriptorEncoder<'_>) -> fmt::Result {
+        let [one, other] = [1, 2].map(|millis| {
+            let durations = Durations::new(Duration::from_millis(millis), 1);
+            durations.record(Duration::from_micros(1_500));
+            durations
+        });
+        let definition = catalogue::LOOP_SERVICE;
+        Sheet::new(encoder).durations(&definition, [(["member"], &one), (["state"], &other)])
+    }
+}
+
+#[test]
+fn histograms_with_labels_are_written_in_the_text_format() {
+    let text = exposition(TwoLoops).unwrap();
+    let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = [
+        "spillway_loop_service_seconds_sum{loop=\"member\"} 0.0015",
+        "spillway_loop_service_seconds_count{loop=\"member\"} 1",
+        "spillway_loop_service_seconds_bucket{le=\"0.001\",loop=\"member\"} 0",
+        "spillway_loop_service_seconds_bucket{le=\"+Inf\",loop=\"member\"} 1",
+        "spillway_loop_service_seconds_sum{loop=\"state\"} 0.0015",
+        "spillway_loop_service_seconds_count{loop=\"state\"} 1",
+        "spillway_loop_service_seconds_bucket{le=\"0.002\",loop=\"state\"} 1",
+        "spillway_loop_service_seconds_bucket{le=\"+Inf\",loop=\"state\"} 1",
+    ];
+    assert_eq!(samples, expected);
+}
+
 /// What the dashboard and the alert rules ask for, as they name it.
 const ASKED: [(&str, &str); 2] = [
     ("alerts.yaml", include_str!("../../../packaging/observability/alerts.yaml")),
@@ -148,6 +187,7 @@ fn dashboard_and_alerts_ask_for_labels_that_there_are() {
         ("action", ["pass", "drop", "transmit", "redirect"].into()),
         ("result", ["passed", "failed", "not_made"].into()),
         ("table", ["displaced", "udp_flows", "handshakes"].into()),
+        ("loop", ["member", "state", "status"].into()),
         ("component", ["balancer", "receiver"].into()),
         ("stage", lb_inspect::stats::DropStage::ALL.iter().map(|stage| stage.name()).collect()),
         ("counter", lb_maps::LinkStatistics::default().errors().map(|(name, _)| name).into()),

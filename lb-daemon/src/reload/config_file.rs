@@ -97,10 +97,11 @@ mod tests {
     use std::fs;
     use tokio_util::sync::CancellationToken;
 
-    use tokio::sync::mpsc;
-
     use super::*;
-    use lb_base::heartbeat::Heartbeat;
+    use lb_base::{
+        heartbeat::Heartbeat,
+        queue::{QueueCounters, bounded},
+    };
     use lb_control::FollowedFile;
     use lb_control::{
         members::Sensed,
@@ -125,7 +126,8 @@ region = \"eu\"
         let directory = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
         let (audit, (commands, requests)) = (Audit::default(), Commands::channel());
-        let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
+        let ((_health, health), (_changes, network)) =
+            (bounded(1, &QueueCounters::default()), bounded(1, &QueueCounters::default()));
         let path = directory.path().join("web.toml");
         let settings = Settings {
             state_directory: directory.path().into(),

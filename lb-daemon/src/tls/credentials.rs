@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{
     version::TLS13,
 };
 
-use super::TlsError;
+use super::{CertificateExpiry, TlsError, expiry::Validities};
 use crate::access::Clients;
 use lb_base::{conditions::Conditions, error_chain};
 
@@ -41,6 +41,7 @@ pub struct CredentialsInForce {
 pub struct Credentials {
     files: TlsFiles,
     in_force: watch::Sender<CredentialsInForce>,
+    expiry: CertificateExpiry,
     conditions: Conditions,
 }
 
@@ -59,25 +60,31 @@ impl Credentials {
     pub fn open(
         files: TlsFiles,
         clients: Clients,
+        expiry: CertificateExpiry,
         conditions: Conditions,
     ) -> Result<Self, TlsError> {
         let contents = files.read()?;
-        let config = files.server(&contents)?;
+        let (config, validities) = files.server(&contents)?;
+        expiry.set(validities);
+        expiry.report(&files, &conditions);
         let in_force =
             CredentialsInForce { config, clients: Arc::new(clients), epoch: 0, contents };
-        Ok(Self { files, in_force: watch::Sender::new(in_force), conditions })
+        Ok(Self { files, in_force: watch::Sender::new(in_force), expiry, conditions })
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<CredentialsInForce> {
         self.in_force.subscribe()
     }
 
-    /// Reads the files again. If they cannot be used, nothing changes, and that is a condition.
+    /// Reads the files again. If they cannot be used, nothing changes, and that is a condition. That what is in force then
+    /// expires is another.
     ///
     /// # Errors
     /// `TLS: cause`.
     pub fn refresh(&self) -> Result<(), String> {
-        match self.read_again() {
+        let read = self.read_again();
+        self.expiry.report(&self.files, &self.conditions);
+        match read {
             Ok(changed) => {
                 if changed {
                     tracing::info!("TLS: certificates were read again");
@@ -98,7 +105,8 @@ impl Credentials {
         if contents == self.in_force.borrow().contents {
             return Ok(false);
         }
-        let config = self.files.server(&contents)?;
+        let (config, validities) = self.files.server(&contents)?;
+        self.expiry.set(validities);
         self.in_force.send_modify(|now| {
             now.epoch += u64::from(now.contents.authorities != contents.authorities);
             (now.config, now.contents) = (config, contents);
@@ -160,7 +168,7 @@ impl TlsFiles {
 
     /// TLS 1.3 only, client certificates required, and no session resumption: each connection shows its certificate
     /// again.
-    fn server(&self, contents: &FileContents) -> Result<Arc<ServerConfig>, TlsError> {
+    fn server(&self, contents: &FileContents) -> Result<(Arc<ServerConfig>, Validities), TlsError> {
         let provider = Arc::new(ring::default_provider());
         let unusable = |path: &Path| {
             let path = path.to_owned();
@@ -169,8 +177,10 @@ impl TlsFiles {
         let chain = certificates(&self.certificate, &contents.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&contents.key)
             .map_err(|_| TlsError::Nothing { path: self.key.clone(), what: "private key" })?;
+        let authorities = certificates(&self.authorities, &contents.authorities)?;
+        let validities = Validities::read(&chain, &authorities);
         let mut roots = RootCertStore::empty();
-        for root in certificates(&self.authorities, &contents.authorities)? {
+        for root in authorities {
             roots.add(root).map_err(unusable(&self.authorities))?;
         }
         let verifier =
@@ -189,7 +199,7 @@ impl TlsFiles {
         config.alpn_protocols = vec![b"h2".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Arc::new(config))
+        Ok((Arc::new(config), validities))
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod connection;
 mod credentials;
+mod expiry;
 mod listener;
 
 pub use connection::Connection;
 pub use credentials::{Credentials, CredentialsInForce, TlsFiles};
+pub use expiry::{CertificateExpiry, Validities, Validity};
 pub use listener::listen;
 
 use std::{io, net::SocketAddr, path::PathBuf};

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_base::heartbeat::Heartbeat;
+use lb_base::queue::{QueueCounters, Sender, bounded};
 use lb_control::command::{Apply, Commands};
 use lb_control::members::Sensed;
 use lb_control::reconcile::{self, Reconciler};
@@ -26,7 +27,6 @@ use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{Name, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use lb_tests::process::until;
@@ -47,8 +47,8 @@ const QUEUE: usize = 4_096;
 /// The loops of a daemon, and what they are told by.
 struct LoopsAlone {
     commands: Commands,
-    health: mpsc::Sender<HealthChange>,
-    network: mpsc::Sender<NetChange>,
+    health: Sender<HealthChange>,
+    network: Sender<NetChange>,
     stop: CancellationToken,
     threads: Vec<JoinHandle<()>>,
     /// Thread of the member loop.
@@ -72,8 +72,8 @@ impl LoopsAlone {
         let (reconciler, words) = Reconciler::open(maps, member_maps, settings)?;
         let reader = reconciler.reader(bpffs, Arc::clone(&attached))?;
         let (commands, requests) = Commands::channel();
-        let (health, health_rx) = mpsc::channel(QUEUE);
-        let (network, network_rx) = mpsc::channel(QUEUE);
+        let (health, health_rx) = bounded(QUEUE, &QueueCounters::default());
+        let (network, network_rx) = bounded(QUEUE, &QueueCounters::default());
         let settings = state::Settings {
             state_directory: state_directory.into(),
             sizes,
@@ -166,7 +166,7 @@ fn storm(bpffs: &Path, state: &Path, backends: u32) -> Result<Row> {
     applied?.context("apply")?;
     for number in 0..backends {
         let change = NetChange::NextHop(next_hop(number));
-        loops.network.blocking_send(change).context("the member loop is gone")?;
+        loops.runtime.block_on(loops.network.send(change)).context("the member loop is gone")?;
     }
     let maps = PinnedMaps::open(bpffs)?;
     let mut members = Vec::new();

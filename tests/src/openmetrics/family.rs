@@ -72,21 +72,26 @@ impl Family {
         Ok(())
     }
 
-    /// Ours have no labels of their own: buckets rise to the count.
+    /// Of each histogram, told by its other labels, the buckets rise to the count.
     fn check_histogram(&self) -> Result<()> {
-        let mut buckets: Vec<(f64, f64)> = Vec::new();
-        let mut count = None;
+        let mut histograms: BTreeMap<_, (Vec<(f64, f64)>, Option<f64>)> = BTreeMap::new();
         for ((name, labels), value) in &self.samples {
-            match labels.get("le") {
+            let mut labels = labels.clone();
+            let le = labels.remove("le");
+            let (buckets, count) = histograms.entry(labels).or_default();
+            match le {
                 Some(le) => buckets.push((le.parse()?, *value)),
-                None if name.ends_with("_count") => count = Some(*value),
+                None if name.ends_with("_count") => *count = Some(*value),
                 None => {}
             }
         }
-        buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
-        ensure!(buckets.is_sorted_by(|one, other| one.1 <= other.1), "buckets fall");
-        let last = buckets.last().context("no bucket")?;
-        ensure!(last.0 == f64::INFINITY && Some(last.1) == count, "+Inf is not the count");
+        ensure!(!histograms.is_empty(), "no bucket");
+        for (mut buckets, count) in histograms.into_values() {
+            buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
+            ensure!(buckets.is_sorted_by(|one, other| one.1 <= other.1), "buckets fall");
+            let last = buckets.last().context("no bucket")?;
+            ensure!(last.0 == f64::INFINITY && Some(last.1) == count, "+Inf is not the count");
+        }
         Ok(())
     }
 }

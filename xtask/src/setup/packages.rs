@@ -36,7 +36,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 22] = [
+const ALL: [Wanted; 23] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench, Control]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench, Control]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench, Control]),
@@ -53,6 +53,7 @@ const ALL: [Wanted; 22] = [
     wanted("tshark", &["tshark"], "a second opinion on every frame that we emit", &[Test]),
     wanted("tcpdump", &["tcpdump"], "captures the frames", &[Test]),
     wanted("bpftool", &["bpftool"], "a second opinion on programs, links and maps", &[Test]),
+    wanted("prometheus", &["promtool"], "checks the alert rules, and tests them", &[Test]),
     wanted("chromium", &["chromium"], "shows the status page", &[Test]),
     wanted("qemu-system-x86", &["qemu-system-x86_64"], "boots Debian 12's own kernel", &[Test]),
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),

@@ -56,7 +56,7 @@ const BACKGROUND: [&[Step]; 2] =
     [&[Step::Unit, Step::Clippy, Step::Doc, Step::Package], &[Step::Mutants]];
 
 /// Steps that run before the build and have the machine to themselves.
-const FIRST: [Step; 3] = [Step::Fmt, Step::ClippyBpf, Step::Deny];
+const FIRST: [Step; 4] = [Step::Fmt, Step::ClippyBpf, Step::Deny, Step::Alerts];
 
 /// The same after all others.
 const LAST: [Step; 2] = [Step::Fuzz, Step::Experiments];
@@ -158,6 +158,9 @@ impl Run<'_> {
         steps.iter().filter(|&&step| self.filter.wants(step)).try_for_each(|&step| match step {
             Step::Fmt => self.check(step.name(), steps::fmt()),
             Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
+            Step::Alerts => {
+                steps::alerts().into_iter().try_for_each(|(name, job)| self.check(name, job))
+            }
             Step::ClippyBpf => match steps::clippy_bpf(&self.ready.toolchain)? {
                 Some(command) => self.check(step.name(), command),
                 None => {

@@ -19,6 +19,8 @@ pub(crate) enum Step {
     ClippyBpf,
     /// Licences, banned crates, sources.
     Deny,
+    /// The alert rules, by promtool.
+    Alerts,
     /// Packet programs and host programs.
     Build,
     /// Clippy on what runs on the host.
@@ -40,10 +42,11 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Fmt,
         Self::ClippyBpf,
         Self::Deny,
+        Self::Alerts,
         Self::Build,
         Self::Clippy,
         Self::Doc,
@@ -61,6 +64,7 @@ impl Step {
             Self::Clippy => "clippy",
             Self::ClippyBpf => "clippy-bpf",
             Self::Deny => "deny",
+            Self::Alerts => "alerts",
             Self::Build => "build",
             Self::Doc => "doc",
             Self::Unit => "unit",
@@ -151,6 +155,19 @@ pub(super) fn deny(program: &Path) -> Command {
     command.current_dir(crate::workspace::root());
     command.args(["--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
     command
+}
+
+/// What promtool does with the alert rules: reads them, and runs the tests of what fires.
+pub(super) fn alerts() -> [(&'static str, Command); 2] {
+    let promtool = |verb, file| {
+        let mut command = Command::new("promtool");
+        command.current_dir(crate::workspace::root()).args([verb, "rules", file]);
+        command
+    };
+    [
+        ("alerts: rules", promtool("check", "packaging/observability/alerts.yaml")),
+        ("alerts: tests", promtool("test", "tests/alerts.yaml")),
+    ]
 }
 
 /// Unit tests that take long mostly wait for a time limit.

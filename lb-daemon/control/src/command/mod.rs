@@ -4,11 +4,16 @@
 use std::{
     fmt::{self, Debug},
     path::PathBuf,
+    sync::Arc,
 };
 
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, oneshot};
 
-use crate::store::{Revision, Unusable};
+use crate::{
+    loops::AllLoopCounters,
+    store::{Revision, Unusable},
+};
+use lb_base::queue::{Receiver, Sender, bounded};
 use lb_config::Requested;
 use lb_model::{
     Configuration,
@@ -57,6 +62,8 @@ pub enum Query {
     },
     /// The status, then all changes of it.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
+    /// The same for a watcher that lags, whose snapshot may be shared and up to a second old.
+    WatchAgain(oneshot::Sender<Result<Subscription, Refusal>>),
 }
 
 /// Either of the two.
@@ -112,9 +119,11 @@ pub struct Exported {
 
 #[derive(Debug)]
 pub struct Subscription {
-    pub snapshot: Status,
-    /// Changes after the snapshot. A watcher that lags too far behind must subscribe again.
-    pub events: broadcast::Receiver<Event>,
+    pub snapshot: Arc<Status>,
+    /// Changes between the snapshot and the subscription; none unless the snapshot is shared.
+    pub since: Vec<Arc<Event>>,
+    /// Changes after the subscription. A watcher that lags too far behind must subscribe again.
+    pub events: broadcast::Receiver<Arc<Event>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -129,15 +138,15 @@ pub enum Event {
 /// Sends applies to the state loop and questions to the status loop, so that no question waits for an apply.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    applies: mpsc::Sender<ApplyRequest>,
-    queries: mpsc::Sender<Query>,
+    applies: Sender<ApplyRequest>,
+    queries: Sender<Query>,
 }
 
 /// What [`Commands`] sends.
 #[derive(Debug)]
 pub struct Requests {
-    pub applies: mpsc::Receiver<ApplyRequest>,
-    pub queries: mpsc::Receiver<Query>,
+    pub applies: Receiver<ApplyRequest>,
+    pub queries: Receiver<Query>,
 }
 
 impl Requests {
@@ -157,8 +166,13 @@ pub struct Stopping;
 
 impl Commands {
     pub fn channel() -> (Self, Requests) {
-        let (applies_tx, applies) = mpsc::channel(WAITING);
-        let (queries_tx, queries) = mpsc::channel(WAITING);
+        Self::counted(&AllLoopCounters::default())
+    }
+
+    /// The same, with what waits counted as waiting for the two loops.
+    pub fn counted(counters: &AllLoopCounters) -> (Self, Requests) {
+        let (applies_tx, applies) = bounded(WAITING, counters.state.queue());
+        let (queries_tx, queries) = bounded(WAITING, counters.status.queue());
         (Self { applies: applies_tx, queries: queries_tx }, Requests { applies, queries })
     }
 
@@ -208,6 +222,11 @@ impl Commands {
         self.ask(Query::Watch).await
     }
 
+    /// The same for a watcher that lags.
+    pub async fn watch_again(&self) -> Result<Result<Subscription, Refusal>, Stopping> {
+        self.ask(Query::WatchAgain).await
+    }
+
     async fn ask<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, Stopping> {
         let (reply, answer) = oneshot::channel();
         self.queries.send(query(reply)).await.map_err(|_| Stopping)?;
@@ -224,7 +243,7 @@ impl Query {
             Self::Condition(reply) => reply.is_closed(),
             Self::Regions(_, reply) => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
-            Self::Watch(reply) => reply.is_closed(),
+            Self::Watch(reply) | Self::WatchAgain(reply) => reply.is_closed(),
         }
     }
 }

@@ -1,7 +1,8 @@
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
+use lb_base::queue::{QueueCounters, UnboundedReceiver, UnboundedSender, unbounded};
 use lb_model::{Configuration, Name};
 
 /// Most backends that one command configures; a pool is never split.
@@ -22,11 +23,11 @@ pub(crate) enum MemberCommand {
 
 /// Sends commands to the member loop. If it has ended, the daemon is stopping, and they do nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct MemberCommands(mpsc::UnboundedSender<MemberCommand>);
+pub(crate) struct MemberCommands(UnboundedSender<MemberCommand>);
 
 impl MemberCommands {
-    pub(crate) fn channel() -> (Self, mpsc::UnboundedReceiver<MemberCommand>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    pub(crate) fn channel(counters: &QueueCounters) -> (Self, UnboundedReceiver<MemberCommand>) {
+        let (sender, receiver) = unbounded(counters);
         (Self(sender), receiver)
     }
 

@@ -5,16 +5,20 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{Member, MemberUpdate};
+use lb_base::queue::{QueueCounters, Waiting};
 use lb_model::{Name, next_hop::NextHop};
 
 /// The newest of all that changed.
 #[derive(Debug, Default)]
 pub(crate) struct Newest {
+    /// While there is anything: all of it is one entry of the state loop's queue.
+    waiting: Option<Waiting>,
     pub(crate) members: BTreeMap<(Name, IpAddr), Arc<Member>>,
     pub(crate) next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
 }
@@ -24,6 +28,7 @@ pub(crate) struct Newest {
 pub(crate) struct MailboxSender {
     newest: Arc<Mutex<Newest>>,
     signal: mpsc::Sender<()>,
+    counters: QueueCounters,
 }
 
 /// The state loop's side.
@@ -33,10 +38,15 @@ pub(crate) struct Mailbox {
     signal: mpsc::Receiver<()>,
 }
 
-pub(crate) fn mailbox() -> (MailboxSender, Mailbox) {
+pub(crate) fn mailbox(counters: &QueueCounters) -> (MailboxSender, Mailbox) {
     let newest = Arc::default();
     let (signal_tx, signal) = mpsc::channel(1);
-    (MailboxSender { newest: Arc::clone(&newest), signal: signal_tx }, Mailbox { newest, signal })
+    let sender = MailboxSender {
+        newest: Arc::clone(&newest),
+        signal: signal_tx,
+        counters: counters.clone(),
+    };
+    (sender, Mailbox { newest, signal })
 }
 
 /// Held only while something is put in or all is taken out.
@@ -47,6 +57,7 @@ fn lock(newest: &Mutex<Newest>) -> MutexGuard<'_, Newest> {
 impl MailboxSender {
     pub(super) fn put(&self, updates: &[MemberUpdate]) {
         let mut newest = lock(&self.newest);
+        newest.waiting.get_or_insert_with(|| self.counters.enter());
         for update in updates {
             match update {
                 MemberUpdate::Member { pool, address, member, .. } => {
@@ -73,7 +84,11 @@ impl Mailbox {
 
     /// Takes all out.
     pub(crate) fn take(&self) -> Newest {
-        std::mem::take(&mut lock(&self.newest))
+        let mut newest = std::mem::take(&mut *lock(&self.newest));
+        if let Some(waiting) = newest.waiting.take() {
+            waiting.end(Instant::now());
+        }
+        newest
     }
 }
 
@@ -83,14 +98,17 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_newest_is_kept_and_the_end_is_seen() {
-        let (sender, mut mailbox) = mailbox();
+        let counters = QueueCounters::default();
+        let (sender, mut mailbox) = mailbox(&counters);
         let address = IpAddr::from([10, 0, 0, 1]);
         for why in ["first", "second"] {
             sender.put(&[MemberUpdate::NextHop { address, hop: Err(why.into()) }]);
         }
         assert!(mailbox.changed().await);
+        assert_eq!(counters.length(), 1);
         assert_eq!(mailbox.take().next_hops, [(address, Err("second".into()))].into());
         assert!(mailbox.take().next_hops.is_empty());
+        assert_eq!((counters.length(), counters.waiting().read().count), (0, 1));
         drop(sender);
         assert!(!mailbox.changed().await);
     }

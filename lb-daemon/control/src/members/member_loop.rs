@@ -5,19 +5,19 @@ use std::{
     sync::Arc,
 };
 
-use lb_common::abi::member::Accepts;
-use tokio::{
-    sync::mpsc,
-    time::{MissedTickBehavior, interval},
-};
-
 use super::{MemberCommand, MemberUpdate, mailbox::MailboxSender, table::Members, wall_clock};
 use crate::{
+    counters::HealthCounters,
+    loops::{LoopCounters, LoopEnd, SECOND, ticks},
     reconcile::MemberPath,
-    state::{HealthCounters, LoopEnd, SECOND},
     status::StatusUpdate,
 };
-use lb_base::{error_chain, heartbeat::Heartbeat};
+use lb_base::{
+    error_chain,
+    heartbeat::Heartbeat,
+    queue::{Receiver, UnboundedReceiver, UnboundedSender},
+};
+use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
 use lb_model::{Configuration, Name, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
@@ -29,15 +29,15 @@ const MOST_CHANGES: usize = 256;
 #[derive(Debug)]
 pub struct Sensed {
     /// Results of checks.
-    pub health: mpsc::Receiver<HealthChange>,
+    pub health: Receiver<HealthChange>,
     /// Next hops of backends, and ports of bonds.
-    pub network: mpsc::Receiver<NetChange>,
+    pub network: Receiver<NetChange>,
 }
 
 /// To the loops that are told of each change.
 #[derive(Debug)]
 pub(crate) struct UpdateSenders {
-    pub(crate) status: mpsc::UnboundedSender<StatusUpdate>,
+    pub(crate) status: UnboundedSender<StatusUpdate>,
     pub(crate) state: MailboxSender,
 }
 
@@ -46,9 +46,10 @@ pub(crate) struct UpdateSenders {
 pub struct MemberLoop<W> {
     words: W,
     sensed: Sensed,
-    commands: mpsc::UnboundedReceiver<MemberCommand>,
+    commands: UnboundedReceiver<MemberCommand>,
     updates: UpdateSenders,
-    counters: HealthCounters,
+    health_counters: HealthCounters,
+    counters: LoopCounters,
     /// What packets see.
     configuration: Arc<Configuration>,
     members: Members,
@@ -62,10 +63,10 @@ pub struct MemberLoop<W> {
 
 impl<W: MemberPath> MemberLoop<W> {
     pub(crate) fn new(
-        counters: HealthCounters,
+        (health_counters, counters): (HealthCounters, LoopCounters),
         words: W,
         sensed: Sensed,
-        commands: mpsc::UnboundedReceiver<MemberCommand>,
+        commands: UnboundedReceiver<MemberCommand>,
         updates: UpdateSenders,
     ) -> Self {
         Self {
@@ -73,6 +74,7 @@ impl<W: MemberPath> MemberLoop<W> {
             sensed,
             commands,
             updates,
+            health_counters,
             counters,
             configuration: Arc::new(Configuration::EMPTY),
             members: Members::default(),
@@ -86,10 +88,7 @@ impl<W: MemberPath> MemberLoop<W> {
     /// own tick, and proves that the loop turns.
     pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
         tokio::pin!(stop);
-        let mut beat = interval(heartbeat.interval());
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut second = interval(SECOND);
-        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut beat, mut second) = (ticks(heartbeat.interval()), ticks(SECOND));
         let mut changes = Vec::with_capacity(MOST_CHANGES);
         loop {
             tokio::select! {
@@ -98,19 +97,28 @@ impl<W: MemberPath> MemberLoop<W> {
                 _ = beat.tick() => heartbeat.beat(),
                 count = self.sensed.health.recv_many(&mut changes, MOST_CHANGES) => match count {
                     0 => return LoopEnd::SensorEnded,
-                    _ => self.apply_health_changes(&mut changes),
+                    _ => {
+                        let _turn = self.counters.turn();
+                        self.apply_health_changes(&mut changes);
+                    }
                 },
                 change = self.sensed.network.recv() => match change {
-                    Some(NetChange::NextHop(change)) => self.apply_next_hop_change(change),
-                    Some(NetChange::Bonds(bonds)) => self.words.set_bonds(&bonds),
+                    Some(change) => {
+                        let _turn = self.counters.turn();
+                        self.apply_network_change(change);
+                    }
                     None => return LoopEnd::SensorEnded,
                 },
                 command = self.commands.recv() => match command {
-                    Some(command) => self.execute(command),
+                    Some(command) => {
+                        let _turn = self.counters.turn();
+                        self.execute(command);
+                    }
                     None => return LoopEnd::Stopped,
                 },
                 () = self.words.next_step() => {}
                 _ = second.tick() => {
+                    let _turn = self.counters.turn();
                     self.members.update_shares(&self.configuration, &mut self.words);
                     self.retry_without_room();
                     self.send_changes();
@@ -156,11 +164,17 @@ impl<W: MemberPath> MemberLoop<W> {
             let changed: Vec<_> = states.keys().copied().collect();
             self.members.write_last_resorts(name, pool, &changed, &mut self.words);
         }
-        for change in changes.iter().filter(|it| written.contains(&(&it.pool, it.address))) {
-            self.counters.written(change.at);
-        }
+        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
+        self.health_counters.written(written.map(|change| change.at));
         self.send_changes();
         changes.clear();
+    }
+
+    fn apply_network_change(&mut self, change: NetChange) {
+        match change {
+            NetChange::NextHop(change) => self.apply_next_hop_change(change),
+            NetChange::Bonds(bonds) => self.words.set_bonds(&bonds),
+        }
     }
 
     fn apply_next_hop_change(&mut self, change: NextHopChange) {

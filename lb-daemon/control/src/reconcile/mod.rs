@@ -37,6 +37,7 @@ use published::Published;
 use reader::ReadGroups;
 use words::Steps;
 
+use crate::loops::LoopCounters;
 use lb_base::Namespace;
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
 use lb_model::{
@@ -134,7 +135,7 @@ impl Reconciler {
 pub const MOST_ANSWERS: u32 = 1_000_000;
 
 /// What the packet path is set to at the start, besides the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// VLAN ids for frames that leave by an interface, by index of the interface.
     pub vlans: BTreeMap<u32, u16>,
@@ -145,6 +146,8 @@ pub struct Settings {
     pub icmp_errors: u32,
     /// Echo requests answered per second; 0 for none.
     pub icmp_echoes: u32,
+    /// Of the loop that takes the steps.
+    pub loop_counters: LoopCounters,
 }
 
 impl Default for Settings {
@@ -154,6 +157,7 @@ impl Default for Settings {
             attached: BTreeSet::new(),
             icmp_errors: 10_000,
             icmp_echoes: 1_000,
+            loop_counters: LoopCounters::default(),
         }
     }
 }

@@ -61,7 +61,7 @@ mod tests {
         let (name, pool) = configuration.pools.pop_first().unwrap();
         let mut pool = Pool::clone(&pool);
         change(&mut configuration, &mut pool);
-        configuration.pools.insert(name, pool);
+        configuration.pools.insert(name, pool.into());
         configuration
     }
 

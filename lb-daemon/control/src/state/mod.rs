@@ -24,19 +24,12 @@ mod storing;
 mod tests;
 mod warnings;
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
-
-use tokio::sync::mpsc;
+use std::{collections::VecDeque, sync::Arc, time::SystemTime};
 
 pub use packet_path::PacketPath;
 pub use sensors::Sensors;
-pub use settings::{FollowedFile, HealthCounters, PublishCounters, Settings, WaitingSettings};
+pub use settings::{FollowedFile, Settings, WaitingSettings};
 pub use start::{Inbox, Loops};
-pub use state_loop::LoopEnd;
 
 use crate::{
     command::ApplyRequest,
@@ -44,6 +37,7 @@ use crate::{
     status::{InForce, StatusUpdate, View},
     store::Store,
 };
+use lb_base::queue::{Receiver, UnboundedSender};
 use lb_model::{
     Configuration,
     ids::{Ids, Quarantine},
@@ -51,10 +45,7 @@ use lb_model::{
 };
 use names::Names;
 use remaps::Remaps;
-use storing::Unstored;
-
-/// Time between two readings of the counters.
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
+use storing::{Unstored, WaitingRequest};
 
 #[derive(Debug)]
 pub struct State<P> {
@@ -71,9 +62,9 @@ pub struct State<P> {
     plan: Option<Plan>,
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
-    applies: mpsc::Receiver<ApplyRequest>,
+    applies: Receiver<ApplyRequest>,
     /// Requests that were taken from there while an apply waited for the disk.
-    waiting: VecDeque<ApplyRequest>,
+    waiting: VecDeque<WaitingRequest>,
     /// The generation in force, if it is not stored.
     unstored: Option<Unstored>,
     /// To the member loop.
@@ -81,7 +72,7 @@ pub struct State<P> {
     /// From the member loop.
     updates: Mailbox,
     /// To the status loop.
-    status: mpsc::UnboundedSender<StatusUpdate>,
+    status: UnboundedSender<StatusUpdate>,
     /// The configuration of which the member loop has written all pools; empty while the packet path is behind.
     configured: Arc<Configuration>,
     view: View,

@@ -3,19 +3,17 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use lb_common::abi::sizes::MapSizes;
-use prometheus_client::metrics::{
-    counter::Counter,
-    gauge::Gauge,
-    histogram::{Histogram, exponential_buckets},
-};
 use tokio::sync::watch;
 
-use crate::{members::wall_clock, store::Revision};
+use crate::{
+    counters::{HealthCounters, PublishCounters, StoreCounters},
+    loops::AllLoopCounters,
+    store::Revision,
+};
 use lb_base::conditions::Conditions;
 use lb_config::{Requested, document::Document};
 use lb_model::{Name, map_memory::Budget, plan::Sources};
@@ -37,6 +35,8 @@ pub struct Settings {
     pub waiting_settings: WaitingSettings,
     pub publish_counters: PublishCounters,
     pub health_counters: HealthCounters,
+    pub loop_counters: AllLoopCounters,
+    pub store_counters: StoreCounters,
     pub followed: FollowedFile,
     /// [`Revision::CURRENT`], except in tests of a later one.
     pub schema: Revision,
@@ -94,72 +94,6 @@ impl WaitingSettings {
 
     pub fn changes(&self) -> watch::Receiver<Vec<String>> {
         self.0.subscribe()
-    }
-}
-
-/// Counters of the applies to the packet path. Clones share them.
-#[derive(Clone, Debug)]
-pub struct PublishCounters {
-    /// Seconds.
-    pub durations: Histogram,
-    pub failures: Counter,
-    /// Time of the last success, seconds of the Unix epoch.
-    pub last_at: Gauge<f64, AtomicU64>,
-}
-
-/// Buckets of durations: 1 ms, doubled up to 16 s.
-const SHORTEST: f64 = 0.001;
-const BUCKETS: u16 = 15;
-
-impl Default for PublishCounters {
-    fn default() -> Self {
-        Self {
-            durations: Histogram::new(exponential_buckets(SHORTEST, 2.0, BUCKETS)),
-            failures: Counter::default(),
-            last_at: Gauge::default(),
-        }
-    }
-}
-
-impl PublishCounters {
-    pub(crate) fn published(&self, took: Duration, now: SystemTime) {
-        self.durations.observe(took.as_secs_f64());
-        let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last_at.set(since_epoch.as_secs_f64());
-    }
-
-    pub(crate) fn failed(&self) {
-        self.failures.inc();
-    }
-}
-
-/// Counters of the member loop. Clones share them.
-#[derive(Clone, Debug)]
-pub struct HealthCounters {
-    /// Seconds from the end of the check that caused a change until the packet path had it.
-    pub publish_delays: Histogram,
-    /// Time of the last change, seconds of the Unix epoch.
-    pub last_at: Gauge<f64, AtomicU64>,
-}
-
-/// Shortest bucket of the delays: 0.1 ms, doubled up to 3.2 s.
-const SHORTEST_DELAY: f64 = 0.000_1;
-
-impl Default for HealthCounters {
-    fn default() -> Self {
-        Self {
-            publish_delays: Histogram::new(exponential_buckets(SHORTEST_DELAY, 2.0, BUCKETS + 1)),
-            last_at: Gauge::default(),
-        }
-    }
-}
-
-impl HealthCounters {
-    /// A change that was caused by a check is in the packet path.
-    pub(crate) fn written(&self, check_ended: Instant) {
-        self.publish_delays.observe(check_ended.elapsed().as_secs_f64());
-        let since_epoch = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last_at.set(since_epoch.as_secs_f64());
     }
 }
 

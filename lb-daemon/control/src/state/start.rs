@@ -1,16 +1,15 @@
 use std::{collections::VecDeque, sync::Arc};
 
-use tokio::sync::mpsc;
-
 use super::{Names, PacketPath, Remaps, Sensors, Settings, State};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
+    loops::AllLoopCounters,
     members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, mailbox},
     reconcile::MemberPath,
     status::{PathReader, StatusLoop, View},
     store::{Revision, SchemaMismatch, Store, Unusable},
 };
-use lb_base::{conditions::STORED, error_chain};
+use lb_base::{conditions::STORED, error_chain, queue::unbounded};
 use lb_model::{
     Configuration,
     ids::{Ids, Named, Quarantine},
@@ -38,19 +37,21 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
     /// `path`, `words` and `reader` are what the state loop, the member loop and the status loop do with the packet path.
     pub fn new(
         settings: Settings,
-        store: Store,
+        mut store: Store,
         (path, words, reader): (P, W, R),
         sensors: Sensors,
         inbox: Inbox,
     ) -> Self {
         let Inbox { sensed, requests: Requests { applies, queries } } = inbox;
-        let (member_commands, asked) = MemberCommands::channel();
-        let (status_tx, status_updates) = mpsc::unbounded_channel();
-        let (mailbox_tx, updates) = mailbox();
+        let AllLoopCounters { member, state, status } = &settings.loop_counters;
+        let (member_commands, asked) = MemberCommands::channel(member.queue());
+        let (status_tx, status_updates) = unbounded(status.queue());
+        let (mailbox_tx, updates) = mailbox(state.queue());
         let senders = UpdateSenders { status: status_tx.clone(), state: mailbox_tx };
-        let counters = settings.health_counters.clone();
+        let counters = (settings.health_counters.clone(), member.clone());
         let members = MemberLoop::new(counters, words, sensed, asked, senders);
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
+        store.count_in(settings.store_counters.clone());
         let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());
         let state = State {
             settings,

@@ -1,22 +1,17 @@
 use std::{future::Future, time::Duration};
 
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{Interval, sleep};
 
-use super::{PacketPath, SECOND, State, storing::next_request};
-use crate::{command::ApplyRequest, status::StatusUpdate};
+use super::{PacketPath, State, storing::next_request};
+use crate::{
+    command::ApplyRequest,
+    loops::{LoopEnd, SECOND, ticks},
+    status::StatusUpdate,
+};
 use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Why a loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoopEnd {
-    /// It was told to stop, or all senders of commands are gone.
-    Stopped,
-    /// A sensor ended, which is a defect.
-    SensorEnded,
-}
 
 /// How long a daemon that stops waits for an apply that waits for the disk.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -50,12 +45,9 @@ impl<P: PacketPath> State<P> {
     /// would not help.
     pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
         tokio::pin!(stop);
-        let mut beat = interval(heartbeat.interval());
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut retry = interval(RETRY_INTERVAL);
-        retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut second = interval(SECOND);
-        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut beat, mut second) = (ticks(heartbeat.interval()), ticks(SECOND));
+        let mut retry = ticks(RETRY_INTERVAL);
+        let counters = self.settings.loop_counters.state.clone();
         lower_thread_priority();
         tokio::select! {
             () = beating(&mut beat, &heartbeat, self.begin()) => {}
@@ -72,11 +64,15 @@ impl<P: PacketPath> State<P> {
                 }
                 _ = beat.tick() => heartbeat.beat(),
                 is_open = self.updates.changed() => match is_open {
-                    true => self.take_waiting_updates(),
+                    true => {
+                        let _turn = counters.turn();
+                        self.take_waiting_updates();
+                    }
                     false => return LoopEnd::Stopped,
                 },
                 request = next_request(&mut self.waiting, &mut self.applies) => match request {
                     Some(request) => {
+                        let _turn = counters.turn();
                         let work = beating(&mut beat, &heartbeat, self.execute(request));
                         tokio::select! {
                             () = work => {}
@@ -90,9 +86,11 @@ impl<P: PacketPath> State<P> {
                     None => return LoopEnd::Stopped,
                 },
                 _ = retry.tick(), if self.behind.is_some() => {
+                    let _turn = counters.turn();
                     beating(&mut beat, &heartbeat, self.retry_apply()).await;
                 }
                 _ = second.tick() => {
+                    let _turn = counters.turn();
                     beating(&mut beat, &heartbeat, self.look_after()).await;
                 }
             }

@@ -4,16 +4,24 @@
 //! a backend must not have to repair a disk first. A drain is in force in memory, is a condition, and is stored by a retry
 //! every second. A daemon that is restarted before that begins with what was stored.
 
-use std::{collections::VecDeque, pin::pin, time::Duration};
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    time::{Duration, Instant},
+};
 
-use tokio::{sync::mpsc, time::sleep};
+use tokio::time::sleep;
 
 use super::{PacketPath, State, apply::leave_out_key, drains::only_drains};
 use crate::{
     command::{Apply, ApplyRequest, Refusal},
     store::{Generation, StoreError},
 };
-use lb_base::{conditions::STORE, error_chain};
+use lb_base::{
+    conditions::STORE,
+    error_chain,
+    queue::{self, Receiver},
+};
 use lb_config::slots_by_pool;
 
 /// How long a drain waits for the disk. Also the time after which a disk counts as one that does not answer.
@@ -31,13 +39,23 @@ pub(super) struct Unstored {
     cause: String,
 }
 
+/// A request that was taken from its queue while an apply waited for the disk. It counts as one that waits.
+#[derive(Debug)]
+pub(super) struct WaitingRequest {
+    request: ApplyRequest,
+    place: queue::Waiting,
+}
+
 /// The next request: first those that were taken from their queue while an apply waited for the disk.
 pub(super) async fn next_request(
-    waiting: &mut VecDeque<ApplyRequest>,
-    applies: &mut mpsc::Receiver<ApplyRequest>,
+    waiting: &mut VecDeque<WaitingRequest>,
+    applies: &mut Receiver<ApplyRequest>,
 ) -> Option<ApplyRequest> {
     match waiting.pop_front() {
-        Some(request) => Some(request),
+        Some(WaitingRequest { request, place }) => {
+            place.end(Instant::now());
+            Some(request)
+        }
         None => applies.recv().await,
     }
 }
@@ -119,6 +137,7 @@ impl<P: PacketPath> State<P> {
             }
         };
         let Self { store, applies, waiting, settings, .. } = self;
+        let queue = settings.loop_counters.state.queue();
         let mut commit = pin!(store.commit(generation));
         let mut silence = pin!(sleep(DISK_WAIT));
         let mut is_silent = false;
@@ -130,14 +149,16 @@ impl<P: PacketPath> State<P> {
                     is_silent = true;
                     let cause = format!("{SILENT}: applies wait for it, except those that only drain");
                     settings.conditions.begin(STORE, &cause);
-                    let drain = waiting.iter().position(|request| is_drain(&request.apply));
+                    let drain = waiting.iter().position(|it| is_drain(&it.request.apply));
                     if let Some(drain) = drain.and_then(|at| waiting.remove(at)) {
                         waiting.push_front(drain);
                         return None;
                     }
                 }
                 Some(request) = applies.recv(), if is_silent && waiting.len() < MAX_WAITING => {
-                    if is_drain(&request.apply) {
+                    let is_drain = is_drain(&request.apply);
+                    let request = WaitingRequest { request, place: queue.enter() };
+                    if is_drain {
                         waiting.push_front(request);
                         return None;
                     }

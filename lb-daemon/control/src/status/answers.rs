@@ -1,6 +1,6 @@
 //! Answers to questions.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use super::{PathReader, StatusLoop};
 use crate::{
@@ -77,7 +77,21 @@ impl<R: PathReader> StatusLoop<R> {
 
     pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
         // No event can be missed in between: only this loop announces events.
-        Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })
+        let snapshot = Arc::new(self.status()?);
+        Ok(Subscription { snapshot, since: Vec::new(), events: self.events.subscribe() })
+    }
+
+    pub(super) fn watch_again(&mut self) -> Result<Subscription, Refusal> {
+        let shared = self.shared_snapshot.get(clock());
+        let (snapshot, since) = match shared {
+            Some(shared) => shared,
+            None => {
+                let snapshot = Arc::new(self.status()?);
+                self.shared_snapshot.set(Arc::clone(&snapshot), clock());
+                (snapshot, Vec::new())
+            }
+        };
+        Ok(Subscription { snapshot, since, events: self.events.subscribe() })
     }
 }
 

@@ -12,6 +12,7 @@ mod demand;
 mod in_force;
 mod log_lines;
 mod narrow_paths;
+mod shared_snapshot;
 mod status_loop;
 mod updates;
 mod view;
@@ -22,7 +23,7 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 
 pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
@@ -34,8 +35,10 @@ use crate::{
 };
 use backends::InterfaceNames;
 use demand::{Demand, Overflows};
+use lb_base::queue::{Receiver, UnboundedReceiver};
 use lb_model::{Configuration, Name, capacity::GroupReading};
 use narrow_paths::NarrowPaths;
+use shared_snapshot::SharedSnapshot;
 
 /// Events that a watcher may lag behind before it must subscribe again.
 const EVENTS: usize = 4096;
@@ -63,8 +66,8 @@ pub trait PathReader: Send {
 pub struct StatusLoop<R> {
     settings: Settings,
     path: R,
-    queries: mpsc::Receiver<Query>,
-    updates: mpsc::UnboundedReceiver<StatusUpdate>,
+    queries: Receiver<Query>,
+    updates: UnboundedReceiver<StatusUpdate>,
     /// Until then there is nothing to show.
     has_begun: bool,
     in_force: Arc<InForce>,
@@ -79,7 +82,8 @@ pub struct StatusLoop<R> {
     narrow: NarrowPaths,
     /// Pools that have too few slots for their backends.
     outgrown: BTreeSet<Name>,
-    events: broadcast::Sender<Event>,
+    events: broadcast::Sender<Arc<Event>>,
+    shared_snapshot: SharedSnapshot,
     started: Instant,
 }
 
@@ -87,8 +91,8 @@ impl<R: PathReader> StatusLoop<R> {
     pub(crate) fn new(
         settings: Settings,
         path: R,
-        queries: mpsc::Receiver<Query>,
-        updates: mpsc::UnboundedReceiver<StatusUpdate>,
+        queries: Receiver<Query>,
+        updates: UnboundedReceiver<StatusUpdate>,
     ) -> Self {
         let (events, _) = broadcast::channel(EVENTS);
         Self {
@@ -107,6 +111,7 @@ impl<R: PathReader> StatusLoop<R> {
             narrow: NarrowPaths::default(),
             outgrown: BTreeSet::new(),
             events,
+            shared_snapshot: SharedSnapshot::default(),
             started: Instant::now(),
         }
     }
@@ -115,7 +120,9 @@ impl<R: PathReader> StatusLoop<R> {
         &self.in_force.configuration
     }
 
-    fn announce(&self, event: Event) {
+    fn announce(&mut self, event: Event) {
+        let event = Arc::new(event);
+        self.shared_snapshot.add(&event);
         // Without watchers there is no receiver.
         let _ = self.events.send(event);
     }

@@ -1,11 +1,10 @@
 use std::future::Future;
 
-use tokio::time::{MissedTickBehavior, interval};
-
 use super::{PathReader, StatusLoop};
 use crate::{
     command::Query,
-    state::{LoopEnd, SECOND},
+    loops::{LoopEnd, SECOND, ticks},
+    members::clock,
 };
 use lb_base::{background::lower_thread_priority, heartbeat::Heartbeat};
 
@@ -15,24 +14,32 @@ impl<R: PathReader> StatusLoop<R> {
     pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) -> LoopEnd {
         lower_thread_priority();
         tokio::pin!(stop);
-        let mut beat = interval(heartbeat.interval());
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut second = interval(SECOND);
-        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut beat, mut second) = (ticks(heartbeat.interval()), ticks(SECOND));
+        let counters = self.settings.loop_counters.status.clone();
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
                 update = self.updates.recv() => match update {
-                    Some(update) => self.take(update),
+                    Some(update) => {
+                        let _turn = counters.turn();
+                        self.take(update);
+                    }
                     None => return LoopEnd::Stopped,
                 },
                 query = self.queries.recv(), if self.has_begun => match query {
-                    Some(query) => self.answer(query),
+                    Some(query) => {
+                        let _turn = counters.turn();
+                        self.answer(query);
+                    }
                     None => return LoopEnd::Stopped,
                 },
-                _ = second.tick(), if self.has_begun => self.read_counters(),
+                _ = second.tick(), if self.has_begun => {
+                    let _turn = counters.turn();
+                    self.shared_snapshot.expire(clock());
+                    self.read_counters();
+                }
             }
         }
     }
@@ -52,6 +59,7 @@ impl<R: PathReader> StatusLoop<R> {
                 drop(reply.send(self.history(&pool, address.as_deref())));
             }
             Query::Watch(reply) => drop(reply.send(self.watch())),
+            Query::WatchAgain(reply) => drop(reply.send(self.watch_again())),
         }
     }
 }

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use redb::{Database, StorageBackend as _, TableDefinition, backends::InMemoryBackend};
 
+use crate::counters::StoreCounters;
 use lb_base::background::Job;
 use lb_model::{Configuration, ids::Ids};
 
@@ -72,6 +73,7 @@ pub struct Store {
     unusable: Option<Arc<Unusable>>,
     /// Why the file could only be read.
     unwritable: Option<StoreError>,
+    counters: StoreCounters,
     #[cfg(test)]
     disk: test_disk::TestDisk,
 }
@@ -131,9 +133,15 @@ impl Store {
             generation,
             unusable,
             unwritable,
+            counters: StoreCounters::default(),
             #[cfg(test)]
             disk: test_disk::TestDisk::default(),
         })
+    }
+
+    /// Counts its writes there from now on.
+    pub(crate) fn count_in(&mut self, counters: StoreCounters) {
+        self.counters = counters;
     }
 
     /// Why the file could only be read, if nothing was written since.
@@ -255,7 +263,9 @@ impl Store {
             record::write(&database, &hash_key, before.as_deref(), &after)?;
             Ok(database)
         };
-        self.write = Some(Write { generation, job: Job::start(write), is_stalled: false });
+        let counters = self.counters.clone();
+        let job = Job::start(move || counters.measure(write));
+        self.write = Some(Write { generation, job, is_stalled: false });
     }
 
     /// Waits for a write that goes on, if there is one.

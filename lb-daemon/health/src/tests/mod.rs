@@ -27,7 +27,10 @@ use super::{
     HealthChange, Prober, Target, Tunnels,
 };
 use crate::Counters;
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, Receiver, bounded},
+};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
 
 /// A check of `server` that waits longer than any test and repeats as fast as it is answered.
@@ -72,7 +75,7 @@ fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Ta
 /// A running prober.
 struct Probing {
     targets: watch::Sender<Arc<Vec<Target>>>,
-    changes: mpsc::Receiver<HealthChange>,
+    changes: Receiver<HealthChange>,
     heartbeat: Heartbeat,
     task: JoinHandle<()>,
 }
@@ -86,7 +89,7 @@ impl Probing {
     fn with_limits(targets: Vec<Target>, room: usize, unread: usize) -> Self {
         let heartbeat = Heartbeat::unwatched(Duration::from_millis(10));
         let (targets, wanted) = watch::channel(Arc::new(targets));
-        let (changes_tx, changes) = mpsc::channel(unread);
+        let (changes_tx, changes) = bounded(unread, &QueueCounters::default());
         let task = Prober::spawn_with_room(
             wanted,
             changes_tx,

@@ -14,10 +14,10 @@ async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> Stri
         // The next connection comes only when the check before it is over and change.
         held = server.next().await;
         changes.push(match probing.changes.try_recv() {
-            Ok(change) if change.health == Passing => '+',
-            Ok(change) if change.undecided.is_some() => '?',
-            Ok(_) => '-',
-            Err(_) => ' ',
+            Some(change) if change.health == Passing => '+',
+            Some(change) if change.undecided.is_some() => '?',
+            Some(_) => '-',
+            None => ' ',
         });
         assert!(probing.is_silent());
     }

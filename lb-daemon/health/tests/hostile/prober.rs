@@ -7,13 +7,13 @@ use std::{
     sync::Arc,
 };
 
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, bounded},
+};
 use lb_health::{Counters, Prober, Target, Tunnels};
 use lb_model::{Encapsulation, Name, plan::Sources};
-use tokio::{
-    runtime::Builder,
-    sync::{mpsc, watch},
-};
+use tokio::{runtime::Builder, sync::watch};
 
 use crate::{BACKENDS, kinds::Kind};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let said = runtime.block_on(async {
         let (_targets, wanted) = watch::channel(Arc::new(targets));
-        let (changes_tx, mut changes) = mpsc::channel(4096);
+        let (changes_tx, mut changes) = bounded(4096, &QueueCounters::default());
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_millis(1000));
         let _prober = Prober::spawn(
             wanted,

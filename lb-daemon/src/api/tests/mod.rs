@@ -22,12 +22,16 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, Sender, bounded},
+};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
+    loops::LoopEnd,
     members::Sensed,
-    state::{Inbox, LoopEnd, Loops, Sensors, Settings},
+    state::{Inbox, Loops, Sensors, Settings},
     store::{Revision, Store},
 };
 use lb_fake::{
@@ -44,8 +48,8 @@ struct Daemon {
     directory: TempDir,
     path: PathBuf,
     packets: FakePacketPath,
-    health: mpsc::Sender<HealthChange>,
-    _network: mpsc::Sender<NetChange>,
+    health: Sender<HealthChange>,
+    _network: Sender<NetChange>,
     _targets: watch::Receiver<Arc<Vec<Target>>>,
     stop: CancellationToken,
     server: JoinHandle<Result<(), ServeError>>,
@@ -97,8 +101,8 @@ impl Daemon {
         let packets = FakePacketPath::default();
         let stop = CancellationToken::new();
         let (commands, requests) = Commands::channel();
-        let (health, heard) = mpsc::channel(16);
-        let (changes, network) = mpsc::channel(16);
+        let (health, heard) = bounded(16, &QueueCounters::default());
+        let (changes, network) = bounded(16, &QueueCounters::default());
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
         let settings = Settings { state_directory: directory.path().into(), ..settings };
@@ -145,7 +149,7 @@ impl Daemon {
     async fn judge(&self, address: &str, healthy: bool) {
         self.report(address, healthy).await;
         // The member loop takes a change and tells of it in one go, and the status loop takes updates before questions.
-        while self.health.capacity() < self.health.max_capacity() {
+        while self.health.counters().length() > 0 {
             tokio::task::yield_now().await;
         }
     }

@@ -36,19 +36,27 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
-    let mut watch = client.watch(v1::WatchRequest {}).await.unwrap().into_inner();
-    let first = watch.message().await.unwrap().unwrap();
-    assert!(matches!(first.event, Some(Event::Snapshot(_))));
+    // They get one that they share. Each has a connection of its own, or those that are not read would hold up the others.
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        let mut watch =
+            daemon.client().await.watch(v1::WatchRequest {}).await.unwrap().into_inner();
+        let first = watch.message().await.unwrap().unwrap();
+        assert!(matches!(first.event, Some(Event::Snapshot(_))));
+        watches.push(watch);
+    }
     for round in 0..100_000 {
         daemon.report("10.0.0.1", round % 2 == 0).await;
     }
     daemon.judge("10.0.0.1", false).await;
     client.export(v1::ExportRequest {}).await.unwrap();
-    loop {
-        let message = watch.message().await.unwrap().unwrap();
-        if let Some(Event::Snapshot(snapshot)) = message.event {
-            assert_eq!(snapshot.backends[0].state, "unreachable", "the last round's");
-            break;
+    for mut watch in watches {
+        loop {
+            let message = watch.message().await.unwrap().unwrap();
+            if let Some(Event::Snapshot(snapshot)) = message.event {
+                assert_eq!(snapshot.backends[0].state, "unreachable", "the last round's");
+                break;
+            }
         }
     }
 }

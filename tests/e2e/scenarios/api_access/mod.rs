@@ -1,5 +1,6 @@
 //! The API from other hosts, sockets and network namespaces: who may call what, and that answers are the same there.
 
+mod expiry;
 mod remote_queries;
 pub(crate) mod tls;
 
@@ -7,6 +8,10 @@ use lb_tests::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_remote_client_does_what_its_role_may", tls::roles),
+    Case::waits(
+        "a_certificate_that_expires_is_shown_until_it_is_renewed",
+        expiry::until_it_is_renewed,
+    ),
     Case::waits("a_remote_query_answers_what_the_host_itself_does", remote_queries::over_tls),
     Case::waits("a_socket_is_asked_for_names", remote_queries::by_socket),
     Case::waits("another_network_namespace_is_reported", remote_queries::another_namespace),

@@ -32,7 +32,19 @@ pub(crate) fn certificate(
     file: &str,
     name: &str,
 ) -> Result<()> {
+    certificate_with(directory, of, file, name, |_| {})
+}
+
+/// The same with a change.
+pub(super) fn certificate_with(
+    directory: &Path,
+    of: &Issuer<'_, KeyPair>,
+    file: &str,
+    name: &str,
+    change: impl FnOnce(&mut CertificateParams),
+) -> Result<()> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
+    change(&mut params);
     for address in [Fabric::BALANCER_V4.into(), Fabric::BALANCER_V6.into()] {
         params.subject_alt_names.push(SanType::IpAddress(address));
     }
@@ -78,7 +90,7 @@ pub(crate) fn over_tls(
 }
 
 /// Runs `spillway` on the client's host, as who has a certificate.
-fn cli(host: &Host, who: &str, arguments: &[&str]) -> Result<Output> {
+pub(super) fn cli(host: &Host, who: &str, arguments: &[&str]) -> Result<Output> {
     cli_at(host, (Fabric::BALANCER_V4, 7443).into(), who, arguments)
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use lb_base::queue::{QueueCounters, Receiver, bounded};
 use lb_model::next_hop::NextHop;
 use lb_net::{Bonds, NetChange, NetError, NextHops};
 use lb_tests::{
@@ -16,7 +17,7 @@ use lb_tests::{
 };
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::{mpsc, watch},
+    sync::watch,
     task::JoinHandle,
     time::timeout,
 };
@@ -32,7 +33,8 @@ type Told = Result<NextHop, String>;
 /// A resolver that runs in a node.
 pub(super) struct Resolving {
     wanted: watch::Sender<Wanted>,
-    changes: mpsc::Receiver<NetChange>,
+    changes: Receiver<NetChange>,
+    room: usize,
     task: JoinHandle<Result<(), NetError>>,
     /// Told of other addresses than the one that was waited for.
     others: BTreeMap<IpAddr, VecDeque<Told>>,
@@ -49,7 +51,7 @@ impl Resolving {
         let addresses: BTreeSet<IpAddr> =
             wanted.iter().map(|address| address.parse()).collect::<Result<_, _>>()?;
         let (wanted, watched) = watch::channel(Arc::new(addresses));
-        let (told, mut changes) = mpsc::channel(room);
+        let (told, mut changes) = bounded(room, &QueueCounters::default());
         let (runtime, task) = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
@@ -59,7 +61,7 @@ impl Resolving {
         })??;
         let first = runtime.block_on(async { timeout(LIMIT, changes.recv()).await })?;
         ensure!(first == Some(NetChange::Bonds(Bonds::new())), "told first: {first:?}");
-        Ok(Self { wanted, changes, task, others: BTreeMap::new(), runtime })
+        Ok(Self { wanted, changes, room, task, others: BTreeMap::new(), runtime })
     }
 
     /// The next thing told of `address` is this.
@@ -88,14 +90,14 @@ impl Resolving {
         self.others.retain(|_, told| !told.is_empty());
         ensure!(self.others.is_empty(), "told too: {:?}", self.others);
         match self.changes.try_recv() {
-            Ok(change) => bail!("told too: {change:?}"),
-            Err(_) => Ok(()),
+            Some(change) => bail!("told too: {change:?}"),
+            None => Ok(()),
         }
     }
 
     /// Waits until there is no room for a change.
     pub(super) fn wait_until_full(&self) -> Result<()> {
-        let full = || Ok((self.changes.len() == self.changes.max_capacity()).then_some(()));
+        let full = || Ok((self.changes.len() == self.room).then_some(()));
         until("changes that wait to be read", LIMIT, full)
     }
 

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, Receiver, bounded},
+};
 use lb_health::{Health, HealthChange, Prober, Target, Tunnels};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via, plan::Sources};
 use lb_tests::{
@@ -13,7 +16,7 @@ use lb_tests::{
 };
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::{mpsc, watch},
+    sync::watch,
     time::timeout,
 };
 
@@ -80,7 +83,7 @@ fn one_family(
 /// A prober of one host in a node.
 struct Probing {
     _targets: watch::Sender<Arc<Vec<Target>>>,
-    changes: mpsc::Receiver<HealthChange>,
+    changes: Receiver<HealthChange>,
     runtime: Runtime,
 }
 
@@ -108,7 +111,7 @@ impl Probing {
             urgent: true,
         };
         let (targets, wanted) = watch::channel(Arc::new(vec![target]));
-        let (told, changes) = mpsc::channel(64);
+        let (told, changes) = bounded(64, &QueueCounters::default());
         let runtime = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();

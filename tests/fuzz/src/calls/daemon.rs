@@ -1,7 +1,10 @@
 //! The daemon's own server, state and store, in one thread.
 
 use hyper_util::rt::TokioIo;
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, Sender, bounded},
+};
 use lb_control::{
     command::Commands,
     members::Sensed,
@@ -26,7 +29,6 @@ use tempfile::TempDir;
 use tokio::{
     net::UnixStream,
     runtime::{Builder, Runtime},
-    sync::mpsc,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{
@@ -48,8 +50,8 @@ pub(super) struct Daemon {
     _directory: TempDir,
     _stop_guard: DropGuard,
     // Whoever is at the other end of these must not be gone.
-    _health: mpsc::Sender<lb_health::HealthChange>,
-    _network: mpsc::Sender<lb_net::NetChange>,
+    _health: Sender<lb_health::HealthChange>,
+    _network: Sender<lb_net::NetChange>,
 }
 
 impl Daemon {
@@ -60,8 +62,8 @@ impl Daemon {
         let stop = CancellationToken::new();
         let stop_guard = stop.clone().drop_guard();
         let (commands, requests) = Commands::channel();
-        let (health, heard) = mpsc::channel(1);
-        let (changes, network) = mpsc::channel(1);
+        let (health, heard) = bounded(1, &QueueCounters::default());
+        let (changes, network) = bounded(1, &QueueCounters::default());
         let inside = runtime.enter();
         let (socket, listener) = Socket::bind(&path, Rights::default()).expect("a socket");
         let store = Store::open(directory.path()).expect("a store");

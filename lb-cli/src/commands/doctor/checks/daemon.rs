@@ -1,6 +1,6 @@
 //! The daemons: running, of this version, and with the packet path up to date.
 
-use lb_base::conditions::{PACKET_PATH, STORED};
+use lb_base::conditions::{AUTHORITIES, CERTIFICATE, PACKET_PATH, STORED};
 use lb_maps::Component;
 
 use crate::commands::doctor::{
@@ -202,6 +202,12 @@ fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
             return Finding::warning("daemon", subject, cause)
                 .why("clients cannot make their packets small enough")
                 .mend("spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface");
+        }
+        // Nothing was refused: the daemon goes on with it.
+        if subject == CERTIFICATE || subject == AUTHORITIES {
+            return Finding::warning("daemon", subject, cause)
+                .why("the API is then reached through the unix socket only")
+                .mend("openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself");
         }
         refused(subject, cause, &reload)
     };

@@ -110,7 +110,7 @@ impl MemberWords {
         published: &Published,
         settings: Settings,
     ) -> Result<(Self, Steps), MapsError> {
-        let (sender, steps) = steps::channel();
+        let (sender, steps) = steps::channel(settings.loop_counters.queue());
         let mut words = Self {
             groups: HashMap::new(),
             changing: HashSet::new(),
@@ -197,7 +197,10 @@ impl MemberPath for MemberWords {
 
     async fn next_step(&mut self) {
         match self.steps.recv().await {
-            Some(step) => step(self),
+            Some(step) => {
+                let _turn = self.settings.loop_counters.turn();
+                step.run(self);
+            }
             // The reconciler is gone, and what it published stays.
             None => future::pending().await,
         }

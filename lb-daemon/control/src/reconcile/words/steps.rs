@@ -1,20 +1,36 @@
 //! How the reconciler has the owner of member words do its part of a change.
 
-use tokio::sync::{mpsc, oneshot};
+use std::fmt;
+
+use tokio::sync::oneshot;
 
 use super::MemberWords;
 use crate::reconcile::ReconcileError;
+use lb_base::queue::{QueueCounters, UnboundedReceiver, UnboundedSender, unbounded};
 
-type Step = Box<dyn FnOnce(&mut MemberWords) + Send>;
+/// A part of a change.
+pub(super) struct Step(Box<dyn FnOnce(&mut MemberWords) + Send>);
 
-pub(super) type Receiver = mpsc::UnboundedReceiver<Step>;
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Step").finish_non_exhaustive()
+    }
+}
+
+impl Step {
+    pub(super) fn run(self, words: &mut MemberWords) {
+        self.0(words);
+    }
+}
+
+pub(super) type Receiver = UnboundedReceiver<Step>;
 
 /// Sends steps to the owner of member words.
 #[derive(Clone, Debug)]
-pub(in crate::reconcile) struct Steps(mpsc::UnboundedSender<Step>);
+pub(in crate::reconcile) struct Steps(UnboundedSender<Step>);
 
-pub(super) fn channel() -> (Steps, Receiver) {
-    let (sender, receiver) = mpsc::unbounded_channel();
+pub(super) fn channel(counters: &QueueCounters) -> (Steps, Receiver) {
+    let (sender, receiver) = unbounded(counters);
     (Steps(sender), receiver)
 }
 
@@ -29,8 +45,8 @@ impl Steps {
     ) -> Result<T, ReconcileError> {
         let (reply, answer) = oneshot::channel();
         // A reconciler that no longer waits is being dropped.
-        let step = Box::new(move |words: &mut MemberWords| drop(reply.send(step(words))));
-        self.0.send(step).map_err(|_| ReconcileError::Stopping)?;
+        let step = move |words: &mut MemberWords| drop(reply.send(step(words)));
+        self.0.send(Step(Box::new(step))).map_err(|_| ReconcileError::Stopping)?;
         answer.await.map_err(|_| ReconcileError::Stopping)
     }
 }

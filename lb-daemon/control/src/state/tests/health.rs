@@ -383,7 +383,8 @@ async fn of_changes_that_come_together_failures_are_written_first() {
         change("10.0.0.1", Failing),
     ];
     for change in together {
-        daemon.running.health.try_send(change).unwrap();
+        // There is room, so the loops do not run meanwhile.
+        daemon.running.health.send(change).await.unwrap();
     }
     daemon.heard().await;
     let written: Vec<_> = daemon.path.content().state_writes[before..]

@@ -2,6 +2,7 @@ mod apply;
 mod behind;
 mod conditions;
 mod health;
+mod loops;
 mod next_hops;
 mod remaps;
 mod restart;
@@ -11,22 +12,29 @@ mod slots;
 mod unstored;
 mod watching;
 
-use std::{collections::BTreeSet, net::IpAddr, time::Instant};
+use std::{
+    collections::BTreeSet,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use lb_common::abi::member::Accepts;
 use tempfile::TempDir;
-use tokio::{
-    sync::{mpsc, watch},
-    task::JoinHandle,
-};
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::HealthCounters;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, Status};
 use crate::fake::{self, FakePacketPath};
+use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
 use crate::members::Sensed;
 use crate::reconcile::MemberPath as _;
-use lb_base::{error_chain, heartbeat::Heartbeat};
+use lb_base::{
+    error_chain,
+    heartbeat::Heartbeat,
+    queue::{QueueCounters, Sender, bounded},
+};
 use lb_config::{Requested, document::Document};
 use lb_fake::WEB;
 use lb_health::{
@@ -46,12 +54,13 @@ struct Daemon {
 
 struct Running {
     commands: Commands,
-    health: mpsc::Sender<HealthChange>,
-    network: mpsc::Sender<NetChange>,
+    health: Sender<HealthChange>,
+    network: Sender<NetChange>,
     targets: watch::Receiver<Arc<Vec<Target>>>,
     next_hop_targets: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
     counters: HealthCounters,
+    loops: AllLoopCounters,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
 }
@@ -120,9 +129,7 @@ impl Daemon {
     async fn heard(&self) {
         let Running { health, network, commands, .. } = &self.running;
         // The member loop takes a change and tells of it in one go.
-        while health.capacity() < health.max_capacity()
-            || network.capacity() < network.max_capacity()
-        {
+        while health.counters().length() + network.counters().length() > 0 {
             tokio::task::yield_now().await;
         }
         // The status loop takes updates before questions.
@@ -175,19 +182,21 @@ impl Running {
         heartbeat: Heartbeat,
         any_schema: bool,
     ) -> Self {
-        let (commands, requests) = Commands::channel();
-        let (health, health_rx) = mpsc::channel(16);
-        let (network, network_rx) = mpsc::channel(16);
+        let (health, health_rx) = bounded(16, &QueueCounters::default());
+        let (network, network_rx) = bounded(16, &QueueCounters::default());
         let sensors = Sensors::default();
         let (targets, next_hop_targets) =
             (sensors.targets.subscribe(), sensors.next_hops.subscribe());
         let (counters, stop) = (HealthCounters::default(), CancellationToken::new());
+        let loop_counters = AllLoopCounters::default();
+        let (commands, requests) = Commands::counted(&loop_counters);
         let settings = Settings {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
             any_schema,
             sizes: path.content().sizes,
             health_counters: counters.clone(),
+            loop_counters: loop_counters.clone(),
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
@@ -203,6 +212,7 @@ impl Running {
             next_hop_targets,
             heartbeat,
             counters,
+            loops: loop_counters,
             stop,
             ended,
         }

@@ -84,7 +84,7 @@ async fn direct_return_warns_about_backends_behind_gateways() {
     while let Ok(event) = watcher.events.try_recv() {
         announced.push(event);
     }
-    assert!(announced.contains(&Event::Backend(behind)), "{announced:?}");
+    assert!(announced.contains(&Arc::new(Event::Backend(behind))), "{announced:?}");
     // The warning is not repeated.
     let again = direct.replace("slots = 31", "slots = 37");
     assert_eq!(daemon.apply(&again).await.unwrap().warnings, [""; 0]);

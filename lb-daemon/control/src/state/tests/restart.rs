@@ -89,7 +89,7 @@ async fn a_stop_leaves_the_packet_path_as_it_is() {
 #[tokio::test]
 async fn a_sensor_that_ends_stops_the_loop() {
     let mut daemon = Daemon::new();
-    let (health, _) = mpsc::channel(1);
+    let (health, _) = bounded(1, &QueueCounters::default());
     drop(std::mem::replace(&mut daemon.running.health, health));
     assert_eq!((&mut daemon.running.ended).await.unwrap(), LoopEnd::Stopped);
 }

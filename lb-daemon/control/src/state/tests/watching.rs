@@ -1,13 +1,11 @@
 use tokio::sync::broadcast::error::TryRecvError;
 
-use std::time::Duration;
-
 use super::*;
 use crate::command::Subscription;
 use lb_model::{capacity::Capacity, next_hop::NextHop};
 
 fn next(subscription: &mut Subscription) -> Event {
-    subscription.events.try_recv().unwrap()
+    Event::clone(&*subscription.events.try_recv().unwrap())
 }
 
 #[tokio::test]
@@ -40,7 +38,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change_in_order() {
 fn announced_regions(subscription: &mut Subscription) -> Vec<(String, Capacity, usize)> {
     let mut announced = Vec::new();
     while let Ok(event) = subscription.events.try_recv() {
-        if let Event::Region(region) = event {
+        if let Event::Region(region) = &*event {
             announced.push((
                 region.region.to_string(),
                 region.reading.capacity(),
@@ -94,4 +92,65 @@ async fn a_watcher_gets_changes_of_what_a_region_can_take() {
     assert_eq!(announced_regions(&mut watcher), [("eu".into(), Capacity::PerSecond(2.0), 1)]);
     look().await;
     assert_eq!(announced_regions(&mut watcher), [], "no news");
+}
+
+/// What a watcher knows of a backend's state from its subscription.
+fn known(subscription: &mut Subscription, address: &str) -> String {
+    let address = ip(address);
+    let mut backends = subscription.snapshot.backends();
+    let mut state = backends.find(|it| it.address == address).unwrap().state.name().to_owned();
+    let mut take = |event: &Event| match event {
+        Event::Backend(backend) if backend.address == address => {
+            state = backend.state.name().to_owned();
+        }
+        _ => {}
+    };
+    subscription.since.iter().for_each(|event| take(event));
+    while let Ok(event) = subscription.events.try_recv() {
+        take(&event);
+    }
+    state
+}
+
+#[tokio::test(start_paused = true)]
+async fn watchers_that_lag_share_a_snapshot_and_miss_nothing() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let commands = daemon.running.commands.clone();
+    let again = async || commands.watch_again().await.unwrap().unwrap();
+    let mut first = again().await;
+    assert!(first.since.is_empty());
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    let mut second = again().await;
+    assert!(Arc::ptr_eq(&first.snapshot, &second.snapshot));
+    assert_eq!(second.since.len(), 1);
+    daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    for subscription in [&mut first, &mut second, &mut again().await] {
+        assert_eq!(known(subscription, "10.0.0.1"), "unhealthy");
+    }
+    // There are two backends: after two events a new snapshot costs no more.
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    let third = again().await;
+    assert!(third.since.is_empty() && !Arc::ptr_eq(&first.snapshot, &third.snapshot));
+    assert!(Arc::ptr_eq(&third.snapshot, &again().await.snapshot));
+
+    // A new generation is in no event as a whole.
+    daemon.apply(&web("31", "37")).await.unwrap();
+    let mut fourth = again().await;
+    assert_eq!((fourth.snapshot.generation, fourth.since.len()), (2, 0));
+    assert_eq!(known(&mut fourth, "10.0.0.1"), "up");
+    // Conditions are in no event at all.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!Arc::ptr_eq(&fourth.snapshot, &again().await.snapshot));
+}
+
+/// One that does not lag sees what is now.
+#[tokio::test]
+async fn a_new_watcher_gets_a_snapshot_of_its_own() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let commands = &daemon.running.commands;
+    let lagging = commands.watch_again().await.unwrap().unwrap();
+    let new = commands.watch().await.unwrap().unwrap();
+    assert!(!Arc::ptr_eq(&lagging.snapshot, &new.snapshot) && new.since.is_empty());
 }

@@ -3,7 +3,13 @@
 mod crowd;
 mod hostile;
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use rcgen::{
     BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType,
@@ -30,7 +36,7 @@ use tonic::Code;
 use super::*;
 use crate::{
     access::Clients,
-    tls::{Credentials, TlsFiles, listen},
+    tls::{CertificateExpiry, Credentials, TlsFiles, listen},
 };
 use lb_base::conditions::Conditions;
 
@@ -80,6 +86,7 @@ struct Remote {
     ours: Authority,
     address: SocketAddr,
     credentials: Credentials,
+    expiry: CertificateExpiry,
     conditions: Conditions,
     audit: Audit,
 }
@@ -95,15 +102,20 @@ impl Remote {
         let (directory, ours) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
         write(directory.path(), &ours.client("spillwayd.example"), &ours);
         let conditions = Conditions::default();
-        let credentials =
-            Credentials::open(files(directory.path()), clients(&CLIENTS), conditions.clone())
-                .unwrap();
+        let expiry = CertificateExpiry::default();
+        let credentials = Credentials::open(
+            files(directory.path()),
+            clients(&CLIENTS),
+            expiry.clone(),
+            conditions.clone(),
+        )
+        .unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
         let (address, remote) = listen(any, credentials.clone(), Live::default()).await.unwrap();
         let audit = Audit::open(Some(&directory.path().join("audit")), conditions.clone()).unwrap();
         let daemon = Daemon::with_remote(remote, audit.clone());
         daemon.client().await.apply(apply(configuration())).await.unwrap();
-        Self { daemon, directory, ours, address, credentials, conditions, audit }
+        Self { daemon, directory, ours, address, credentials, expiry, conditions, audit }
     }
 
     /// A channel of somebody; `Err`: no connection came about.
@@ -386,14 +398,50 @@ async fn certificates_and_roles_change_without_a_restart() {
     drop(remote.daemon);
 }
 
+#[tokio::test]
+async fn a_certificate_that_expires_soon_is_a_condition_until_it_is_renewed() {
+    let remote = Remote::start().await;
+    assert_eq!(remote.conditions.now(), [], "it is valid for centuries");
+    let day = Duration::from_secs(24 * 60 * 60);
+    // What the wall clock shows, which decides about certificates.
+    let now = fs::metadata(remote.directory.path().join("cert")).unwrap().modified().unwrap();
+    let (from, ten_days) = (now - 300 * day, now + 10 * day);
+    let expiring = remote.ours.issue("spillwayd.example", |params| {
+        (params.not_before, params.not_after) = (from.into(), ten_days.into());
+    });
+    write(remote.directory.path(), &expiring, &remote.ours);
+    remote.credentials.refresh().unwrap();
+    let [condition] = &remote.conditions.now()[..] else { panic!("no condition") };
+    assert_eq!(condition.subject, "TLS certificate");
+    assert!(condition.cause.contains(": expires at 20"), "{}", condition.cause);
+    let known = remote.expiry.now().server.unwrap();
+    // Certificates have no fractions of seconds.
+    let rounded = |time: SystemTime| time.duration_since(known.not_after).unwrap_or_default();
+    assert!(known.not_after <= ten_days && rounded(ten_days) < Duration::from_secs(1));
+
+    // What cannot be used leaves the certificate in force, and so its end.
+    fs::write(remote.directory.path().join("cert"), "nonsense").unwrap();
+    remote.credentials.refresh().unwrap_err();
+    let conditions = remote.conditions.now();
+    let subjects: Vec<_> = conditions.iter().map(|it| it.subject.as_str()).collect();
+    assert_eq!(subjects, ["TLS", "TLS certificate"]);
+    write(remote.directory.path(), &remote.ours.client("spillwayd.example"), &remote.ours);
+    remote.credentials.refresh().unwrap();
+    assert_eq!(remote.conditions.now(), []);
+}
+
 /// A daemon that stops lets go of its credentials before calls under way have ended.
 #[tokio::test]
 async fn who_is_let_in_stays_when_nobody_is_left_to_take_rights_away() {
     let (directory, ours) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
     write(directory.path(), &ours.client("spillwayd.example"), &ours);
-    let credentials =
-        Credentials::open(files(directory.path()), clients(&CLIENTS), Conditions::default())
-            .unwrap();
+    let credentials = Credentials::open(
+        files(directory.path()),
+        clients(&CLIENTS),
+        CertificateExpiry::default(),
+        Conditions::default(),
+    )
+    .unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
     let (address, mut connections) = listen(any, credentials, Live::default()).await.unwrap();
     let eye = ours.client("eye.example");

@@ -78,6 +78,14 @@ pub(super) const ROWS: &[Row] = &[
         "pool web",
         "spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface",
     ),
+    (
+        balancer,
+        expiring,
+        "daemon",
+        Warning,
+        "TLS certificate",
+        "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself",
+    ),
     (balancer, unknown_region, "daemon", Warning, "region mars", "spillway region create mars"),
     (
         backend,
@@ -181,6 +189,14 @@ fn narrow(facts: &mut Facts) {
         panic!("it answers")
     };
     conditions.push(("pool web".into(), "the way to 10.1.0.11 carries 1270 bytes".into()));
+}
+
+fn expiring(facts: &mut Facts) {
+    let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    let cause = "/etc/spillway/tls/balancer.pem: expires at 2030-01-31T00:00:00Z";
+    conditions.push(("TLS certificate".into(), cause.into()));
 }
 
 /// The daemon reports it among its conditions too.

@@ -1,0 +1,58 @@
+//! The snapshot for watchers that lag. A storm makes many lag at once, and each snapshot takes the status loop's time for
+//! all backends, so they share one: whoever comes later gets the events since then too.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::command::{Event, Status};
+
+/// How long a snapshot is shared: it also has what no event tells, such as conditions.
+const SHARED_FOR: Duration = Duration::from_secs(1);
+
+/// Most events that a watcher gets after it, of 4096 that may wait for one.
+const MOST_EVENTS: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct SharedSnapshot(Option<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    snapshot: Arc<Status>,
+    taken: Instant,
+    /// The events since.
+    since: Vec<Arc<Event>>,
+    /// With so many events a new snapshot costs less.
+    most: usize,
+}
+
+impl SharedSnapshot {
+    /// The snapshot and all events since, if it may be shared still.
+    pub(super) fn get(&mut self, now: Instant) -> Option<(Arc<Status>, Vec<Arc<Event>>)> {
+        self.expire(now);
+        let Shared { snapshot, since, .. } = self.0.as_ref()?;
+        Some((Arc::clone(snapshot), since.clone()))
+    }
+
+    pub(super) fn set(&mut self, snapshot: Arc<Status>, now: Instant) {
+        let most = snapshot.backends().count().min(MOST_EVENTS);
+        self.0 = Some(Shared { snapshot, taken: now, since: Vec::new(), most });
+    }
+
+    /// Adds an event. A snapshot is not shared any longer if a new one costs less than the events since, or if a
+    /// configuration came into force, of which the event does not tell all.
+    pub(super) fn add(&mut self, event: &Arc<Event>) {
+        let Some(shared) = &mut self.0 else { return };
+        if shared.since.len() >= shared.most || matches!(**event, Event::Generation(_)) {
+            self.0 = None;
+        } else {
+            shared.since.push(Arc::clone(event));
+        }
+    }
+
+    /// Frees it once it is not shared any longer.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.0.take_if(|shared| now.saturating_duration_since(shared.taken) >= SHARED_FOR);
+    }
+}
