@@ -163,6 +163,8 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
         prop_oneof![Just(0), 1u32..=100],
         (1_000u64..86_400_000).prop_map(Duration::from_millis),
         prop_oneof![Just(0), 1_000u64..=3_600_000].prop_map(Duration::from_millis),
+        (prop_oneof![Just(0), 1_000u64..=600_000], 600_000u64..=86_400_000)
+            .prop_map(|(first, most)| (Duration::from_millis(first), Duration::from_millis(most))),
         encapsulation,
     );
     (backends, rest).prop_map(
@@ -176,6 +178,7 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
                 panic,
                 settle,
                 slow_start,
+                (hold_down, max_hold_down),
                 encapsulation,
             ),
         )| {
@@ -189,6 +192,8 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
                 panic_threshold_percent: panic,
                 settle_time: settle,
                 slow_start,
+                hold_down,
+                max_hold_down,
                 encapsulation,
             }
         },

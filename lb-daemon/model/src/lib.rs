@@ -7,6 +7,7 @@ extern crate self as lb_model;
 pub mod capacity;
 pub mod configuration;
 pub mod diff;
+pub mod hold_down;
 pub mod ids;
 pub mod maglev;
 pub mod map_memory;

@@ -423,6 +423,15 @@ pub struct Pool {
     /// UDP port that GUE goes to, 1 to 65535. Only with GUE. Unset: 6080.
     #[prost(uint32, tag = "12")]
     pub gue_port: u32,
+    /// How long a backend gets no new connections when it passes its checks again, if it went down within
+    /// max_hold_down of its last return, 1 s to 24 h, or 0: it is never held down. Each further such failure in a
+    /// row doubles the time. Its open connections stay meanwhile. Unset: 10 s.
+    #[prost(message, optional, tag = "13")]
+    pub hold_down: ::core::option::Option<::prost_types::Duration>,
+    /// The most that a backend is held down, 1 s to 24 h and at least hold_down. A backend that is up for longer
+    /// than this after a return starts afresh. Unset: 5 min, or hold_down if that is more.
+    #[prost(message, optional, tag = "14")]
+    pub max_hold_down: ::core::option::Option<::prost_types::Duration>,
 }
 /// A group: a pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1856,7 +1865,8 @@ pub struct BackendStatus {
     #[prost(string, tag = "3")]
     pub region: ::prost::alloc::string::String,
     /// "pending": has not passed a check yet, takes nothing. "up": takes new connections. "unhealthy": a check
-    /// fails, but the host replies; open connections stay. "unreachable": the host does not reply; open
+    /// fails, but the host replies; open connections stay. "held_down": it passes its checks, but went down soon after
+    /// its last return, and gets no new connections for a while; open ones stay. "unreachable": the host does not reply; open
     /// connections move. "draining": takes no new connections by request of the operator or of its agent check;
     /// open ones stay. "disabled" by the operator: takes nothing, open connections move. A backend that drains and
     /// becomes unreachable is "unreachable".
@@ -1906,6 +1916,9 @@ pub struct BackendStatus {
     /// What the operator asks for. Always set.
     #[prost(enumeration = "AdminState", tag = "17")]
     pub admin_state: i32,
+    /// How much longer it is held down. Unset: it is not.
+    #[prost(message, optional, tag = "18")]
+    pub hold_left: ::core::option::Option<::prost_types::Duration>,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

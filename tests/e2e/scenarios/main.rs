@@ -15,6 +15,7 @@ mod doctor;
 mod explain;
 mod failover;
 mod frozen_store;
+mod hold_down;
 mod host;
 mod large_configurations;
 mod limiter;
@@ -67,6 +68,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
+    ("hold_down", hold_down::CASES),
     ("slots", slots::CASES),
     ("unusable_store", unusable_store::CASES),
     ("next_hops", next_hops::CASES),

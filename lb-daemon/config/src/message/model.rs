@@ -46,6 +46,8 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         panic_threshold_percent: pool.panic_threshold_percent,
         settle_time: Some(duration(pool.settle_time)),
         slow_start: (!pool.slow_start.is_zero()).then(|| duration(pool.slow_start)),
+        hold_down: Some(duration(pool.hold_down)),
+        max_hold_down: Some(duration(pool.max_hold_down)),
         encapsulation: pool.encapsulation.kind().to_api().into(),
         // The default port is left out, so that a pool can go back to IP in IP by a change of one field.
         gue_port: match pool.encapsulation.gue_port() {

@@ -140,6 +140,8 @@ pub struct HealthCounters {
     pub publish_delays: Histogram,
     /// Time of the last change, seconds of the Unix epoch.
     pub last_at: Gauge<f64, AtomicU64>,
+    /// Holds of flapping backends that began.
+    pub hold_downs: Counter,
 }
 
 /// Shortest bucket of the delays: 0.1 ms, doubled up to 3.2 s.
@@ -150,6 +152,7 @@ impl Default for HealthCounters {
         Self {
             publish_delays: Histogram::new(exponential_buckets(SHORTEST_DELAY, 2.0, BUCKETS + 1)),
             last_at: Gauge::default(),
+            hold_downs: Counter::default(),
         }
     }
 }

@@ -105,13 +105,14 @@ impl<R: PathReader> StatusLoop<R> {
     fn backend_status(&self, key: &Key, interfaces: &mut InterfaceNames) -> Option<BackendStatus> {
         let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
         let member = self.view.get(&key.0, &key.1)?;
+        let (hold_left, hold_reason) = member.hold_left(clock()).unzip();
         Some(BackendStatus {
             pool: key.0.clone(),
             address: key.1,
             region: backend.region.clone(),
             state: member.state,
             admin_state: backend.admin_state,
-            reason: member.reason.clone(),
+            reason: hold_reason.unwrap_or_else(|| member.reason.clone()),
             next_hop: match self.view.next_hop(&key.1) {
                 Some(Ok(hop)) => Ok(interfaces.format(hop)),
                 Some(Err(why)) => Err(why.clone()),
@@ -125,6 +126,7 @@ impl<R: PathReader> StatusLoop<R> {
             },
             agent_report: member.agent_report.clone(),
             marked_out: self.in_force.mark_outs.is_out(&key.0, &key.1),
+            hold_left,
         })
     }
 }

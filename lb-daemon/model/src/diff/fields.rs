@@ -29,6 +29,8 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     fields.compare("panic_threshold_percent", panic.0, panic.1);
     fields.compare("settle_time", Shown(old.settle_time), Shown(new.settle_time));
     fields.compare("slow_start", Shown(old.slow_start), Shown(new.slow_start));
+    fields.compare("hold_down", Shown(old.hold_down), Shown(new.hold_down));
+    fields.compare("max_hold_down", Shown(old.max_hold_down), Shown(new.max_hold_down));
     fields.compare("encapsulation", old.encapsulation, new.encapsulation);
     for region in old.groups.keys().chain(new.groups.keys()).collect::<BTreeSet<_>>() {
         let (old, new) = (old.group(region), new.group(region));

@@ -123,6 +123,7 @@ prop_compose! {
         isolation in option::of(select(Isolation::ALL)),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
         settle_time in time(), slow_start in time(),
+        [hold_down, max_hold_down] in [time(), time()],
         encapsulation in option::of(select(EncapsulationKind::ALL)),
         gue_port in number(),
         groups in vec((".{0,8}", float(), float(), any::<bool>()), 0..3),
@@ -133,7 +134,7 @@ prop_compose! {
         };
         Pool {
             name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
-            settle_time, slow_start, encapsulation, gue_port,
+            settle_time, slow_start, hold_down, max_hold_down, encapsulation, gue_port,
             groups: groups.into_iter().map(group).collect(),
             backends,
         }

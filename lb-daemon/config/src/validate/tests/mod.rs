@@ -221,6 +221,7 @@ fn defaults_are_those_of_the_comments() {
     let rest = (pool.isolation, &*pool.preferred_regions, pool.panic_threshold_percent);
     assert_eq!(rest, (Isolation::None, &[][..], 0));
     assert_eq!((pool.settle_time, pool.slow_start), (600 * second, std::time::Duration::ZERO));
+    assert_eq!((pool.hold_down, pool.max_hold_down), (10 * second, 300 * second));
     let how = |text| {
         let service = &configuration.services[&name(text)];
         (service.when_full, service.idle_timeout)

@@ -30,6 +30,8 @@ fn every_field_is_told_with_both_values() {
         pool.panic_threshold_percent = 40;
         pool.settle_time = Duration::from_secs(90);
         pool.slow_start = Duration::from_secs(30);
+        pool.hold_down = Duration::ZERO;
+        pool.max_hold_down = Duration::from_secs(60);
         pool.encapsulation = Encapsulation::Gue(6080);
         let group =
             GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE, drained: true };
@@ -76,6 +78,8 @@ fn every_field_is_told_with_both_values() {
                     "panic_threshold_percent: 0 -> 40",
                     "settle_time: 600s -> 90s",
                     "slow_start: 0ns -> 30s",
+                    "hold_down: 10s -> 0ns",
+                    "max_hold_down: 300s -> 60s",
                     "encapsulation: ip_in_ip -> gue to port 6080",
                     "capacity in us: unset -> 10/s",
                     "scaler in us: 1 -> 0",
