@@ -31,7 +31,7 @@ pub use source_prefix::{Ipv4Prefix, SourceClash};
 
 pub use configuration::{
     AdminState, Affinity, AgentCheck, Backend, CheckKind, CheckTls, Configuration, Encapsulation,
-    EncapsulationKind, Endpoint, Fragments, GroupSettings, GrpcCheck, HealthCheck, HttpCheck,
-    Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Protocol, Rate, Region, Scaler,
-    Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
+    EncapsulationKind, Endpoint, Fragments, GroupSettings, GrpcCheck, HealthCheck, HostProbe,
+    HttpCheck, Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Protocol, Rate,
+    Region, Scaler, Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
 };

@@ -248,6 +248,13 @@ pub struct HealthCheck {
     /// Which way it goes. Unset: to the backend's own address.
     #[prost(enumeration = "Via", tag = "15")]
     pub via: i32,
+    /// How a host is asked that does not answer the check, so that a lost host is told from a failed application.
+    /// Unset: auto.
+    #[prost(enumeration = "HostProbe", tag = "16")]
+    pub host_probe: i32,
+    /// TCP port that a host is asked at, 1 to 65535, on which nothing should listen: a refusal is an answer. Unset: 1.
+    #[prost(uint32, tag = "17")]
+    pub host_probe_port: u32,
     /// What is asked. Must be set.
     #[prost(oneof = "health_check::Kind", tags = "2, 3, 10, 11, 14")]
     pub kind: ::core::option::Option<health_check::Kind>,
@@ -556,6 +563,49 @@ impl SchemaRevision {
         match value {
             "SCHEMA_REVISION_UNSPECIFIED" => Some(Self::Unspecified),
             "SCHEMA_REVISION_1" => Some(Self::SchemaRevision1),
+            _ => None,
+        }
+    }
+}
+/// How a host is asked that does not answer a check. Any answer proves that it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HostProbe {
+    /// Auto.
+    Unspecified = 0,
+    /// By ARP or NDP if it is on a link of the balancer's and the kernel has its neighbour entry, else by an echo request.
+    /// If the kernel does not let the daemon send those (net.ipv4.ping_group_range), by TCP.
+    Auto = 1,
+    /// By ARP or NDP only. A host behind a router cannot be asked: it counts as lost when its checks get no answer.
+    Neighbour = 2,
+    /// By an echo request only.
+    Icmp = 3,
+    /// As auto, and by a TCP SYN to host_probe_port at the same time: for hosts behind a router that answer no echo
+    /// requests. Intrusion detection may report the SYN as a port scan.
+    Tcp = 4,
+}
+impl HostProbe {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HOST_PROBE_UNSPECIFIED",
+            Self::Auto => "HOST_PROBE_AUTO",
+            Self::Neighbour => "HOST_PROBE_NEIGHBOUR",
+            Self::Icmp => "HOST_PROBE_ICMP",
+            Self::Tcp => "HOST_PROBE_TCP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HOST_PROBE_UNSPECIFIED" => Some(Self::Unspecified),
+            "HOST_PROBE_AUTO" => Some(Self::Auto),
+            "HOST_PROBE_NEIGHBOUR" => Some(Self::Neighbour),
+            "HOST_PROBE_ICMP" => Some(Self::Icmp),
+            "HOST_PROBE_TCP" => Some(Self::Tcp),
             _ => None,
         }
     }

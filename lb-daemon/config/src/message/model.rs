@@ -4,8 +4,8 @@
 use std::{net::IpAddr, time::Duration};
 
 use lb_model::{
-    Backend, CheckKind, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck, Name,
-    Pool, Ports, Rate, Region, Service, Trust, Via,
+    Backend, CheckKind, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck,
+    HostProbe, Name, Pool, Ports, Rate, Region, Service, Trust, Via,
 };
 use prost::Message;
 use spillway_proto::v1;
@@ -114,6 +114,11 @@ fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
         rise: check.rise,
         fall: check.fall,
         jitter_percent: Some(check.jitter_percent),
+        host_probe: to_number((check.host_probe != HostProbe::Auto).then_some(check.host_probe)),
+        host_probe_port: match check.host_probe_port {
+            HealthCheck::DEFAULT_HOST_PROBE_PORT => 0,
+            port => port.into(),
+        },
     }
 }
 

@@ -154,6 +154,8 @@ pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec
     fields.compare("rise", old.rise, new.rise);
     fields.compare("fall", old.fall, new.fall);
     fields.compare("jitter_percent", old.jitter_percent, new.jitter_percent);
+    fields.compare("host_probe", old.host_probe, new.host_probe);
+    fields.compare("host_probe_port", old.host_probe_port, new.host_probe_port);
     fields.0
 }
 

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use lb_base::bytes::Bytes;
 use lb_model::{
-    AdminState, Affinity, EncapsulationKind, Fragments, Isolation, NamedValue, Protocol, UdpMode,
-    Via, WhenFull,
+    AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, NamedValue, Protocol,
+    UdpMode, Via, WhenFull,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -69,9 +69,11 @@ prop_compose! {
         timeout in time(), rise in number(), fall in number(),
         jitter_percent in any::<Option<u32>>(), kind in kind(), tls in option::of(tls()),
         via in option::of(select(Via::ALL)),
+        (host_probe, host_probe_port) in (option::of(select(HostProbe::ALL)), number()),
     ) -> HealthCheck {
         HealthCheck {
             name, kind, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
+            host_probe, host_probe_port,
         }
     }
 }

@@ -21,6 +21,8 @@ timeout = "1s"
 rise = 3
 fall = 4
 jitter_percent = 0
+host_probe = "icmp"
+host_probe_port = 9
 http = { path = "/healthz", host = "web.example", status_min = 200, status_max = 204 }
 
 [[health_check]]
@@ -124,6 +126,8 @@ fn a_file_says_what_the_message_says() {
                 rise: 3,
                 fall: 4,
                 jitter_percent: Some(0),
+                host_probe: v1::HostProbe::Icmp.into(),
+                host_probe_port: 9,
                 ..Default::default()
             },
             v1::HealthCheck {

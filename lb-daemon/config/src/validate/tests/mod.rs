@@ -199,6 +199,8 @@ fn defaults_are_those_of_the_comments() {
         rise: 2,
         fall: 3,
         jitter_percent: 10,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     };
     assert_eq!(configuration.health_checks[&name("http")], expected);
     let pool = &configuration.pools[&name("web")];

@@ -2,8 +2,8 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::{
-    AgentCheck, CheckTls, Encapsulation, GroupSettings, GrpcCheck, HttpCheck, Isolation, PortList,
-    Rate, Scaler, Trust, UdpCheck, Via,
+    AgentCheck, CheckTls, Encapsulation, GroupSettings, GrpcCheck, HostProbe, HttpCheck, Isolation,
+    PortList, Rate, Scaler, Trust, UdpCheck, Via,
 };
 
 #[test]
@@ -22,6 +22,8 @@ fn every_field_is_told_with_both_values() {
             rise: 1,
             fall: 2,
             jitter_percent: 0,
+            host_probe: HostProbe::Tcp,
+            host_probe_port: 9,
         };
         let pool = web(new);
         pool.health_checks.clear();
@@ -65,6 +67,8 @@ fn every_field_is_told_with_both_values() {
                     "rise: 2 -> 1",
                     "fall: 3 -> 2",
                     "jitter_percent: 10 -> 0",
+                    "host_probe: auto -> tcp",
+                    "host_probe_port: 1 -> 9",
                 ],
                 0,
             ),
