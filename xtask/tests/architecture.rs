@@ -81,6 +81,7 @@ const RULES: &[Rule] = &[
         within: "lb-daemon/model/src",
         words: &["std::fs", "Instant::now()"],
         except: &[
+            "hold_down/tests.rs",
             "ids/tests.rs",
             "mark_out/tests.rs",
             "plan/tests.rs",

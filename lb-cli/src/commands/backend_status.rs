@@ -26,6 +26,8 @@ pub(crate) struct BackendRow {
     /// Largest outer packet to it, bytes; `null`: it has no next hop.
     pub(crate) mtu: Option<u32>,
     pub(crate) since: Option<String>,
+    /// How much longer it is held down, in seconds; `null`: it is not.
+    pub(crate) hold_left_seconds: Option<f64>,
     /// Whether it is marked out: out of service for so long that no connection is at home there.
     pub(crate) marked_out: bool,
     /// Share of its own new connections that it takes; `null`: it takes none.
@@ -63,6 +65,9 @@ impl BackendRow {
             next_hop: backend.next_hop,
             mtu: Some(backend.mtu).filter(|mtu| *mtu != 0),
             since: backend.since.map(|since| since.to_string()),
+            hold_left_seconds: backend
+                .hold_left
+                .map(|left| left.seconds as f64 + f64::from(left.nanos) / 1e9),
             marked_out: backend.marked_out,
             share: backend.share,
             utilisation: backend.utilisation,
@@ -92,7 +97,7 @@ fn admin_state(backend: &v1::BackendStatus) -> Option<AdminState> {
 /// Why a backend is in its state, and what else limits it. A missing next hop comes before the health checks'
 /// reason, unless the state already keeps all packets away.
 pub(crate) fn explain_state(backend: &v1::BackendStatus) -> String {
-    let takes_packets = matches!(&*backend.state, "up" | "unhealthy" | "draining");
+    let takes_packets = matches!(&*backend.state, "up" | "unhealthy" | "held_down" | "draining");
     let why = if backend.next_hop_resolved || !takes_packets {
         backend.reason.clone()
     } else {
@@ -124,7 +129,7 @@ mod tests {
             })
         };
         assert_eq!(why("up", "all checks pass", true), "all checks pass");
-        for state in ["up", "unhealthy", "draining"] {
+        for state in ["up", "unhealthy", "held_down", "draining"] {
             assert_eq!(why(state, "x", false), "no next hop: 10.0.0.1 does not answer", "{state}");
         }
         for state in ["pending", "unreachable", "disabled"] {

@@ -56,6 +56,8 @@ pub struct HealthCounters {
     pub publish_delays: Durations,
     /// Time of the last change, seconds of the Unix epoch.
     pub last_at: Gauge<f64, AtomicU64>,
+    /// Holds of flapping backends that began.
+    pub hold_downs: Counter,
 }
 
 /// Shortest bucket of the delays, and the number of buckets: up to 3.2 s.
@@ -65,7 +67,7 @@ const DELAY_BUCKETS: usize = 16;
 impl Default for HealthCounters {
     fn default() -> Self {
         let publish_delays = Durations::new(SHORTEST_DELAY, DELAY_BUCKETS);
-        Self { publish_delays, last_at: Gauge::default() }
+        Self { publish_delays, last_at: Gauge::default(), hold_downs: Counter::default() }
     }
 }
 

@@ -123,6 +123,7 @@ prop_compose! {
         port in 1u16..,
         times in (10u64..3_600_000, 10u64..3_600_000, 1u64..3_600_000),
         rise in 1u32..=100, fall in 1u32..=100, jitter_percent in 0u32..=50,
+        host_probe in select(HostProbe::ALL), host_probe_port in 1u16..,
     ) -> HealthCheck {
         HealthCheck {
             tls: tls.filter(|_| !matches!(kind, CheckKind::Udp(_))),
@@ -132,7 +133,7 @@ prop_compose! {
             interval: Duration::from_millis(times.0),
             fast_interval: Duration::from_millis(times.0.min(times.1)),
             timeout: Duration::from_millis(times.0.min(times.2)),
-            rise, fall, jitter_percent,
+            rise, fall, jitter_percent, host_probe, host_probe_port,
         }
     }
 }
@@ -163,6 +164,8 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
         prop_oneof![Just(0), 1u32..=100],
         (1_000u64..86_400_000).prop_map(Duration::from_millis),
         prop_oneof![Just(0), 1_000u64..=3_600_000].prop_map(Duration::from_millis),
+        (prop_oneof![Just(0), 1_000u64..=600_000], 600_000u64..=86_400_000)
+            .prop_map(|(first, most)| (Duration::from_millis(first), Duration::from_millis(most))),
         encapsulation,
     );
     (backends, rest).prop_map(
@@ -176,6 +179,7 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
                 panic,
                 settle,
                 slow_start,
+                (hold_down, max_hold_down),
                 encapsulation,
             ),
         )| {
@@ -189,6 +193,8 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
                 panic_threshold_percent: panic,
                 settle_time: settle,
                 slow_start,
+                hold_down,
+                max_hold_down,
                 encapsulation,
             }
         },

@@ -132,6 +132,8 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
         rise: 2,
         fall: 3,
         jitter_percent: 10,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     };
     let target = |number| Target {
         pool: Name::new("web").unwrap(),

@@ -1,31 +1,31 @@
 //! Probes whether a host is up that does not answer a check's connection.
 //!
-//! Several methods run concurrently, none of which needs a privilege that the daemon lacks, and the first answer
-//! counts. A method that is not permitted or gets no answer proves nothing.
+//! The check's [`HostProbe`] says how. No method needs a privilege that the daemon lacks, and any answer counts. A method
+//! that is not permitted or gets no answer proves nothing.
 
 use std::{
     fmt, io,
     net::{IpAddr, SocketAddr, UdpSocket as StdSocket},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures::future::{Either, select};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use tokio::net::UdpSocket;
 use tracing::{debug, warn};
 
 use super::connect::{Destination, connect, is_answer, is_shortage};
 use lb_base::error_chain;
+use lb_model::{HealthCheck, HostProbe};
 use lb_net::NeighbourProbe;
-
-/// A port that is normally unused (tcpmux, RFC 1078): a host that is up refuses each connection to it. For UDP,
-/// Linux sends only one "port unreachable" a second.
-pub const UNSERVED: u16 = 1;
 
 /// The sign that a host gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// It answered a SYN to [`UNSERVED`].
+    /// It answered a SYN to a port that is not the check's.
     Port,
     /// It answered an echo request.
     Echo,
@@ -47,6 +47,23 @@ impl fmt::Display for Sign {
 #[derive(Clone, Debug)]
 pub struct HostProber {
     neighbour_probe: Option<Arc<NeighbourProbe>>,
+    /// Whether it was logged that echo requests are not permitted. Clones share it.
+    warned: Arc<AtomicBool>,
+}
+
+/// How the host of a check is probed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostQuestion<'a> {
+    prober: &'a HostProber,
+    how: HostProbe,
+    port: u16,
+}
+
+impl HostQuestion<'_> {
+    /// As [`HostProber::probe`].
+    pub(crate) async fn ask(&self, host: IpAddr) -> io::Result<Option<Sign>> {
+        self.prober.probe(host, self.how, self.port).await
+    }
 }
 
 impl HostProber {
@@ -56,39 +73,90 @@ impl HostProber {
             let error = error_chain::message(&error);
             warn!("health: cannot probe neighbours: {error}");
         });
-        Self { neighbour_probe: neighbour_probe.ok().map(Arc::new) }
+        Self { neighbour_probe: neighbour_probe.ok().map(Arc::new), warned: Arc::default() }
+    }
+
+    /// How the host of a check is probed.
+    pub(crate) fn question(&self, check: &HealthCheck) -> HostQuestion<'_> {
+        HostQuestion { prober: self, how: check.host_probe, port: check.host_probe_port }
     }
 
     /// Waits for a sign of a host. Returns `None` only if no method can reach it.
     ///
     /// # Errors
     /// This host lacks a resource for probing.
-    pub async fn probe(&self, host: IpAddr) -> io::Result<Option<Sign>> {
-        let ways = [self.port(host).boxed(), ask_echo(host).boxed(), self.neighbour(host).boxed()];
-        let mut ways: FuturesUnordered<_> = ways.into_iter().collect();
-        while let Some(answer) = ways.next().await {
-            match answer {
-                Ok(Some(sign)) => return Ok(Some(sign)),
-                Ok(None) => {}
-                Err(error) if is_shortage(&error) => return Err(error),
-                Err(error) => debug!("health: {host}: one way of probing the host failed: {error}"),
+    pub async fn probe(&self, host: IpAddr, how: HostProbe, port: u16) -> io::Result<Option<Sign>> {
+        match how {
+            HostProbe::Auto => self.quiet(host, Some(port)).await,
+            HostProbe::Neighbour => self
+                .neighbour(host)
+                .await
+                .map(|answers| answers.filter(|answers| *answers).map(|_| Sign::Neighbour)),
+            HostProbe::Icmp => match open_echo_socket(host) {
+                Ok(socket) => proof(host, ask_echo(socket, host).await),
+                Err(error) => proof(host, Err(error)),
+            },
+            HostProbe::Tcp => {
+                let (quiet, port) = (self.quiet(host, None), self.port(host, port));
+                tokio::pin!(quiet, port);
+                // The first sign counts, and the first shortage. Otherwise the other method decides.
+                match select(quiet, port).await {
+                    Either::Left((Ok(None), port)) => port.await,
+                    Either::Right((Ok(None), quiet)) => quiet.await,
+                    Either::Left((sign, _)) | Either::Right((sign, _)) => sign,
+                }
             }
         }
-        Ok(None)
     }
 
-    async fn port(&self, host: IpAddr) -> io::Result<Option<Sign>> {
-        match connect(Destination::of(SocketAddr::new(host, UNSERVED))).await {
-            Ok(_) => Ok(Some(Sign::Port)),
-            Err(error) if is_answer(&error) => Ok(Some(Sign::Port)),
-            Err(error) => Err(error),
+    /// Asks below IP, if the kernel has the neighbour entry of the host, else by an echo request. If that is not permitted,
+    /// a connection to `port` replaces it.
+    async fn quiet(&self, host: IpAddr, port: Option<u16>) -> io::Result<Option<Sign>> {
+        if let Some(answers) = self.neighbour(host).await? {
+            return Ok(answers.then_some(Sign::Neighbour));
+        }
+        match (open_echo_socket(host), port) {
+            (Ok(socket), _) => proof(host, ask_echo(socket, host).await),
+            (Err(error), Some(port)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    warn!(
+                        "health: this daemon may not send echo requests (net.ipv4.ping_group_range): silent hosts that \
+                         are not on this host's links are asked by a TCP connection to port {port}"
+                    );
+                }
+                self.port(host, port).await
+            }
+            (Err(error), _) => proof(host, Err(error)),
         }
     }
 
-    async fn neighbour(&self, host: IpAddr) -> io::Result<Option<Sign>> {
+    /// Connects to a port on which nothing should listen. Over UDP, Linux sends only one "port unreachable" a second.
+    async fn port(&self, host: IpAddr, port: u16) -> io::Result<Option<Sign>> {
+        match connect(Destination::of(SocketAddr::new(host, port))).await {
+            Ok(_) => Ok(Some(Sign::Port)),
+            Err(error) if is_answer(&error) => Ok(Some(Sign::Port)),
+            Err(error) => proof(host, Err(error)),
+        }
+    }
+
+    /// Whether a host answers on the link; `None`: it cannot be asked there.
+    async fn neighbour(&self, host: IpAddr) -> io::Result<Option<bool>> {
         let Some(neighbour_probe) = &self.neighbour_probe else { return Ok(None) };
-        let answers = neighbour_probe.answers(host).await.map_err(io::Error::other)?;
-        Ok(answers.then_some(Sign::Neighbour))
+        match neighbour_probe.probe(host).await {
+            Ok(answers) => Ok(answers),
+            Err(error) => proof(host, Err(io::Error::other(error))),
+        }
+    }
+}
+
+/// What a method proves: nothing if it failed, except for a shortage on this host.
+fn proof<T>(host: IpAddr, answer: io::Result<Option<T>>) -> io::Result<Option<T>> {
+    match answer {
+        Err(error) if !is_shortage(&error) => {
+            debug!("health: {host}: one way of probing the host failed: {error}");
+            Ok(None)
+        }
+        answer => answer,
     }
 }
 
@@ -101,9 +169,8 @@ const REQUEST_V6: u8 = 128;
 /// Sends one echo request and waits for the answer without a limit.
 ///
 /// # Errors
-/// Not permitted, or no route to the host.
-async fn ask_echo(host: IpAddr) -> io::Result<Option<Sign>> {
-    let socket = open_echo_socket(host)?;
+/// No route to the host.
+async fn ask_echo(socket: UdpSocket, host: IpAddr) -> io::Result<Option<Sign>> {
     socket.connect(SocketAddr::new(host, 0)).await?;
     socket.send(&echo_request(host)).await?;
     // The kernel delivers answers to this socket's requests from any sender.

@@ -163,6 +163,8 @@ mod tests {
             rise: 2,
             fall,
             jitter_percent: 0,
+            host_probe: lb_model::HostProbe::Auto,
+            host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
         }
     }
 

@@ -99,6 +99,8 @@ mod tests {
             rise: 1,
             fall: 1,
             jitter_percent: 0,
+            host_probe: lb_model::HostProbe::Auto,
+            host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
         }
     }
 

@@ -32,6 +32,8 @@ fn target(port: u16) -> Target {
         rise: 1,
         fall: 1,
         jitter_percent: 0,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     };
     Target {
         pool: Name::new("web").unwrap(),

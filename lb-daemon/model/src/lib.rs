@@ -7,6 +7,7 @@ extern crate self as lb_model;
 pub mod capacity;
 pub mod configuration;
 pub mod diff;
+pub mod hold_down;
 pub mod ids;
 pub mod maglev;
 pub mod map_memory;
@@ -30,7 +31,7 @@ pub use source_prefix::{Ipv4Prefix, SourceClash};
 
 pub use configuration::{
     AdminState, Affinity, AgentCheck, Backend, CheckKind, CheckTls, Configuration, Encapsulation,
-    EncapsulationKind, Endpoint, Fragments, GroupSettings, GrpcCheck, HealthCheck, HttpCheck,
-    Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Protocol, Rate, Region, Scaler,
-    Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
+    EncapsulationKind, Endpoint, Fragments, GroupSettings, GrpcCheck, HealthCheck, HostProbe,
+    HttpCheck, Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Protocol, Rate,
+    Region, Scaler, Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
 };

@@ -13,6 +13,9 @@ pub enum MemberState {
     Up,
     /// A check fails, but its host replies: open connections stay.
     Unhealthy,
+    /// It passes its checks again, but went down soon after its last return: as with [`Self::Unhealthy`], open
+    /// connections stay.
+    HeldDown,
     /// Its host does not reply: open connections move.
     Unreachable,
     /// The operator, or its agent check, asked that it takes no new connections: open ones stay.
@@ -22,12 +25,13 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// Its name: `pending`, `up`, `unhealthy`, `unreachable`, `draining` or `disabled`.
+    /// Its name: `pending`, `up`, `unhealthy`, `held_down`, `unreachable`, `draining` or `disabled`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Up => "up",
             Self::Unhealthy => "unhealthy",
+            Self::HeldDown => "held_down",
             Self::Unreachable => "unreachable",
             Self::Draining => "draining",
             Self::Disabled => "disabled",
@@ -38,7 +42,7 @@ impl MemberState {
     pub const fn accepts(self) -> Accepts {
         match self {
             Self::Up => Accepts::All,
-            Self::Unhealthy | Self::Draining => Accepts::OpenOnly,
+            Self::Unhealthy | Self::HeldDown | Self::Draining => Accepts::OpenOnly,
             Self::Pending | Self::Unreachable | Self::Disabled => Accepts::Nothing,
         }
     }
@@ -56,7 +60,7 @@ impl MemberState {
     #[must_use]
     pub const fn drained(self) -> Self {
         match self {
-            Self::Up | Self::Unhealthy => Self::Draining,
+            Self::Up | Self::Unhealthy | Self::HeldDown => Self::Draining,
             other => other,
         }
     }

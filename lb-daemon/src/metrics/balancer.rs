@@ -109,7 +109,7 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     };
     let is_up = |(b, labels): (&BackendStatus, _)| (labels, (b.state == MemberState::Up).into());
     sheet.family(&BACKEND_UP, each().map(is_up))?;
-    // Only the state that holds: a sample for each of six states would be most of a large exposition.
+    // Only the state that holds: a sample for each of seven states would be most of a large exposition.
     let states = each()
         .map(|(b, [pool, backend, region])| ([pool, backend, region, b.state.name()], true.into()));
     sheet.family(&BACKEND_STATE, states)?;
@@ -130,6 +130,11 @@ fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
         facts.stats.remembered.pools_with_displaced.iter().map(String::as_str).collect();
     let settling: BTreeSet<&str> = facts.status.settling.iter().map(|s| s.pool.as_str()).collect();
     sheet.family(&POOL_HAS_DISPLACED, pools.iter().map(|p| ([*p], open.contains(p).into())))?;
+    let mut held: BTreeMap<&str, u64> = pools.iter().map(|pool| (*pool, 0)).collect();
+    for backend in facts.status.backends().filter(|b| b.state == MemberState::HeldDown) {
+        *held.entry(backend.pool.as_str()).or_default() += 1;
+    }
+    sheet.family(&POOL_HELD_DOWN, held.into_iter().map(|(pool, held)| ([pool], held.into())))?;
     sheet.family(&POOL_SETTLING, pools.iter().map(|p| ([*p], settling.contains(p).into())))
 }
 
@@ -166,6 +171,7 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     sheet.kept(&STORE_WRITE_FAILURES, &live.store.failures)?;
     sheet.one(&STORE_WRITE_AGE, live.store.under_way().as_secs_f64().into())?;
     loops(sheet, &live.loops)?;
+    sheet.kept(&HOLD_DOWNS, &live.health.hold_downs)?;
     let results = [
         ("passed", &live.checks.passed),
         ("failed", &live.checks.failed),

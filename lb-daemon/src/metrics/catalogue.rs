@@ -52,7 +52,7 @@ metrics! {
     BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]
         "1: a backend is up in a pool and takes new connections; 0: it is in another state";
     BACKEND_STATE: Gauge "backend_state" None ["pool", "backend", "region", "state"]
-        "1: a backend is in this state in a pool: up, or, taking no new connections, unhealthy or draining, or, taking nothing, pending, unreachable or disabled. Absent: it is in another state";
+        "1: a backend is in this state in a pool: up, or, taking no new connections, unhealthy, held_down or draining, or, taking nothing, pending, unreachable or disabled. Absent: it is in another state";
     BACKEND_SHARE: Gauge "backend_share" Ratio ["pool", "backend", "region"]
         "Share of the new connections of its own slots that a backend takes in a pool now; 0: it takes none";
     BACKEND_UTILISATION: Gauge "backend_utilisation" Ratio ["pool", "backend", "region"]
@@ -91,6 +91,8 @@ metrics! {
         "Balancers that share the capacities, as configured";
     POOL_HAS_DISPLACED: Gauge "pool_has_displaced" None ["pool"]
         "1: a pool may have displaced connections; 0: all are at home, and none is looked up";
+    POOL_HELD_DOWN: Gauge "pool_backends_held_down" None ["pool"]
+        "Backends of a pool that pass their checks and are held down, because they went down soon after they came back";
     POOL_SETTLING: Gauge "pool_settling" None ["pool"]
         "1: a pool is in a remap; 0: it is not";
 
@@ -155,6 +157,8 @@ metrics! {
         "Time that a loop took for what it handles at once: a batch of results of checks, an apply, a question, or what is done every second";
     LOOP_TURN_AGE: Gauge "loop_turn_age" Seconds ["loop"]
         "Time since a loop last finished what it handles at once. Below about a second, also if there is nothing to do, unless it is busy or stands still";
+    HOLD_DOWNS: Counter "hold_downs" None []
+        "Holds of backends that went down soon after they came back and passed their checks again";
     PROBES: Counter "probes" None ["result"]
         "Health checks made: passed, failed, or not_made for want of sockets of this host";
     CHECK_FAILING: Gauge "check_failing" None ["pool", "backend", "check"]

@@ -19,6 +19,7 @@ use lb_health::{
     host::{HostProber, Sign},
     tunnel::{TunnelError, TunnelPath, Tunnels, VipTunnel},
 };
+use lb_model::{HealthCheck, HostProbe};
 
 /// Time for a connection, and for a reply of the host: a lost SYN is repeated after a second.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -103,7 +104,14 @@ impl TargetProber {
         let options = path.socket_options().await?;
         let (connected, host) = tokio::join!(
             connection(target, options),
-            timeout(TIMEOUT, self.host_prober.probe(target.backend))
+            timeout(
+                TIMEOUT,
+                self.host_prober.probe(
+                    target.backend,
+                    HostProbe::Auto,
+                    HealthCheck::DEFAULT_HOST_PROBE_PORT
+                )
+            )
         );
         let why = match &echoed {
             Ok(_) => "echo requests are not answered".to_owned(),

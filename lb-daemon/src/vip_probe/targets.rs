@@ -6,8 +6,7 @@ use std::{
 };
 
 use lb_base::Quoted;
-use lb_health::host::UNSERVED;
-use lb_model::{AdminState, Configuration, Encapsulation, Name, Ports, Protocol};
+use lb_model::{AdminState, Configuration, Encapsulation, HealthCheck, Name, Ports, Protocol};
 
 /// Which targets to probe; unset: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,7 +109,11 @@ fn tcp_port(configuration: &Configuration, vip: IpAddr, pools: &BTreeSet<&Name>)
     let (listed, any): (Vec<_>, Vec<_>) =
         services.map(|service| &service.ports).partition(|ports| ports.listed().is_some());
     let first = |ports: &&Ports| Some(ports.listed()?.ranges().first()?.0);
-    listed.iter().filter_map(first).min().or((!any.is_empty()).then_some(UNSERVED))
+    listed
+        .iter()
+        .filter_map(first)
+        .min()
+        .or((!any.is_empty()).then_some(HealthCheck::DEFAULT_HOST_PROBE_PORT))
 }
 
 #[cfg(test)]

@@ -248,6 +248,13 @@ pub struct HealthCheck {
     /// Which way it goes. Unset: to the backend's own address.
     #[prost(enumeration = "Via", tag = "15")]
     pub via: i32,
+    /// How a host is asked that does not answer the check, so that a lost host is told from a failed application.
+    /// Unset: auto.
+    #[prost(enumeration = "HostProbe", tag = "16")]
+    pub host_probe: i32,
+    /// TCP port that a host is asked at, 1 to 65535, on which nothing should listen: a refusal is an answer. Unset: 1.
+    #[prost(uint32, tag = "17")]
+    pub host_probe_port: u32,
     /// What is asked. Must be set.
     #[prost(oneof = "health_check::Kind", tags = "2, 3, 10, 11, 14")]
     pub kind: ::core::option::Option<health_check::Kind>,
@@ -423,6 +430,15 @@ pub struct Pool {
     /// UDP port that GUE goes to, 1 to 65535. Only with GUE. Unset: 6080.
     #[prost(uint32, tag = "12")]
     pub gue_port: u32,
+    /// How long a backend gets no new connections when it passes its checks again, if it went down within
+    /// max_hold_down of its last return, 1 s to 24 h, or 0: it is never held down. Each further such failure in a
+    /// row doubles the time. Its open connections stay meanwhile. Unset: 10 s.
+    #[prost(message, optional, tag = "13")]
+    pub hold_down: ::core::option::Option<::prost_types::Duration>,
+    /// The most that a backend is held down, 1 s to 24 h and at least hold_down. A backend that is up for longer
+    /// than this after a return starts afresh. Unset: 5 min, or hold_down if that is more.
+    #[prost(message, optional, tag = "14")]
+    pub max_hold_down: ::core::option::Option<::prost_types::Duration>,
 }
 /// A group: a pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -547,6 +563,49 @@ impl SchemaRevision {
         match value {
             "SCHEMA_REVISION_UNSPECIFIED" => Some(Self::Unspecified),
             "SCHEMA_REVISION_1" => Some(Self::SchemaRevision1),
+            _ => None,
+        }
+    }
+}
+/// How a host is asked that does not answer a check. Any answer proves that it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HostProbe {
+    /// Auto.
+    Unspecified = 0,
+    /// By ARP or NDP if it is on a link of the balancer's and the kernel has its neighbour entry, else by an echo request.
+    /// If the kernel does not let the daemon send those (net.ipv4.ping_group_range), by TCP.
+    Auto = 1,
+    /// By ARP or NDP only. A host behind a router cannot be asked: it counts as lost when its checks get no answer.
+    Neighbour = 2,
+    /// By an echo request only.
+    Icmp = 3,
+    /// As auto, and by a TCP SYN to host_probe_port at the same time: for hosts behind a router that answer no echo
+    /// requests. Intrusion detection may report the SYN as a port scan.
+    Tcp = 4,
+}
+impl HostProbe {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HOST_PROBE_UNSPECIFIED",
+            Self::Auto => "HOST_PROBE_AUTO",
+            Self::Neighbour => "HOST_PROBE_NEIGHBOUR",
+            Self::Icmp => "HOST_PROBE_ICMP",
+            Self::Tcp => "HOST_PROBE_TCP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HOST_PROBE_UNSPECIFIED" => Some(Self::Unspecified),
+            "HOST_PROBE_AUTO" => Some(Self::Auto),
+            "HOST_PROBE_NEIGHBOUR" => Some(Self::Neighbour),
+            "HOST_PROBE_ICMP" => Some(Self::Icmp),
+            "HOST_PROBE_TCP" => Some(Self::Tcp),
             _ => None,
         }
     }
@@ -1856,7 +1915,8 @@ pub struct BackendStatus {
     #[prost(string, tag = "3")]
     pub region: ::prost::alloc::string::String,
     /// "pending": has not passed a check yet, takes nothing. "up": takes new connections. "unhealthy": a check
-    /// fails, but the host replies; open connections stay. "unreachable": the host does not reply; open
+    /// fails, but the host replies; open connections stay. "held_down": it passes its checks, but went down soon after
+    /// its last return, and gets no new connections for a while; open ones stay. "unreachable": the host does not reply; open
     /// connections move. "draining": takes no new connections by request of the operator or of its agent check;
     /// open ones stay. "disabled" by the operator: takes nothing, open connections move. A backend that drains and
     /// becomes unreachable is "unreachable".
@@ -1906,6 +1966,9 @@ pub struct BackendStatus {
     /// What the operator asks for. Always set.
     #[prost(enumeration = "AdminState", tag = "17")]
     pub admin_state: i32,
+    /// How much longer it is held down. Unset: it is not.
+    #[prost(message, optional, tag = "18")]
+    pub hold_left: ::core::option::Option<::prost_types::Duration>,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -72,6 +72,8 @@ pub(crate) fn checked(backends: u32, per_pool: u32, check: HealthCheck) -> Confi
             name: pool_name(number),
             backends: (first..backends.min(first + per_pool)).map(host).map(backend).collect(),
             health_checks: vec![check.name.clone()],
+            // Backends fail again and again, and must come back at once.
+            hold_down: Some(Default::default()),
             ..Pool::default()
         }
     };

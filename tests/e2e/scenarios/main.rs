@@ -15,6 +15,7 @@ mod doctor;
 mod explain;
 mod failover;
 mod frozen_store;
+mod hold_down;
 mod host;
 mod large_configurations;
 mod limiter;
@@ -70,6 +71,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
+    ("hold_down", hold_down::CASES),
     ("slots", slots::CASES),
     ("unstored_drain", unstored_drain::CASES),
     ("unusable_store", unusable_store::CASES),

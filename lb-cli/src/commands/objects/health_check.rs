@@ -3,7 +3,7 @@
 use clap::Args;
 use lb_base::bytes::Bytes;
 use lb_config::{document, message::ApiEnum};
-use lb_model::{Via, bounds};
+use lb_model::{HostProbe, Via, bounds};
 use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1::{self, HealthCheck, health_check::Kind as CheckKind};
@@ -58,6 +58,15 @@ pub(crate) struct HealthFields {
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     #[arg(value_parser = within(bounds::JITTERS))]
     jitter_percent: Option<u32>,
+    /// How to find out whether a host is up that does not answer the check
+    ///
+    /// [default: auto]
+    #[arg(long, value_name = "WAY", value_parser = one_of::<HostProbe>())]
+    host_probe: Option<HostProbe>,
+    /// Unused TCP port at which such a host is asked [default: 1]
+    #[arg(long, value_name = "PORT", value_parser = within_or_unset(bounds::PORTS))]
+    #[arg(allow_negative_numbers = true)]
+    host_probe_port: Option<u32>,
 }
 
 impl Fields<HealthCheck> for HealthFields {
@@ -78,6 +87,10 @@ impl Fields<HealthCheck> for HealthFields {
         patch.set("fall", self.fall.as_ref(), |check, fall| check.fall = fall);
         let jitter = self.jitter_percent.as_ref();
         patch.set("jitter_percent", jitter, |check, jitter| check.jitter_percent = Some(jitter));
+        let probe = self.host_probe.as_ref();
+        patch.set("host_probe", probe, |check, probe| check.set_host_probe(probe.to_api()));
+        let port = self.host_probe_port.as_ref();
+        patch.set("host_probe_port", port, |check, port| check.host_probe_port = port);
         Ok(())
     }
 }
@@ -141,6 +154,8 @@ impl Kind for HealthCheck {
         ("VIA", |c| cell(&c["via"])),
         ("HOST", |c| cell(&c["http"]["host"])),
         ("JITTER %", |c| cell(&c["jitter_percent"])),
+        ("HOST PROBE", |c| cell(&c["host_probe"])),
+        ("PROBE PORT", |c| cell(&c["host_probe_port"])),
     ];
     type Filter = NoFilter;
     type Target = NameArgument;

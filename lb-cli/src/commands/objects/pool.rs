@@ -42,6 +42,13 @@ pub(crate) struct PoolFields {
     /// Time until a backend that comes up takes its full share [default: none]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     slow_start: Option<Duration>,
+    /// How long a backend that went down again soon after it came back gets no new connections; 0s for not at all
+    /// [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    hold_down: Option<Duration>,
+    /// Maximum of that time, which doubles with each failure in a row [default: 5m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    max_hold_down: Option<Duration>,
     /// How packets reach the backends [default: ip_in_ip]
     #[arg(long, value_parser = one_of::<EncapsulationKind>())]
     encapsulation: Option<EncapsulationKind>,
@@ -147,6 +154,9 @@ impl Fields<v1::Pool> for PoolFields {
         });
         patch.set("settle_time", self.settle_time.as_ref(), |p, time| p.settle_time = Some(time));
         patch.set("slow_start", self.slow_start.as_ref(), |p, time| p.slow_start = Some(time));
+        patch.set("hold_down", self.hold_down.as_ref(), |p, time| p.hold_down = Some(time));
+        let most = self.max_hold_down.as_ref();
+        patch.set("max_hold_down", most, |p, time| p.max_hold_down = Some(time));
         patch.set("encapsulation", self.encapsulation.as_ref(), |pool, encapsulation| {
             pool.set_encapsulation(encapsulation.to_api());
         });
@@ -190,6 +200,8 @@ impl Kind for v1::Pool {
         ("PANIC %", |p| cell(&p["panic_threshold_percent"])),
         ("SETTLE TIME", |p| cell(&p["settle_time"])),
         ("SLOW START", |p| cell(&p["slow_start"])),
+        ("HOLD DOWN", |p| cell(&p["hold_down"])),
+        ("MAX HOLD", |p| cell(&p["max_hold_down"])),
         ("ENCAPSULATION", |p| cell(&p["encapsulation"])),
         ("GUE PORT", |p| cell(&p["gue_port"])),
     ];

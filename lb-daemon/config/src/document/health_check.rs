@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use lb_base::bytes::Bytes;
-use lb_model::Via;
+use lb_model::{HostProbe, Via};
 use serde::{Deserialize, Serialize};
 
 use super::units::duration;
@@ -35,6 +35,10 @@ pub struct HealthCheck {
     pub fall: Option<NonZeroU32>,
     /// How far each interval may be shortened or lengthened, percent.
     pub jitter_percent: Option<u32>,
+    /// How a host is asked that does not answer.
+    pub host_probe: Option<HostProbe>,
+    /// TCP port that it is asked at.
+    pub host_probe_port: Option<NonZeroU32>,
 }
 
 /// The fields as the file has them.
@@ -57,6 +61,10 @@ struct Fields {
     fall: Option<NonZeroU32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     jitter_percent: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host_probe: Option<HostProbe>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host_probe_port: Option<NonZeroU32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tcp: Option<TcpCheck>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,6 +110,8 @@ impl TryFrom<Fields> for HealthCheck {
             rise: fields.rise,
             fall: fields.fall,
             jitter_percent: fields.jitter_percent,
+            host_probe: fields.host_probe,
+            host_probe_port: fields.host_probe_port,
         })
     }
 }
@@ -118,6 +128,8 @@ impl From<HealthCheck> for Fields {
             rise: check.rise,
             fall: check.fall,
             jitter_percent: check.jitter_percent,
+            host_probe: check.host_probe,
+            host_probe_port: check.host_probe_port,
             tcp: None,
             http: None,
             grpc: None,

@@ -32,6 +32,12 @@ pub struct Pool {
     /// How long a backend that comes up takes until it has its whole share of new connections.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<Duration>,
+    /// How long a backend is held back that went down soon after it came back; `0s`: not at all.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub hold_down: Option<Duration>,
+    /// How long it is held back at most.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub max_hold_down: Option<Duration>,
     /// How packets get to its backends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encapsulation: Option<EncapsulationKind>,

@@ -75,6 +75,8 @@ impl From<Pool> for v1::Pool {
             panic_threshold_percent: number(pool.panic_threshold_percent),
             settle_time: pool.settle_time.map(saturating_duration),
             slow_start: pool.slow_start.map(saturating_duration),
+            hold_down: pool.hold_down.map(saturating_duration),
+            max_hold_down: pool.max_hold_down.map(saturating_duration),
             encapsulation: to_number(pool.encapsulation),
             gue_port: number(pool.gue_port),
         }
@@ -88,11 +90,16 @@ impl TryFrom<v1::Pool> for Pool {
         let unknown = |field| UnknownValue { object: "pool", name: message.name.clone(), field };
         let settle_time = duration(message.settle_time).ok_or_else(|| unknown("settle_time"))?;
         let slow_start = duration(message.slow_start).ok_or_else(|| unknown("slow_start"))?;
+        let hold_down = duration(message.hold_down).ok_or_else(|| unknown("hold_down"))?;
+        let max_hold_down =
+            duration(message.max_hold_down).ok_or_else(|| unknown("max_hold_down"))?;
         Ok(Self {
             health_checks: message.health_checks,
             slots: message.slots,
             settle_time,
             slow_start,
+            hold_down,
+            max_hold_down,
             encapsulation: EncapsulationKind::from_api(message.encapsulation)
                 .map_err(|_| unknown("encapsulation"))?,
             gue_port: NonZeroU32::new(message.gue_port),

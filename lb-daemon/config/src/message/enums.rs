@@ -1,7 +1,8 @@
 //! The enums of the configuration and their numbers in the API: the one place that names both.
 
 use lb_model::{
-    AdminState, Affinity, EncapsulationKind, Fragments, Isolation, Protocol, UdpMode, Via, WhenFull,
+    AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, Protocol, UdpMode,
+    Via, WhenFull,
 };
 use spillway_proto::v1;
 
@@ -57,6 +58,7 @@ api_enums! {
     Affinity = Affinity { Connection, Client, Port }
     EncapsulationKind = Encapsulation { IpInIp, Gue, Direct }
     Fragments = Fragments { Dropped, Served }
+    HostProbe = HostProbe { Auto, Neighbour, Icmp, Tcp }
     Isolation = Isolation { None, OnFailure, Strict }
     Protocol = Protocol { Tcp, Udp }
     UdpMode = UdpMode { Stateless, Tracked }

@@ -8,7 +8,7 @@ use crate::document::{
     AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, UdpCheck,
 };
 use lb_base::bytes::Bytes;
-use lb_model::Via;
+use lb_model::{HostProbe, Via};
 
 impl From<HealthCheck> for v1::HealthCheck {
     fn from(check: HealthCheck) -> Self {
@@ -24,6 +24,8 @@ impl From<HealthCheck> for v1::HealthCheck {
             rise: number(check.rise),
             fall: number(check.fall),
             jitter_percent: check.jitter_percent,
+            host_probe: to_number(check.host_probe),
+            host_probe_port: number(check.host_probe_port),
         }
     }
 }
@@ -46,6 +48,9 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
             rise: NonZeroU32::new(message.rise),
             fall: NonZeroU32::new(message.fall),
             jitter_percent: message.jitter_percent,
+            host_probe: HostProbe::from_api(message.host_probe)
+                .map_err(|_| unknown("host_probe"))?,
+            host_probe_port: NonZeroU32::new(message.host_probe_port),
             name: message.name,
         })
     }

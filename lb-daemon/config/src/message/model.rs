@@ -4,8 +4,8 @@
 use std::{net::IpAddr, time::Duration};
 
 use lb_model::{
-    Backend, CheckKind, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck, Name,
-    Pool, Ports, Rate, Region, Service, Trust, Via,
+    Backend, CheckKind, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck,
+    HostProbe, Name, Pool, Ports, Rate, Region, Service, Trust, Via,
 };
 use prost::Message;
 use spillway_proto::v1;
@@ -68,6 +68,8 @@ fn pool_settings(name: &Name, pool: &Pool) -> v1::Pool {
         panic_threshold_percent: pool.panic_threshold_percent,
         settle_time: Some(duration(pool.settle_time)),
         slow_start: (!pool.slow_start.is_zero()).then(|| duration(pool.slow_start)),
+        hold_down: Some(duration(pool.hold_down)),
+        max_hold_down: Some(duration(pool.max_hold_down)),
         encapsulation: pool.encapsulation.kind().to_api().into(),
         // The default port is left out, so that a pool can go back to IP in IP by a change of one field.
         gue_port: match pool.encapsulation.gue_port() {
@@ -134,6 +136,11 @@ fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
         rise: check.rise,
         fall: check.fall,
         jitter_percent: Some(check.jitter_percent),
+        host_probe: to_number((check.host_probe != HostProbe::Auto).then_some(check.host_probe)),
+        host_probe_port: match check.host_probe_port {
+            HealthCheck::DEFAULT_HOST_PROBE_PORT => 0,
+            port => port.into(),
+        },
     }
 }
 

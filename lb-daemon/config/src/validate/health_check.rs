@@ -66,6 +66,14 @@ pub(super) fn health_check(
             None => 10,
             Some(percent) => values::within(at, "jitter_percent", percent, bounds::JITTERS)?,
         },
+        host_probe: values::value(at, "host_probe", message.host_probe)?.unwrap_or_default(),
+        host_probe_port: values::within_or(
+            at,
+            "host_probe_port",
+            message.host_probe_port,
+            bounds::PORTS,
+            HealthCheck::DEFAULT_HOST_PROBE_PORT,
+        )?,
     })
 }
 

@@ -24,6 +24,8 @@ const SETTLE_TIMES: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
 /// Shortest and longest slow start.
 const SLOW_STARTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
+/// Shortest and longest hold.
+const HOLD_DOWNS: (Duration, Duration) = SETTLE_TIMES;
 
 /// A pool whose references resolve and whose tables can be built.
 pub(super) fn pool(
@@ -45,6 +47,7 @@ pub(super) fn pool(
     }
     let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
     let number = slots::read(at, message.slots)?;
+    let (hold_down, max_hold_down) = hold_down(at, message)?;
     let mut pool = Pool {
         groups: groups(at, &message.groups, regions, &backends)?,
         isolation: values::value(at, "isolation", message.isolation)?.unwrap_or_default(),
@@ -62,6 +65,8 @@ pub(super) fn pool(
         )?,
         settle_time: settle_time(at, message.settle_time)?,
         slow_start: slow_start(at, message.slow_start)?,
+        hold_down,
+        max_hold_down,
         encapsulation: encapsulation(at, message)?,
         backends,
         health_checks,
@@ -120,6 +125,26 @@ fn slow_start(at: &ObjectPath, time: Option<prost_types::Duration>) -> Result<Du
     let (shortest, longest) = SLOW_STARTS;
     let Some(time) = time else { return Ok(Duration::ZERO) };
     values::duration(at, "slow_start", time, shortest, longest, "1h")
+}
+
+/// The first hold, and the longest one.
+fn hold_down(at: &ObjectPath, message: &v1::Pool) -> Result<(Duration, Duration), Invalid> {
+    let (shortest, longest) = HOLD_DOWNS;
+    let time = |field, time: Option<prost_types::Duration>, default| match time {
+        None => Ok(default),
+        Some(time) => values::duration(at, field, time, shortest, longest, "24h"),
+    };
+    let first = match message.hold_down {
+        Some(prost_types::Duration { seconds: 0, nanos: 0 }) => Duration::ZERO,
+        first => time("hold_down", first, Pool::DEFAULT_HOLD_DOWN)?,
+    };
+    let default = Pool::DEFAULT_MAX_HOLD_DOWN.max(first);
+    let most = time("max_hold_down", message.max_hold_down, default)?;
+    if most < first {
+        let cause = format!("{most:?} is less than hold_down, {first:?}");
+        return Err(at.invalid("max_hold_down", cause));
+    }
+    Ok((first, most))
 }
 
 fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {

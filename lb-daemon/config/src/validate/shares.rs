@@ -89,6 +89,7 @@ mod tests {
             "rise",
             "fall",
             "jitter_percent",
+            "host_probe_port",
             "status_min",
             "balancers",
         ] {

@@ -133,6 +133,8 @@ pub struct BackendStatus {
     /// Whether it was out of service for longer than the settle time, and so is home to no connection while
     /// its region has another available backend.
     pub marked_out: bool,
+    /// How much longer it is held down.
+    pub hold_left: Option<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     mem,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use lb_common::abi::member::{Accepts, FULL_RAMP};
@@ -11,7 +11,10 @@ use lb_common::abi::member::{Accepts, FULL_RAMP};
 use super::clock;
 use crate::command::StateChange;
 use lb_health::{AgentReport, Health, HealthChange};
-use lb_model::{AdminState, Backend, MemberState, Pool};
+use lb_model::{
+    AdminState, Backend, MemberState, Pool,
+    hold_down::{HoldDown, HoldDownTimes},
+};
 
 /// A backend in a pool.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,10 +25,13 @@ pub(crate) struct Member {
     pub(super) decided_by: DecidedBy,
     /// Whether `decided_by` has decided yet. Until then the state is the one found in the packet path.
     pub(crate) is_decided: bool,
-    /// The state and reason without draining.
+    /// The state and reason without draining and without hold-down.
     undrained: (MemberState, String),
     /// Whether it may have connections, as far as is known. A backend that never passed a check has none.
     has_served: bool,
+    hold_down: HoldDown,
+    /// `None` before the first configuration.
+    hold_times: Option<HoldDownTimes>,
     /// Whether the operator drains it.
     drained: bool,
     /// Whether it has a weight.
@@ -53,6 +59,8 @@ pub(super) struct Counts {
     pub(super) uneven: usize,
     /// Those with an agent report, or a share that follows from one.
     pub(super) reporting: usize,
+    /// Those that are held down.
+    pub(super) held: usize,
 }
 
 impl Counts {
@@ -62,6 +70,7 @@ impl Counts {
         self.healthy = self.healthy + after.healthy - before.healthy;
         self.uneven = self.uneven + after.uneven - before.uneven;
         self.reporting = self.reporting + after.reporting - before.reporting;
+        self.held = self.held + after.held - before.held;
     }
 }
 
@@ -101,6 +110,8 @@ impl Member {
             is_decided: false,
             undrained: (MemberState::Pending, String::new()),
             has_served: false,
+            hold_down: HoldDown::default(),
+            hold_times: None,
             drained: false,
             weighted: false,
             agent_report: AgentReport::default(),
@@ -117,7 +128,14 @@ impl Member {
     /// Takes over what the configuration says of it.
     pub(super) fn configure(&mut self, pool: &Pool, backend: &Backend, now: SystemTime) {
         self.set_decided_by(decided_by(pool, backend.admin_state));
-        self.drained = backend.admin_state == AdminState::Drain;
+        // The operator's ways to end a hold: other times, or a backend that was drained and no longer is.
+        let times = Some(HoldDownTimes::new(pool));
+        let has_other_times = self.hold_times.is_some() && self.hold_times != times;
+        let was_drained = mem::replace(&mut self.drained, backend.admin_state == AdminState::Drain);
+        if has_other_times || (was_drained && !self.drained) {
+            self.hold_down = HoldDown::default();
+        }
+        self.hold_times = times;
         self.weighted = backend.weight > 0;
         self.update_state(now);
     }
@@ -130,10 +148,35 @@ impl Member {
     }
 
     /// Takes a result of checks. Returns whether state or reason changed.
-    pub(super) fn take_health_change(&mut self, change: &HealthChange, now: SystemTime) -> bool {
+    pub(super) fn take_health_change(
+        &mut self,
+        change: &HealthChange,
+        now: SystemTime,
+        at: Instant,
+    ) -> bool {
         self.is_decided |= change.undecided.is_none();
-        self.take_result(change);
+        self.take_result(change, at);
         self.update_state(now)
+    }
+
+    /// Ends a hold whose time is over. Returns whether it did.
+    pub(super) fn release(&mut self, now: SystemTime, at: Instant) -> bool {
+        let is_over = self.hold_down.release(at);
+        if is_over {
+            self.update_state(now);
+        }
+        is_over
+    }
+
+    /// Whether it passes its checks and is held down, drained or not.
+    pub(super) fn is_held(&self) -> bool {
+        self.hold_down.is_held()
+    }
+
+    /// How much longer it is held down, if that is its state, and the reason with that time.
+    pub(crate) fn hold_left(&self, now: Instant) -> Option<(Duration, String)> {
+        let left = self.hold_down.left(now).filter(|_| self.state == MemberState::HeldDown)?;
+        Some((left, self.hold_reason(left, " more")))
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -145,6 +188,7 @@ impl Member {
             healthy: (is_active && is_up).into(),
             uneven: (is_up && self.weighted && self.ramp != Some(FULL_RAMP)).into(),
             reporting: (!self.agent_report.is_nothing() || self.balance.is_some()).into(),
+            held: self.is_held().into(),
         }
     }
 
@@ -155,17 +199,28 @@ impl Member {
         };
         self.has_served = accepts != Accepts::Nothing;
         self.undrained = (MemberState::recovered(accepts), reason.into());
+        // What it did before the start is not known, so its next return is the first one.
+        self.hold_down = match accepts {
+            Accepts::OpenOnly => HoldDown::DOWN,
+            Accepts::All | Accepts::Nothing => HoldDown::default(),
+        };
     }
 
     /// If the host answers, its connections stay, if it can have any. The state also stays while a row of
     /// failures is not complete.
-    fn take_result(&mut self, change: &HealthChange) {
+    fn take_result(&mut self, change: &HealthChange, at: Instant) {
         let reason = change.reason.clone();
         self.agent_report = change.report.clone();
         self.has_served |= change.health == Health::Passing;
         if let Some(row) = change.undecided.filter(|_| self.has_served) {
             self.undrained.1 = format!("{reason} ({row})");
             return;
+        }
+        if let Some(times) = self.hold_times.filter(|_| self.has_served) {
+            match change.health {
+                Health::Passing => self.hold_down.pass(at, times),
+                Health::Failing | Health::Silent => self.hold_down.fail(at, times),
+            }
         }
         self.undrained = match change.health {
             Health::Passing => (MemberState::Up, reason),
@@ -183,6 +238,7 @@ impl Member {
         }
         self.decided_by = decided_by;
         self.agent_report = AgentReport::default();
+        self.hold_down = HoldDown::default();
         self.is_decided = decided_by != DecidedBy::Checks;
         let (state, reason) = match decided_by {
             DecidedBy::Operator => (MemberState::Disabled, "disabled"),
@@ -204,18 +260,26 @@ impl Member {
     /// Whether it may get new connections as soon as the operator allows it. Nothing is known of a disabled
     /// backend, so it may.
     pub(crate) fn may_serve(&self) -> bool {
-        let healthy = self.undrained.0 == MemberState::Up && self.agent_report.drain.is_none();
+        // The end of a drain ends a hold too.
+        let healthy = self.undrained.0 == MemberState::Up
+            && self.agent_report.drain.is_none()
+            && (self.drained || !self.is_held());
         healthy || self.decided_by == DecidedBy::Operator
     }
 
     /// Derives the state. Returns whether state or reason changed.
     fn update_state(&mut self, now: SystemTime) -> bool {
         let (known, reason) = &self.undrained;
-        let state = if self.is_drained() { known.drained() } else { *known };
+        let held = self.hold_down.length().filter(|_| *known == MemberState::Up);
+        let state = match known {
+            _ if self.is_drained() => known.drained(),
+            _ if held.is_some() => MemberState::HeldDown,
+            _ => *known,
+        };
         let reason = match (known, &self.agent_report.drain) {
             (MemberState::Up, _) if self.drained => "drained".into(),
             (MemberState::Up, Some(why)) => format!("drained: {why}"),
-            _ => reason.clone(),
+            _ => held.map_or_else(|| reason.clone(), |length| self.hold_reason(length, "")),
         };
         let reason = reason.as_str();
         let news = self.state != state || self.reason != reason;
@@ -226,6 +290,17 @@ impl Member {
         self.history.take(now, state, reason, self.is_decided);
         (self.state, self.reason) = (state, reason.into());
         news
+    }
+
+    /// Why it is held down for a time, whole seconds rounded up.
+    fn hold_reason(&self, time: Duration, more: &str) -> String {
+        let seconds = time.as_millis().div_ceil(1000);
+        let within = self.hold_times.map_or(0, |times| times.longest.as_secs());
+        let row = match self.hold_down.failures() {
+            0 | 1 => String::new(),
+            row => format!(", {row} times in a row"),
+        };
+        format!("held down for {seconds} s{more}: went down within {within} s of its return{row}")
     }
 }
 

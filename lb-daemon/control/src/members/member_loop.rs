@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{MemberCommand, MemberUpdate, mailbox::MailboxSender, table::Members, wall_clock};
+use super::{
+    MemberCommand, MemberUpdate, clock, mailbox::MailboxSender, table::Members, wall_clock,
+};
 use crate::{
     counters::HealthCounters,
     loops::{LoopCounters, LoopEnd, SECOND, ticks},
@@ -119,6 +121,7 @@ impl<W: MemberPath> MemberLoop<W> {
                 () = self.words.next_step() => {}
                 _ = second.tick() => {
                     let _turn = self.counters.turn();
+                    self.release_held();
                     self.members.update_shares(&self.configuration, &mut self.words);
                     self.retry_without_room();
                     self.send_changes();
@@ -127,22 +130,46 @@ impl<W: MemberPath> MemberLoop<W> {
         }
     }
 
-    /// Writes what checks found to the packet path: first all backends that get less, then those that get more, each with
-    /// its share before it is up.
+    /// Takes what checks found, and writes it to the packet path.
     fn apply_health_changes(&mut self, changes: &mut Vec<HealthChange>) {
-        let now = wall_clock();
+        let (now, at) = (wall_clock(), clock());
         let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
         for change in &*changes {
-            let Some((is_news, state)) = self.members.take_health_change(change, now) else {
-                continue;
-            };
+            let Some(taken) = self.members.take_health_change(change, now, at) else { continue };
+            if taken.is_held {
+                self.health_counters.hold_downs.inc();
+            }
+            let accepts = taken.state.accepts();
             let there = self.words.state(&change.pool, change.address);
-            if is_news || there.is_some_and(|there| there != state.accepts()) {
-                pools.entry(&change.pool).or_default().insert(change.address, state.accepts());
+            if taken.is_news || there.is_some_and(|there| there != accepts) {
+                pools.entry(&change.pool).or_default().insert(change.address, accepts);
             }
         }
+        let written = self.write_states(&pools);
+        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
+        self.health_counters.written(written.map(|change| change.at));
+        self.send_changes();
+        changes.clear();
+    }
+
+    /// Lets backends come up whose hold is over.
+    fn release_held(&mut self) {
+        let released = self.members.release_held(wall_clock(), clock());
+        let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
+        for (name, address, state) in &released {
+            pools.entry(name).or_default().insert(*address, state.accepts());
+        }
+        self.write_states(&pools);
+    }
+
+    /// Writes changed states to the packet path: first all backends that get less, then those that get more, each with its
+    /// share before it is up. Returns those that differed.
+    fn write_states<'a>(
+        &mut self,
+        pools: &BTreeMap<&'a Name, BTreeMap<IpAddr, Accepts>>,
+    ) -> BTreeSet<(&'a Name, IpAddr)> {
         let (mut rising, mut written) = (Vec::new(), BTreeSet::new());
-        for (name, states) in &pools {
+        for (name, states) in pools {
             let accepts = |address| self.words.state(name, address).unwrap_or(Accepts::Nothing);
             let (falls, rises): (Vec<_>, Vec<_>) = states
                 .iter()
@@ -164,10 +191,7 @@ impl<W: MemberPath> MemberLoop<W> {
             let changed: Vec<_> = states.keys().copied().collect();
             self.members.write_last_resorts(name, pool, &changed, &mut self.words);
         }
-        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
-        self.health_counters.written(written.map(|change| change.at));
-        self.send_changes();
-        changes.clear();
+        written
     }
 
     fn apply_network_change(&mut self, change: NetChange) {

@@ -35,6 +35,16 @@ pub(super) struct PoolMembers {
     pub(super) starting_until: Option<Instant>,
 }
 
+/// What a result of checks did to a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenResult {
+    pub(super) state: MemberState,
+    /// Whether anything changed that others can see or that follows from all members of the pool.
+    pub(super) is_news: bool,
+    /// Whether a hold began.
+    pub(super) is_held: bool,
+}
+
 impl PoolMembers {
     pub(super) fn get(&self, address: &IpAddr) -> Option<&Member> {
         self.members.get(address).map(Arc::as_ref)
@@ -158,26 +168,53 @@ impl Members {
         path.set_states(name, &rises);
     }
 
-    /// Takes a result of checks. Returns the member's state, and whether anything changed that others can see or that
-    /// follows from all members of the pool; `None` if checks do not decide about it.
+    /// Takes a result of checks. `None`: checks do not decide about the member.
     pub(super) fn take_health_change(
         &mut self,
         change: &HealthChange,
         now: SystemTime,
-    ) -> Option<(bool, MemberState)> {
+        at: Instant,
+    ) -> Option<TakenResult> {
         let HealthChange { pool, address, .. } = change;
         let members = self.pools.get_mut(pool)?;
         // Results for backends that were removed or disabled meanwhile do not count.
         if members.get(address)?.decided_by != DecidedBy::Checks {
             return None;
         }
-        let (is_news, counts_anew, state) = members.change(address, |member| {
+        let (is_news, taken) = members.change(address, |member| {
             let before = member.counts();
-            let is_news = member.take_health_change(change, now);
-            (is_news, before != member.counts(), member.state)
+            let is_news = member.take_health_change(change, now, at);
+            let counts = member.counts();
+            let is_held = counts.held > before.held;
+            (
+                is_news,
+                TakenResult { state: member.state, is_news: is_news || before != counts, is_held },
+            )
         })?;
         let cause = if is_news { Cause::Checks } else { Cause::Share };
         self.changed.push((pool.clone(), *address, cause));
-        Some((is_news || counts_anew, state))
+        Some(taken)
+    }
+
+    /// Ends the holds whose time is over. Returns the members that are no longer held, with their states.
+    pub(super) fn release_held(
+        &mut self,
+        now: SystemTime,
+        at: Instant,
+    ) -> Vec<(Name, IpAddr, MemberState)> {
+        let mut released = Vec::new();
+        for (name, pool) in self.pools.iter_mut().filter(|(_, pool)| pool.counts.held > 0) {
+            let held = pool.members.iter().filter(|(_, member)| member.is_held());
+            let held: Vec<_> = held.map(|(address, _)| *address).collect();
+            for address in held {
+                let state =
+                    pool.change(&address, |member| member.release(now, at).then_some(member.state));
+                if let Some(state) = state.flatten() {
+                    released.push((name.clone(), address, state));
+                    self.changed.push((name.clone(), address, Cause::Checks));
+                }
+            }
+        }
+        released
     }
 }

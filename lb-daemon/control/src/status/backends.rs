@@ -7,7 +7,10 @@ use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
 use super::{InForce, Key, PathReader, StatusLoop};
-use crate::command::{BackendStatus, Event, PoolBackends};
+use crate::{
+    command::{BackendStatus, Event, PoolBackends},
+    members::clock,
+};
 use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
 
 impl<R: PathReader> StatusLoop<R> {
@@ -29,7 +32,10 @@ impl<R: PathReader> StatusLoop<R> {
         let backends: Vec<_> = keys.iter().filter_map(|key| self.backend_status(key)).collect();
         let serving = backends.iter().filter(|backend| serves(pool, backend)).count();
         let backends = Arc::new(PoolBackends::new(name.clone(), backends, serving));
-        self.backends.insert(name.clone(), Arc::clone(&backends));
+        // The time that is left of a hold changes by itself.
+        if backends.backends.iter().all(|backend| backend.hold_left.is_none()) {
+            self.backends.insert(name.clone(), Arc::clone(&backends));
+        }
         backends
     }
 
@@ -57,13 +63,14 @@ impl<R: PathReader> StatusLoop<R> {
         let in_force = Arc::clone(&self.in_force);
         let backend = in_force.configuration.pools.get(&key.0)?.backends.get(&key.1)?;
         let member = self.view.get(&key.0, &key.1)?;
+        let (hold_left, hold_reason) = member.hold_left(clock()).unzip();
         Some(BackendStatus {
             pool: key.0.clone(),
             address: key.1,
             region: backend.region.clone(),
             state: member.state,
             admin_state: backend.admin_state,
-            reason: member.reason.clone(),
+            reason: hold_reason.unwrap_or_else(|| member.reason.clone()),
             next_hop: match self.view.next_hop(&key.1) {
                 Some(Ok(hop)) => Ok(self.interfaces.format(hop)),
                 Some(Err(why)) => Err(why.clone()),
@@ -77,6 +84,7 @@ impl<R: PathReader> StatusLoop<R> {
             },
             agent_report: member.agent_report.clone(),
             marked_out: in_force.mark_outs.is_out(&key.0, &key.1),
+            hold_left,
         })
     }
 

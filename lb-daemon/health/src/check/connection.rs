@@ -11,7 +11,7 @@ use tokio::{
 use super::{Failure, NoConnection};
 use crate::{
     connect::{Destination, connect, is_answer, is_shortage},
-    host::HostProber,
+    host::HostQuestion,
 };
 
 /// The host is probed after this fraction of the timeout without any answer: late enough that hosts that serve are
@@ -22,9 +22,9 @@ const ASK_AFTER: u32 = 4;
 pub(super) async fn connect_or_probe_host(
     to: Destination,
     time: Duration,
-    host_prober: &HostProber,
+    question: HostQuestion<'_>,
 ) -> Result<TcpStream, Failure> {
-    wait_or_probe_host(connect(to), to.host, time, NoConnection::TimedOut(time), host_prober).await
+    wait_or_probe_host(connect(to), to.host, time, NoConnection::TimedOut(time), question).await
 }
 
 /// Waits for `waiting` within `time`, and probes the host within the same time, so that the check of a host that is
@@ -34,7 +34,7 @@ pub(super) async fn wait_or_probe_host<T>(
     host: IpAddr,
     time: Duration,
     late: NoConnection,
-    host_prober: &HostProber,
+    question: HostQuestion<'_>,
 ) -> Result<T, Failure> {
     let start = Instant::now();
     let end = sleep_until(start + time);
@@ -42,7 +42,7 @@ pub(super) async fn wait_or_probe_host<T>(
     let asking = async {
         // Either the time has come, or `waiting` has failed before.
         let _ = timeout_at(start + time / ASK_AFTER, hurry.notified()).await;
-        host_prober.probe(host).await
+        question.ask(host).await
     };
     tokio::pin!(waiting, asking, end);
     let (mut failed, mut sign) = (None, None);

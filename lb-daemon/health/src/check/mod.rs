@@ -75,11 +75,12 @@ pub(super) async fn check(
 ) -> CheckResult {
     let server = to.server;
     let end = Instant::now() + check.timeout;
+    let question = host_prober.question(check);
     if let CheckKind::Udp(probe) = &check.kind {
-        let answer = udp::ask(to, probe, check.timeout, host_prober).await;
+        let answer = udp::ask(to, probe, check.timeout, question).await;
         return Exchange::only(answer).into();
     }
-    let stream = match connection::connect_or_probe_host(to, check.timeout, host_prober).await {
+    let stream = match connection::connect_or_probe_host(to, check.timeout, question).await {
         Ok(stream) => Bounded::new(stream),
         Err(failure) => return Exchange::only(Err(failure)).into(),
     };

@@ -8,7 +8,7 @@ use memchr::memmem;
 use tokio::net::UdpSocket;
 
 use super::{Destination, Failure, NoConnection, connection::wait_or_probe_host};
-use crate::host::HostProber;
+use crate::host::HostQuestion;
 use lb_model::UdpCheck;
 
 /// How much of an answer is read, bytes.
@@ -19,12 +19,11 @@ pub(super) async fn ask(
     to: Destination,
     probe: &UdpCheck,
     time: Duration,
-    host_prober: &HostProber,
+    question: HostQuestion<'_>,
 ) -> Result<(), Failure> {
     let answer = exchange(to, &probe.request);
     let answer =
-        wait_or_probe_host(answer, to.host, time, NoConnection::NoDatagram(time), host_prober)
-            .await?;
+        wait_or_probe_host(answer, to.host, time, NoConnection::NoDatagram(time), question).await?;
     if !answer.starts_with(&probe.answer_prefix) {
         return Err(Failure::Prefix(probe.answer_prefix.clone()));
     }

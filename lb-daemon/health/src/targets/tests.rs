@@ -16,6 +16,8 @@ fn check(port: u16) -> HealthCheck {
         rise: 2,
         fall: 3,
         jitter_percent: 0,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     }
 }
 

@@ -54,6 +54,8 @@ fn http(server: SocketAddr) -> HealthCheck {
         rise: 2,
         fall: 3,
         jitter_percent: 0,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     }
 }
 

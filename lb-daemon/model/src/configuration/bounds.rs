@@ -28,7 +28,7 @@ pub const BALANCERS: RangeInclusive<u32> = 1..=1000;
 /// The range of a field by its name in a file; `None` if the field is not a whole number.
 pub fn field_range(name: &str) -> Option<RangeInclusive<u32>> {
     Some(match name {
-        "port" | "gue_port" => PORTS,
+        "port" | "gue_port" | "host_probe_port" => PORTS,
         "slots" => SLOTS,
         "weight" => WEIGHTS,
         "mtu" => MTUS,

@@ -23,9 +23,17 @@ pub struct HealthCheck {
     pub fall: u32,
     /// Random change of each interval, up to this share, percent.
     pub jitter_percent: u32,
+    /// How a host is asked that does not answer.
+    pub host_probe: HostProbe,
+    /// TCP port that such a host is asked at.
+    pub host_probe_port: u16,
 }
 
 impl HealthCheck {
+    /// Default port for asking hosts, which is normally unused (tcpmux, RFC 1078): a host that is up refuses each
+    /// connection to it.
+    pub const DEFAULT_HOST_PROBE_PORT: u16 = 1;
+
     /// Whether both send the same probes; timing and thresholds may differ.
     pub fn asks_the_same(&self, other: &Self) -> bool {
         // Names every field, so that a new one cannot be forgotten.
@@ -40,6 +48,8 @@ impl HealthCheck {
             rise: _,
             fall: _,
             jitter_percent: _,
+            host_probe: _,
+            host_probe_port: _,
         } = self;
         (kind, tls, via, port) == (&other.kind, &other.tls, &other.via, &other.port)
     }
@@ -52,6 +62,20 @@ named_values! {
         Address = "address",
         /// To the VIPs of its pool, through the tunnel
         Tunnel = "tunnel",
+    }
+}
+
+named_values! {
+    /// How a host is asked that does not answer a check.
+    pub enum HostProbe, default Auto {
+        /// By ARP or NDP on the balancer's own link, else by an echo request
+        Auto = "auto",
+        /// By ARP or NDP only
+        Neighbour = "neighbour",
+        /// By an echo request only
+        Icmp = "icmp",
+        /// As auto, and by a TCP SYN
+        Tcp = "tcp",
     }
 }
 

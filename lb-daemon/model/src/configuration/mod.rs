@@ -13,7 +13,8 @@ mod service;
 use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 pub use health_check::{
-    AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Trust, UdpCheck, Via,
+    AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HostProbe, HttpCheck, Trust, UdpCheck,
+    Via,
 };
 pub use name::{Name, NameError};
 pub use named_value::NamedValue;

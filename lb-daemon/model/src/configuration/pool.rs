@@ -29,6 +29,11 @@ pub struct Pool {
     /// How long a backend that comes up takes until it has its whole share of new connections; zero: it
     /// has it at once.
     pub slow_start: Duration,
+    /// How long a backend is kept out of new connections when it comes back after a failure soon after a return, doubled
+    /// with each such failure in a row; zero: not at all.
+    pub hold_down: Duration,
+    /// The bound of `hold_down`, and how long a backend must be up until its failures are forgotten.
+    pub max_hold_down: Duration,
     /// How packets get to its backends.
     pub encapsulation: Encapsulation,
 }
@@ -58,6 +63,8 @@ impl Default for Pool {
             panic_threshold_percent: 0,
             settle_time: Self::DEFAULT_SETTLE_TIME,
             slow_start: Duration::ZERO,
+            hold_down: Self::DEFAULT_HOLD_DOWN,
+            max_hold_down: Self::DEFAULT_MAX_HOLD_DOWN,
             encapsulation: Encapsulation::IpInIp,
         }
     }
@@ -66,6 +73,12 @@ impl Default for Pool {
 impl Pool {
     /// Default settle time: a connection in use sends something within ten minutes.
     pub const DEFAULT_SETTLE_TIME: Duration = Duration::from_secs(600);
+
+    /// Default hold-down: longer than the checks of a backend that restarts in a loop usually pass.
+    pub const DEFAULT_HOLD_DOWN: Duration = Duration::from_secs(10);
+
+    /// Default bound of holds.
+    pub const DEFAULT_MAX_HOLD_DOWN: Duration = Duration::from_secs(300);
 
     /// The settings of its group in a region.
     pub fn group(&self, region: &Name) -> GroupSettings {

@@ -29,6 +29,8 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     fields.compare("panic_threshold_percent", panic.0, panic.1);
     fields.compare("settle_time", Shown(old.settle_time), Shown(new.settle_time));
     fields.compare("slow_start", Shown(old.slow_start), Shown(new.slow_start));
+    fields.compare("hold_down", Shown(old.hold_down), Shown(new.hold_down));
+    fields.compare("max_hold_down", Shown(old.max_hold_down), Shown(new.max_hold_down));
     fields.compare("encapsulation", old.encapsulation, new.encapsulation);
     for region in old.groups.keys().chain(new.groups.keys()).collect::<BTreeSet<_>>() {
         let (old, new) = (old.group(region), new.group(region));
@@ -152,6 +154,8 @@ pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec
     fields.compare("rise", old.rise, new.rise);
     fields.compare("fall", old.fall, new.fall);
     fields.compare("jitter_percent", old.jitter_percent, new.jitter_percent);
+    fields.compare("host_probe", old.host_probe, new.host_probe);
+    fields.compare("host_probe_port", old.host_probe_port, new.host_probe_port);
     fields.0
 }
 

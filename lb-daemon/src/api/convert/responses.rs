@@ -138,6 +138,7 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         report_error: backend.agent_report.report_error.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
         admin_state: backend.admin_state.to_api().into(),
+        hold_left: backend.hold_left.and_then(|left| left.try_into().ok()),
     }
 }
 

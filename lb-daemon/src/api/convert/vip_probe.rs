@@ -17,7 +17,7 @@ use crate::vip_probe::{
 };
 use lb_base::{Quoted, error_chain};
 use lb_config::message::ApiEnum;
-use lb_health::host::UNSERVED;
+use lb_model::HealthCheck;
 
 /// The full size if the request sets none, bytes: that of Ethernet.
 const DEFAULT_SIZE: u16 = 1_500;
@@ -87,7 +87,10 @@ fn way(TargetResult { target, small, full }: TargetResult) -> v1::ProbedWay {
     message.round_trip_time = after.and_then(|after| after.try_into().ok());
     if answer != VipProbeAnswer::Echo {
         // A host may drop packets to a port that is not served.
-        message.tcp_port = target.tcp_port.filter(|port| *port != UNSERVED).map_or(0, Into::into);
+        message.tcp_port = target
+            .tcp_port
+            .filter(|port| *port != HealthCheck::DEFAULT_HOST_PROBE_PORT)
+            .map_or(0, Into::into);
     }
     match full {
         FullResult::Answered => message.set_full(VipProbeOutcome::Answered),

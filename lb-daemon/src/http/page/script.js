@@ -181,7 +181,7 @@ function services(list, pool) {
   });
 }
 
-const RANK = { unreachable: 0, pending: 1, unhealthy: 2, draining: 3, disabled: 4, up: 5 };
+const RANK = { unreachable: 0, pending: 1, unhealthy: 2, held_down: 3, draining: 4, disabled: 5, up: 6 };
 function members(card, pool) {
   const fold = card.querySelector("details"), body = fold.querySelector("tbody");
   const down = pool.backends - pool.backends_up;

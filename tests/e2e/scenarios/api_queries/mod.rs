@@ -1,6 +1,6 @@
 //! Calls of the API that answer from the maps, compared with traffic and with what the kernel says.
 
-mod client;
+pub(crate) mod client;
 mod explain;
 mod history;
 mod map_memory;

@@ -21,7 +21,11 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::waits("an_edit_of_a_check_takes_nothing_out_on_one_failure", fall_threshold::edited),
     Case::waits("the_first_failure_after_a_start_is_one_of_a_row", fall_threshold::started),
-    Case::waits("a_host_that_replies_in_any_way_is_not_unreachable", host_replies::each_alone),
+    Case::waits("a_silent_host_on_the_link_is_asked_as_configured", host_replies::on_the_link),
+    Case::waits(
+        "a_silent_host_behind_a_router_is_asked_as_configured",
+        host_replies::behind_a_router,
+    ),
 ];
 
 /// Waits until both addresses of a backend are in a state, for a reason with these words.

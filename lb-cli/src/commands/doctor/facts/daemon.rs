@@ -272,7 +272,9 @@ fn idle_reason(
         "up" if state.next_hop_resolved => None,
         "up" => Some(IdleReason::NoNextHop(state.next_hop.clone())),
         _ if state.reason == backend_status::NOT_CHECKED => Some(IdleReason::Unchecked),
-        "pending" | "unhealthy" | "draining" => Some(IdleReason::Unhealthy(state.reason.clone())),
+        "pending" | "unhealthy" | "held_down" | "draining" => {
+            Some(IdleReason::Unhealthy(state.reason.clone()))
+        }
         _ if !state.next_hop_resolved => Some(IdleReason::NoNextHop(state.next_hop.clone())),
         _ => Some(IdleReason::Unreachable(state.reason.clone())),
     }

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use lb_base::bytes::Bytes;
 use lb_model::{
-    AdminState, Affinity, EncapsulationKind, Fragments, Isolation, NamedValue, Protocol, UdpMode,
-    Via, WhenFull,
+    AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, NamedValue, Protocol,
+    UdpMode, Via, WhenFull,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -69,9 +69,11 @@ prop_compose! {
         timeout in time(), rise in number(), fall in number(),
         jitter_percent in any::<Option<u32>>(), kind in kind(), tls in option::of(tls()),
         via in option::of(select(Via::ALL)),
+        (host_probe, host_probe_port) in (option::of(select(HostProbe::ALL)), number()),
     ) -> HealthCheck {
         HealthCheck {
             name, kind, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
+            host_probe, host_probe_port,
         }
     }
 }
@@ -123,6 +125,7 @@ prop_compose! {
         isolation in option::of(select(Isolation::ALL)),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
         settle_time in time(), slow_start in time(),
+        [hold_down, max_hold_down] in [time(), time()],
         encapsulation in option::of(select(EncapsulationKind::ALL)),
         gue_port in number(),
         groups in vec((".{0,8}", float(), float(), any::<bool>()), 0..3),
@@ -133,7 +136,7 @@ prop_compose! {
         };
         Pool {
             name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
-            settle_time, slow_start, encapsulation, gue_port,
+            settle_time, slow_start, hold_down, max_hold_down, encapsulation, gue_port,
             groups: groups.into_iter().map(group).collect(),
             backends,
         }

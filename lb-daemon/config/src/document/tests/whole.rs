@@ -21,6 +21,8 @@ timeout = "1s"
 rise = 3
 fall = 4
 jitter_percent = 0
+host_probe = "icmp"
+host_probe_port = 9
 http = { path = "/healthz", host = "web.example", status_min = 200, status_max = 204 }
 
 [[health_check]]
@@ -59,6 +61,8 @@ preferred_regions = ["us"]
 panic_threshold_percent = 40
 settle_time = "90s"
 slow_start = "30s"
+hold_down = "0s"
+max_hold_down = "2m"
 encapsulation = "gue"
 gue_port = 6081
 
@@ -122,6 +126,8 @@ fn a_file_says_what_the_message_says() {
                 rise: 3,
                 fall: 4,
                 jitter_percent: Some(0),
+                host_probe: v1::HostProbe::Icmp.into(),
+                host_probe_port: 9,
                 ..Default::default()
             },
             v1::HealthCheck {
@@ -206,6 +212,8 @@ fn a_file_says_what_the_message_says() {
             panic_threshold_percent: 40,
             settle_time: Some(prost_types::Duration { seconds: 90, nanos: 0 }),
             slow_start: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
+            hold_down: Some(prost_types::Duration { seconds: 0, nanos: 0 }),
+            max_hold_down: Some(prost_types::Duration { seconds: 120, nanos: 0 }),
             encapsulation: v1::Encapsulation::Gue.into(),
             gue_port: 6081,
         }],

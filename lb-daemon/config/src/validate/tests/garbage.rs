@@ -38,17 +38,13 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         -1i32..5,
         regions(),
         number(),
-        [duration(), duration()],
+        [duration(), duration(), duration(), duration()],
         (-1i32..5, number()),
     );
     let slots = prop::option::of(number());
     let pool = (text(), prop::collection::vec(backend, 0..4), slots, rest).prop_map(
-        |(
-            name,
-            backends,
-            slots,
-            (groups, isolation, preferred_regions, panic, [settle_time, slow_start], way),
-        )| {
+        |(name, backends, slots, (groups, isolation, preferred_regions, panic, times, way))| {
+            let [settle_time, slow_start, hold_down, max_hold_down] = times;
             v1::Pool {
                 name,
                 backends,
@@ -60,6 +56,8 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
                 panic_threshold_percent: panic,
                 settle_time,
                 slow_start,
+                hold_down,
+                max_hold_down,
                 encapsulation: way.0,
                 gue_port: way.1,
             }

@@ -199,6 +199,8 @@ fn defaults_are_those_of_the_comments() {
         rise: 2,
         fall: 3,
         jitter_percent: 10,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     };
     assert_eq!(configuration.health_checks[&name("http")], expected);
     let pool = &configuration.pools[&name("web")];
@@ -221,6 +223,7 @@ fn defaults_are_those_of_the_comments() {
     let rest = (pool.isolation, &*pool.preferred_regions, pool.panic_threshold_percent);
     assert_eq!(rest, (Isolation::None, &[][..], 0));
     assert_eq!((pool.settle_time, pool.slow_start), (600 * second, std::time::Duration::ZERO));
+    assert_eq!((pool.hold_down, pool.max_hold_down), (10 * second, 300 * second));
     let how = |text| {
         let service = &configuration.services[&name(text)];
         (service.when_full, service.idle_timeout)

@@ -39,7 +39,7 @@ async fn a_new_backend_is_pending_until_its_checks_pass() {
 async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending() {
     let mut daemon = Daemon::new();
     let refused = "check tcp: connection refused";
-    daemon.apply(WEB).await.unwrap();
+    daemon.apply(&web("slots = 31", "slots = 31\n    hold_down = \"0s\"")).await.unwrap();
     daemon.report_health("web", "10.0.0.1", Failing, refused).await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let reason = daemon.backend("web", "10.0.0.1").await.reason;

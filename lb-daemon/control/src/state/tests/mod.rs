@@ -2,6 +2,7 @@ mod apply;
 mod behind;
 mod conditions;
 mod health;
+mod hold_down;
 mod loops;
 mod next_hops;
 mod remaps;

@@ -2,8 +2,8 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::{
-    AgentCheck, CheckTls, Encapsulation, GroupSettings, GrpcCheck, HttpCheck, Isolation, PortList,
-    Rate, Scaler, Trust, UdpCheck, Via,
+    AgentCheck, CheckTls, Encapsulation, GroupSettings, GrpcCheck, HostProbe, HttpCheck, Isolation,
+    PortList, Rate, Scaler, Trust, UdpCheck, Via,
 };
 
 #[test]
@@ -22,6 +22,8 @@ fn every_field_is_told_with_both_values() {
             rise: 1,
             fall: 2,
             jitter_percent: 0,
+            host_probe: HostProbe::Tcp,
+            host_probe_port: 9,
         };
         let pool = web(new);
         pool.health_checks.clear();
@@ -30,6 +32,8 @@ fn every_field_is_told_with_both_values() {
         pool.panic_threshold_percent = 40;
         pool.settle_time = Duration::from_secs(90);
         pool.slow_start = Duration::from_secs(30);
+        pool.hold_down = Duration::ZERO;
+        pool.max_hold_down = Duration::from_secs(60);
         pool.encapsulation = Encapsulation::Gue(6080);
         let group =
             GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE, drained: true };
@@ -63,6 +67,8 @@ fn every_field_is_told_with_both_values() {
                     "rise: 2 -> 1",
                     "fall: 3 -> 2",
                     "jitter_percent: 10 -> 0",
+                    "host_probe: auto -> tcp",
+                    "host_probe_port: 1 -> 9",
                 ],
                 0,
             ),
@@ -76,6 +82,8 @@ fn every_field_is_told_with_both_values() {
                     "panic_threshold_percent: 0 -> 40",
                     "settle_time: 600s -> 90s",
                     "slow_start: 0ns -> 30s",
+                    "hold_down: 10s -> 0ns",
+                    "max_hold_down: 300s -> 60s",
                     "encapsulation: ip_in_ip -> gue to port 6080",
                     "capacity in us: unset -> 10/s",
                     "scaler in us: 1 -> 0",

@@ -43,6 +43,8 @@ fn configuration() -> Configuration {
         rise: 2,
         fall: 3,
         jitter_percent: 10,
+        host_probe: lb_model::HostProbe::Auto,
+        host_probe_port: HealthCheck::DEFAULT_HOST_PROBE_PORT,
     };
     let pool = Pool {
         backends: [(ip(1), backend("eu")), (ip(2), backend("eu")), (ip(3), backend("us"))].into(),

@@ -149,6 +149,7 @@ const POOL: &[Step] = &[
         "CreatePool",
         r#"pool { name: "dns" slots: 31 backends { address: "2001:DB8::0:1" region: "eu" } }"#,
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
+           hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              backends { address: "2001:db8::1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 2 changes { kind: KIND_ADDED object: "pool dns" }"#,
     ),
@@ -157,6 +158,7 @@ const POOL: &[Step] = &[
         "UpdatePool",
         r#"pool { name: "dns" settle_time { seconds: 60 } }"#,
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 60 }
+           hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              backends { address: "2001:db8::1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 3
            changes { kind: KIND_CHANGED object: "pool dns" details: "settle_time: 600s -> 60s" }"#,
@@ -167,6 +169,7 @@ const POOL: &[Step] = &[
         r#"pool { name: "dns" backends { address: "10.0.0.9" region: "us" } }
            update_mask { paths: "backends" }"#,
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 60 }
+           hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              backends { address: "10.0.0.9" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 4
            changes { kind: KIND_CHANGED object: "pool dns" slots_moved: 31
@@ -177,7 +180,8 @@ const POOL: &[Step] = &[
     (
         "GetPool",
         r#"name: "spare""#,
-        r#"pool { name: "spare" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 } }
+        r#"pool { name: "spare" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
+           hold_down { seconds: 10 } max_hold_down { seconds: 300 } }
            generation: 4"#,
     ),
     (
@@ -195,6 +199,7 @@ const POOL: &[Step] = &[
         "",
         r#"pools { pool { name: "web" slots: 31 health_checks: "http"
              isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
+           hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              groups { region: "us" capacity_per_second: 10 scaler: 1 }
              backends { address: "10.0.0.1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
              backends { address: "2001:db8::2" region: "us" weight: 3 admin_state: ADMIN_STATE_ACTIVE } }

@@ -204,6 +204,16 @@ pub(super) const CHECKS: &[Row] = &[
         "health_checks[0].jitter_percent",
     ),
     (
+        |m| m.health_checks[0].host_probe = 5,
+        r#"health_checks[0] "http": host_probe: 5 is not a value that this version knows"#,
+        "health_checks[0].host_probe",
+    ),
+    (
+        |m| m.health_checks[0].host_probe_port = 65_536,
+        r#"health_checks[0] "http": host_probe_port: 65536 is not within 1 to 65535"#,
+        "health_checks[0].host_probe_port",
+    ),
+    (
         |m| m.health_checks[0].fast_interval = Some(Duration { seconds: 0, nanos: 9_999_999 }),
         r#"health_checks[0] "http": fast_interval: 9.999999ms is not within 10ms to the interval of 1s"#,
         "health_checks[0].fast_interval",

@@ -127,6 +127,21 @@ pub(super) const POOLS: &[Row] = &[
         r#"pools[0] "web": slow_start: 3600.000000001s is not within 1s to 1h"#,
         "pools[0].slow_start",
     ),
+    (
+        |m| m.pools[0].hold_down = Some(Duration { seconds: 0, nanos: 1 }),
+        r#"pools[0] "web": hold_down: 1ns is not within 1s to 24h"#,
+        "pools[0].hold_down",
+    ),
+    (
+        |m| m.pools[0].max_hold_down = Some(Duration { seconds: 0, nanos: 0 }),
+        r#"pools[0] "web": max_hold_down: 0ns is not within 1s to 24h"#,
+        "pools[0].max_hold_down",
+    ),
+    (
+        |m| m.pools[0].max_hold_down = Some(Duration { seconds: 9, nanos: 0 }),
+        r#"pools[0] "web": max_hold_down: 9s is less than hold_down, 10s"#,
+        "pools[0].max_hold_down",
+    ),
 ];
 
 pub(super) const BACKENDS: &[Row] = &[

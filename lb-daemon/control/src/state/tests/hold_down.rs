@@ -1,0 +1,169 @@
+//! Backends that go down again soon after they came back.
+
+use Accepts::{All, Nothing, OpenOnly};
+
+use super::*;
+use lb_model::MemberState::{self, HeldDown, Unhealthy, Up};
+
+const ONE: &str = "10.0.0.1";
+const REFUSED: &str = "check tcp: connection refused";
+
+/// [`WEB`] with holds of 10, 20, 40 and then 60 seconds.
+fn held(more: &str) -> String {
+    web("slots = 31", &format!("slots = 31\n    max_hold_down = \"60s\"\n    {more}"))
+}
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_millis(seconds * 1000 + 10)).await;
+}
+
+impl Daemon {
+    /// The first backend has been up, fails, and is back.
+    async fn returned(text: &str) -> Self {
+        let daemon = Self::new();
+        daemon.apply(text).await.unwrap();
+        daemon.report_health("web", ONE, Passing, "all checks pass").await;
+        daemon.flap().await;
+        assert_eq!(daemon.backend("web", ONE).await.state, Up, "the first return is not held");
+        daemon
+    }
+
+    async fn flap(&self) {
+        self.report_health("web", ONE, Failing, REFUSED).await;
+        assert_eq!(self.backend("web", ONE).await.state, Unhealthy);
+        self.report_health("web", ONE, Passing, "all checks pass").await;
+    }
+
+    /// State, what it accepts, and how long it is still held, in seconds.
+    async fn first(&self) -> (MemberState, Accepts, Option<u64>) {
+        let status = self.backend("web", ONE).await;
+        let left = status.hold_left.map(|left| left.as_millis().div_ceil(1000) as u64);
+        (status.state, self.state("web", ONE), left)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flapping_backend_is_held_down_longer_each_time() {
+    let daemon = Daemon::returned(&held("")).await;
+    for (nth, hold) in [(1, 10), (2, 20), (3, 40), (4, 60), (5, 60)] {
+        daemon.flap().await;
+        assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(hold)));
+        let row = if nth == 1 { String::new() } else { format!(", {nth} times in a row") };
+        let reason =
+            |left| format!("held down for {left} s more: went down within 60 s of its return{row}");
+        assert_eq!(daemon.backend("web", ONE).await.reason, reason(hold));
+        assert_eq!(daemon.running.counters.hold_downs.get(), nth);
+        seconds(hold - 2).await;
+        assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(2)));
+        assert_eq!(daemon.backend("web", ONE).await.reason, reason(2));
+        // The loop looks once a second.
+        seconds(3).await;
+        assert_eq!(daemon.first().await, (Up, All, None));
+        assert_eq!(daemon.backend("web", ONE).await.reason, "all checks pass");
+    }
+    // After a minute without a failure it starts afresh.
+    seconds(61).await;
+    daemon.flap().await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_in_the_history_and_begins_a_slow_start_at_its_end() {
+    let daemon = Daemon::returned(&held("slow_start = \"60s\"")).await;
+    daemon.report_health("web", "10.0.0.2", Passing, "all checks pass").await;
+    seconds(50).await;
+    daemon.flap().await;
+    seconds(11).await;
+    let ramp = daemon.path.content().ramps.get(&(name("web"), ip(ONE))).copied();
+    assert!(ramp.is_some_and(|ramp| ramp < 30), "a twentieth of 255 and one second: {ramp:?}");
+    let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
+    let changes = &histories.unwrap()[0].changes;
+    let newest: Vec<_> = changes.iter().take(3).map(|it| (it.state, &*it.reason)).collect();
+    let held = "held down for 10 s: went down within 60 s of its return";
+    assert_eq!(newest, [(Up, "all checks pass"), (HeldDown, held), (Unhealthy, REFUSED)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_ends_a_hold_and_counts() {
+    let daemon = Daemon::returned(&held("")).await;
+    daemon.flap().await;
+    seconds(5).await;
+    daemon.report_health("web", ONE, Silent, "check tcp: timed out").await;
+    assert_eq!(daemon.first().await, (MemberState::Unreachable, Nothing, None));
+    seconds(30).await;
+    assert_eq!(
+        daemon.first().await,
+        (MemberState::Unreachable, Nothing, None),
+        "no hold brings it up"
+    );
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(20)));
+    // A result that is no news does not prolong it.
+    seconds(10).await;
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_backend_is_not_healthy_but_a_last_resort() {
+    let daemon = Daemon::returned(&held("panic_threshold_percent = 60")).await;
+    daemon.report_health("web", "10.0.0.2", Passing, "all checks pass").await;
+    let is_last_resort = || daemon.path.content().last_resorts.contains(&(name("web"), ip(ONE)));
+    assert!(!is_last_resort());
+    daemon.flap().await;
+    assert!(is_last_resort(), "one of two is healthy");
+    seconds(11).await;
+    assert!(!is_last_resort());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_can_end_a_hold() {
+    let first = "address = \"10.0.0.1\"";
+    let text = held("");
+    for admin_state in ["drain", "disabled"] {
+        let daemon = Daemon::returned(&text).await;
+        daemon.flap().await;
+        let other = text.replace(first, &format!("{first}\nadmin_state = \"{admin_state}\""));
+        daemon.apply(&other).await.unwrap();
+        assert_eq!(daemon.first().await.2, None, "{admin_state}");
+        daemon.apply(&text).await.unwrap();
+        if admin_state == "disabled" {
+            // It comes back as a new one.
+            daemon.report_health("web", ONE, Passing, "all checks pass").await;
+        }
+        assert_eq!(daemon.first().await, (Up, All, None), "{admin_state}");
+        daemon.flap().await;
+        assert_eq!(daemon.first().await, (Up, All, None), "its failures are forgotten");
+    }
+    for (from, to) in [
+        ("max_hold_down = \"60s\"", "max_hold_down = \"50s\""),
+        ("slots", "hold_down = \"0s\"\nslots"),
+    ] {
+        let daemon = Daemon::returned(&text).await;
+        daemon.flap().await;
+        daemon.apply(&text.replace("slots = 31", "slots = 37")).await.unwrap();
+        assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(10)), "an unrelated change");
+        daemon.apply(&text.replacen(from, to, 1)).await.unwrap();
+        assert_eq!(daemon.first().await, (Up, All, None), "{to}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_by_its_agent_does_not_end_a_hold() {
+    let daemon = Daemon::returned(&held("")).await;
+    daemon.flap().await;
+    let drain = AgentReport { drain: Some("check load: maint".into()), ..AgentReport::default() };
+    daemon.report_agent("web", ONE, drain).await;
+    assert_eq!(daemon.first().await, (MemberState::Draining, OpenOnly, None));
+    daemon.report_agent("web", ONE, AgentReport::default()).await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_hold_down_each_return_is_immediate() {
+    let daemon = Daemon::returned(&web("slots = 31", "slots = 31\n hold_down = \"0s\"")).await;
+    for _ in 0..5 {
+        daemon.flap().await;
+        assert_eq!(daemon.first().await, (Up, All, None));
+    }
+}

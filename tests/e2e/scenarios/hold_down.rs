@@ -1,0 +1,133 @@
+//! A backend that goes down again soon after it came back gets no new connections for a while, longer each time.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::{HTTP_ADDRESS, scrape};
+use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
+use lb_tests::harness::{self, Case};
+use lb_tests::process::{PATIENCE, until};
+use lb_tests::sandbox::Sandbox;
+use lb_tests::topology::Fabric;
+use lb_tests::traffic::{Stream, ask_http};
+use serde_json::Value;
+use spillway_proto::v1::{BackendHistoryRequest, StateChange};
+
+use crate::api_queries::client::Client;
+
+const VICTIM: &str = "eu2";
+/// The first hold, seconds: long enough to look at a backend that is held, also on a busy machine.
+const HOLD: f64 = 6.0;
+
+pub(crate) const CASES: &[Case] =
+    &[Case::waits("a_flapping_backend_is_held_down_longer_each_time", flapping)];
+
+fn flapping(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::idle(sandbox, "held")?;
+    fixture.balancer.stop()?;
+    fixture.balancer.more = vec!["--http".into(), HTTP_ADDRESS.to_string()];
+    fixture.balancer.start()?;
+    let text = configuration(&fixture.fabric, Health::QUICK).text();
+    let off = "hold_down = \"0s\"";
+    ensure!(text.contains(off), "{text}");
+    fixture.balancer.apply(&text.replace(off, &format!("hold_down = \"{HOLD}s\"")))?;
+    fixture.wait_up(&[])?;
+    let mut streams = Vec::new();
+    for seed in 0..24 {
+        streams.push(Stream::open(&fixture.fabric.client, Tunnel::Ipip.endpoint(ECHO), seed)?);
+    }
+    ensure!(streams.iter().any(|stream| stream.backend() == VICTIM), "no stream on {VICTIM}");
+
+    fail_and_recover(&mut fixture)?;
+    wait_for(&fixture, "up", |_| true)?;
+    for row in ["return", "return, 2 times in a row"] {
+        fail_and_recover(&mut fixture)?;
+        let text = format!("s more: went down within 300 s of its {row}");
+        let held = wait_for(&fixture, "held_down", |backend| reason(backend).ends_with(&text))?;
+        let left = held["hold_left_seconds"].as_f64().context("how long it is held")?;
+        ensure!(left > 0.0 && left <= 2.0 * HOLD && held["share"].is_null(), "{held}");
+        let (answered, still) = (answering(&fixture)?, backend(&fixture)?);
+        ensure!(!answered.contains(VICTIM) || still["state"] == "up", "it is held: {answered:?}");
+        let metrics = scrape(&fixture.fabric.balancer)?;
+        let in_pool = metrics.value("spillway_pool_backends_held_down", &[("pool", "v4")]);
+        ensure!(in_pool == Some(1.0) || backend(&fixture)?["state"] == "up", "{in_pool:?}");
+        wait_for(&fixture, "up", |backend| reason(backend) == "all checks pass")?;
+        let answered = answering(&fixture)?;
+        ensure!(answered.contains(VICTIM), "it is back: {answered:?}");
+    }
+    let total = scrape(&fixture.fabric.balancer)?.value("spillway_hold_downs_total", &[]);
+    // The pool of the other IP version has the same backend, and may have seen less of it.
+    ensure!(total.is_some_and(|total| (2.0..=4.0).contains(&total)), "{total:?}");
+
+    // By the daemon's own times: at least the hold, and at most two looks of its loop more, or what a busy machine adds.
+    let holds = holds(&fixture)?;
+    harness::note(format!("holds of {HOLD} s, and twice that: {holds:.2?}"));
+    let [second, first] = holds[..] else { anyhow::bail!("two holds: {holds:?}") };
+    let slack = PATIENCE.as_secs_f64() / 2.0;
+    ensure!((HOLD - 0.001..HOLD + slack).contains(&first), "{holds:?}");
+    ensure!((2.0 * HOLD - 0.001..2.0 * HOLD + slack).contains(&second), "{holds:?}");
+
+    // The operator lets it back in at once.
+    fail_and_recover(&mut fixture)?;
+    wait_for(&fixture, "held_down", |backend| reason(backend).ends_with("3 times in a row"))?;
+    let address = address(&fixture)?;
+    fixture.balancer.cli(&["backend", "drain", &address])?;
+    fixture.balancer.cli(&["backend", "enable", &address])?;
+    let freed = backend(&fixture)?;
+    ensure!(freed["state"] == "up" && freed["hold_left_seconds"].is_null(), "{freed}");
+
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}
+
+/// Its server fails until that is seen, and serves again.
+fn fail_and_recover(fixture: &mut Fixture) -> Result<()> {
+    let victim = fixture.number(VICTIM)?;
+    fixture.servers[victim].be_sick(true)?;
+    wait_for(fixture, "unhealthy", |_| true)?;
+    fixture.servers[victim].be_sick(false)
+}
+
+fn address(fixture: &Fixture) -> Result<String> {
+    Ok(fixture.fabric.backends[fixture.number(VICTIM)?].v4.to_string())
+}
+
+fn reason(backend: &Value) -> &str {
+    backend["reason"].as_str().unwrap_or_default()
+}
+
+fn backend(fixture: &Fixture) -> Result<Value> {
+    let (status, address) = (fixture.balancer.ask(&["status"])?, address(fixture)?);
+    let backends = status["backends"].as_array().context("status: no backends")?;
+    backends.iter().find(|backend| backend["address"] == address).cloned().context("not there")
+}
+
+fn wait_for(fixture: &Fixture, state: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+    until(&format!("{VICTIM} is {state}"), PATIENCE, || {
+        let backend = backend(fixture)?;
+        Ok((backend["state"] == state && is(&backend)).then_some(backend))
+    })
+}
+
+/// Who answers new connections.
+fn answering(fixture: &Fixture) -> Result<BTreeSet<String>> {
+    let to = Tunnel::Ipip.endpoint(HTTP);
+    fixture.fabric.client.enter(|| {
+        (0..60).map(|_| ask_http(SocketAddr::from((Fabric::CLIENT_V4, 0)), to)).collect()
+    })?
+}
+
+/// Lengths of its holds by its history, the newest first, seconds.
+fn holds(fixture: &Fixture) -> Result<Vec<f64>> {
+    let request = BackendHistoryRequest { pool: "v4".into(), address: address(fixture)? };
+    let client = Client::of(&fixture.balancer)?;
+    let history = client.call(async |mut c| c.backend_history(request).await)?;
+    let changes = &history.backends.first().context("no history")?.changes;
+    let at = |change: &StateChange| -> Result<f64> {
+        let at = change.at.as_ref().context("no time")?;
+        Ok(at.seconds as f64 + f64::from(at.nanos) / 1e9)
+    };
+    let pairs = changes.windows(2).filter(|pair| pair[1].state == "held_down");
+    pairs.map(|pair| Ok(at(&pair[0])? - at(&pair[1])?)).collect()
+}
