@@ -84,7 +84,7 @@ struct Arguments {
 /// What is measured instead of the packet path.
 #[derive(Subcommand)]
 enum OtherBench {
-    /// Measure the daemon: failover, calls, growth, storm, probes
+    /// Measure the daemon: failover, frozen, calls, growth, storm, probes
     Control(control::Options),
 }
 

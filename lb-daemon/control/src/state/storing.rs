@@ -90,7 +90,6 @@ impl<P: PacketPath> State<P> {
         };
         let unstored = Unstored { generation, cause };
         let warning = self.in_memory_only(&unstored);
-        tracing::warn!(generation = unstored.generation.number, "{warning}");
         self.hold(unstored);
         Ok(Stored::No(warning))
     }
@@ -197,7 +196,7 @@ impl<P: PacketPath> State<P> {
             let stored = self.store.number();
             tracing::error!(
                 generation,
-                "generation {generation} was not stored and is lost: the next start begins with generation {stored}"
+                "store: generation {generation} was not stored and is lost: the next start begins with generation {stored}"
             );
         }
     }
@@ -240,7 +239,7 @@ impl<P: PacketPath> State<P> {
     fn end_unstored(&mut self) {
         if let Some(unstored) = self.unstored.take() {
             let generation = unstored.generation.number;
-            tracing::info!(generation, "generation {generation} is stored");
+            tracing::info!(generation, "store: generation {generation} is stored");
         }
         self.settings.conditions.end(STORE);
     }

@@ -220,7 +220,8 @@ async fn a_drain_overtakes_an_apply_that_waits_for_the_disk() {
     let stale = send(&drained(), Some(7));
     while daemon.running.commands.export().await.unwrap().generation != 1 {}
     assert!(!first.is_finished());
-    let drain = send(&drained(), Some(1)).await.unwrap().unwrap();
+    let drain = tokio::time::timeout(Duration::from_secs(60), send(&drained(), Some(1))).await;
+    let drain = drain.expect("it waits for the disk").unwrap().unwrap();
     assert_eq!(drain.generation, 2);
     assert!(is_in_memory(&drain.warnings[0], 2, 1, "the disk does not answer"), "{drain:?}");
     assert!(matches!(first.await.unwrap(), Err(Refusal::Overtaken)));

@@ -160,20 +160,17 @@ async fn a_drain_does_not_wait_for_its_turn_behind_an_apply_that_waits() {
             }
         }
     });
-    let update = |mask: &'static str, fields: &'static str| {
-        let caller = Caller::of(&daemon);
-        async move {
-            let request = format!(
-                r#"pool: "web" backend {{ address: "10.0.0.1" {fields} }} update_mask {{ paths: "{mask}" }}"#
-            );
-            let mut caller = caller.await;
-            tokio::spawn(async move { caller.call("UpdateBackend", &request).await })
-        }
+    let update = |mut caller: Caller, mask: &'static str, fields: &'static str| {
+        let request = format!(
+            r#"pool: "web" backend {{ address: "10.0.0.1" {fields} }} update_mask {{ paths: "{mask}" }}"#
+        );
+        tokio::spawn(async move { caller.call("UpdateBackend", &request).await })
     };
-    let waits = update("weight", "weight: 3").await;
+    let waits = update(Caller::of(&daemon).await, "weight", "weight: 3");
     let first: ApplyRequest = applies.recv().await.unwrap();
-    let also_waits = update("weight", "weight: 4").await;
-    let drain = update("admin_state", "admin_state: ADMIN_STATE_DRAIN").await;
+    let also_waits = update(Caller::of(&daemon).await, "weight", "weight: 4");
+    let drain = "admin_state: ADMIN_STATE_DRAIN";
+    let drain = update(Caller::of(&daemon).await, "admin_state", drain);
     let second = tokio::time::timeout(std::time::Duration::from_secs(30), applies.recv()).await;
     let second: ApplyRequest = second.expect("it waits for its turn").unwrap();
     let slots = lb_config::SlotsByPool::default();
