@@ -215,9 +215,15 @@ impl<T> UnboundedReceiver<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread::sleep;
-
     use super::*;
+
+    /// Returns once so much time has passed.
+    fn pass(time: Duration) {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            std::thread::yield_now();
+        }
+    }
 
     const A_WHILE: Duration = Duration::from_millis(20);
 
@@ -231,7 +237,7 @@ mod tests {
             unbounded_tx.clone().send(number).unwrap();
         }
         assert_eq!(counters.length(), 8);
-        sleep(A_WHILE);
+        pass(A_WHILE);
         assert_eq!((bounded.recv().await, unbounded.recv().await), (Some(1), Some(1)));
         let mut values = vec![0];
         assert_eq!(bounded.recv_many(&mut values, 2).await, 2);

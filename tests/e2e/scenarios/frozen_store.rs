@@ -78,8 +78,8 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
     let service = OnDisk::start(sandbox, "frozen")?;
     let text = service.configuration();
     let OnDisk { mut disk, mut fixture, .. } = service;
+    counted(&fixture, "the first write", (1.0, 0.0))?;
     let before = Measured::read(&fixture)?;
-    ensure!((before.writes, before.failures, before.writing) == (1.0, 0.0, 0.0), "{before:?}");
     let more = format!("{text}\n[[region]]\nname = \"later\"\n");
     if is_frozen {
         disk.freeze()?;
@@ -112,8 +112,7 @@ fn apply_and_fail_over(sandbox: &Sandbox, is_frozen: bool) -> Result<()> {
         if is_frozen {
             measure_frozen(scope, fixture, &text)?;
         } else {
-            let now = Measured::read(fixture)?;
-            ensure!((now.writes, now.writing) == (2.0, 0.0), "{now:?}");
+            counted(fixture, "a second write", (2.0, 0.0))?;
         }
         disk.thaw()?;
         let output = apply.join().map_err(|_| anyhow::anyhow!("the apply panicked"))??;
@@ -155,7 +154,8 @@ fn measure_frozen<'s>(
 /// Without room on the disk a large configuration is refused and counted, and accepted once there is room.
 fn without_room(sandbox: &Sandbox) -> Result<()> {
     let service = OnDisk::start(sandbox, "room")?;
-    let (fixture, before) = (&service.fixture, Measured::read(&service.fixture)?);
+    let fixture = &service.fixture;
+    counted(fixture, "the first write", (1.0, 0.0))?;
     service.disk.fill()?;
     let path = "x".repeat(1_000);
     let check = |number| {
@@ -167,16 +167,21 @@ fn without_room(sandbox: &Sandbox) -> Result<()> {
     let refused = fixture.balancer.apply(&large);
     let said = format!("{:#}", refused.err().context("a full disk takes a configuration")?);
     ensure!(said.contains("No space left on device"), "{said}");
-    let now = Measured::read(fixture)?;
-    let of = |writes, failures| (before.writes + writes, before.failures + failures, 0.0);
-    ensure!((now.writes, now.failures, now.writing) == of(1.0, 1.0), "{now:?}");
+    counted(fixture, "a write that failed", (2.0, 1.0))?;
     ensure!(generation(fixture)? == 1);
     service.disk.free()?;
     fixture.balancer.apply(&large)?;
-    let now = Measured::read(fixture)?;
-    ensure!((now.writes, now.failures, now.writing) == of(2.0, 1.0), "{now:?}");
+    counted(fixture, "a write without a failure", (3.0, 1.0))?;
     let OnDisk { mut fixture, .. } = service;
     fixture.balancer.stop()
+}
+
+/// Waits until so many writes, and so many failures among them, are shown. A scrape soon after another may show the same.
+fn counted(fixture: &Fixture, what: &str, expected: (f64, f64)) -> Result<()> {
+    until(what, PATIENCE, || {
+        let now = Measured::read(fixture)?;
+        Ok(((now.writes, now.failures) == expected && now.writing == 0.0).then_some(()))
+    })
 }
 
 fn generation(fixture: &Fixture) -> Result<u64> {

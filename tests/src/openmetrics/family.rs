@@ -28,6 +28,14 @@ pub struct Family {
     pub samples: BTreeMap<(String, Labels), f64>,
 }
 
+/// A histogram of a family.
+#[derive(Debug, Default)]
+struct Histogram {
+    /// Upper bounds, and how many were at most so large.
+    buckets: Vec<(f64, f64)>,
+    count: Option<f64>,
+}
+
 impl FromStr for Kind {
     type Err = anyhow::Error;
 
@@ -74,19 +82,19 @@ impl Family {
 
     /// Of each histogram, told by its other labels, the buckets rise to the count.
     fn check_histogram(&self) -> Result<()> {
-        let mut histograms: BTreeMap<_, (Vec<(f64, f64)>, Option<f64>)> = BTreeMap::new();
+        let mut histograms: BTreeMap<Labels, Histogram> = BTreeMap::new();
         for ((name, labels), value) in &self.samples {
             let mut labels = labels.clone();
             let le = labels.remove("le");
-            let (buckets, count) = histograms.entry(labels).or_default();
+            let histogram = histograms.entry(labels).or_default();
             match le {
-                Some(le) => buckets.push((le.parse()?, *value)),
-                None if name.ends_with("_count") => *count = Some(*value),
+                Some(le) => histogram.buckets.push((le.parse()?, *value)),
+                None if name.ends_with("_count") => histogram.count = Some(*value),
                 None => {}
             }
         }
         ensure!(!histograms.is_empty(), "no bucket");
-        for (mut buckets, count) in histograms.into_values() {
+        for Histogram { mut buckets, count } in histograms.into_values() {
             buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
             ensure!(buckets.is_sorted_by(|one, other| one.1 <= other.1), "buckets fall");
             let last = buckets.last().context("no bucket")?;

@@ -103,7 +103,8 @@ impl<K: Ord + Clone> Space<K> {
             // Both are sorted, so equal entries come at the same time.
             let (old_next, new_next) = (old.peek().copied(), new.peek().copied());
             if old_next.is_some() && old_next == new_next {
-                (old.next(), new.next());
+                old.next();
+                new.next();
                 continue;
             }
             let next = match (old_next, new_next) {
