@@ -90,16 +90,13 @@ impl Part<'_> {
         let is_new = |(name, service): &(&Name, &Service)| {
             self.in_force.services.get(*name) != Some(*service)
         };
-        agrees
-            && edited.services.iter().filter(is_new).all(|(_, service)| {
-                let leads_to_other = !self.has_backends(&service.pool);
-                let is_backend = || {
-                    let address = &service.address;
-                    others().any(|(_, pool)| pool.backends.contains_key(address))
-                };
-                // The smallest packets of IPv6 must fit the tunnels of its pool.
-                !(leads_to_other && service.address.is_ipv6()) && !is_backend()
-            })
+        let concerns_others = |(_, service): (&Name, &Service)| {
+            let address = &service.address;
+            // The smallest packets of IPv6 must fit the tunnels of its pool.
+            address.is_ipv6() && !self.has_backends(&service.pool)
+                || others().any(|(_, pool)| pool.backends.contains_key(address))
+        };
+        agrees && !edited.services.iter().filter(is_new).any(concerns_others)
     }
 }
 
