@@ -21,7 +21,7 @@ use lb_base::{
 };
 use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
-use lb_model::{Configuration, Name, next_hop::NextHop};
+use lb_model::{Configuration, MemberState, Name, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 
 /// Most results of checks that are taken together.
@@ -101,7 +101,7 @@ impl<W: MemberPath> MemberLoop<W> {
                     0 => return LoopEnd::SensorEnded,
                     _ => {
                         let _turn = self.counters.turn();
-                        self.apply_health_changes(&mut changes);
+                        self.apply_health_changes(&mut changes, Vec::new());
                     }
                 },
                 change = self.sensed.network.recv() => match change {
@@ -121,7 +121,8 @@ impl<W: MemberPath> MemberLoop<W> {
                 () = self.words.next_step() => {}
                 _ = second.tick() => {
                     let _turn = self.counters.turn();
-                    self.release_held();
+                    let released = self.members.release_held(wall_clock(), clock());
+                    self.apply_health_changes(&mut Vec::new(), released);
                     self.members.update_shares(&self.configuration, &mut self.words);
                     self.retry_without_room();
                     self.send_changes();
@@ -130,10 +131,15 @@ impl<W: MemberPath> MemberLoop<W> {
         }
     }
 
-    /// Takes what checks found, and writes it to the packet path.
-    fn apply_health_changes(&mut self, changes: &mut Vec<HealthChange>) {
+    /// Takes what checks found, and members whose hold is over, and writes it to the packet path: first all backends that get
+    /// less, then those that get more, each with its share before it is up.
+    fn apply_health_changes(
+        &mut self,
+        changes: &mut Vec<HealthChange>,
+        released: Vec<(Name, IpAddr, MemberState)>,
+    ) {
         let (now, at) = (wall_clock(), clock());
-        let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
+        let mut pools: BTreeMap<Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
         for change in &*changes {
             let Some(taken) = self.members.take_health_change(change, now, at) else { continue };
             if taken.is_held {
@@ -142,34 +148,14 @@ impl<W: MemberPath> MemberLoop<W> {
             let accepts = taken.state.accepts();
             let there = self.words.state(&change.pool, change.address);
             if taken.is_news || there.is_some_and(|there| there != accepts) {
-                pools.entry(&change.pool).or_default().insert(change.address, accepts);
+                pools.entry(change.pool.clone()).or_default().insert(change.address, accepts);
             }
         }
-        let written = self.write_states(&pools);
-        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
-        self.health_counters.written(written.map(|change| change.at));
-        self.send_changes();
-        changes.clear();
-    }
-
-    /// Lets backends come up whose hold is over.
-    fn release_held(&mut self) {
-        let released = self.members.release_held(wall_clock(), clock());
-        let mut pools: BTreeMap<&Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
-        for (name, address, state) in &released {
-            pools.entry(name).or_default().insert(*address, state.accepts());
+        for (pool, address, state) in released {
+            pools.entry(pool).or_default().insert(address, state.accepts());
         }
-        self.write_states(&pools);
-    }
-
-    /// Writes changed states to the packet path: first all backends that get less, then those that get more, each with its
-    /// share before it is up. Returns those that differed.
-    fn write_states<'a>(
-        &mut self,
-        pools: &BTreeMap<&'a Name, BTreeMap<IpAddr, Accepts>>,
-    ) -> BTreeSet<(&'a Name, IpAddr)> {
         let (mut rising, mut written) = (Vec::new(), BTreeSet::new());
-        for (name, states) in pools {
+        for (name, states) in &pools {
             let accepts = |address| self.words.state(name, address).unwrap_or(Accepts::Nothing);
             let (falls, rises): (Vec<_>, Vec<_>) = states
                 .iter()
@@ -177,12 +163,12 @@ impl<W: MemberPath> MemberLoop<W> {
                 .filter(|(address, state)| accepts(*address) != *state)
                 .partition(|(address, state)| accepts(*address) as u8 > *state as u8);
             self.words.set_states(name, &falls);
-            written.extend(falls.iter().chain(&rises).map(|(address, _)| (*name, *address)));
+            written.extend(falls.iter().chain(&rises).map(|(address, _)| (name, *address)));
             rising.push(rises);
         }
         let configuration = Arc::clone(&self.configuration);
         for ((name, states), rises) in pools.iter().zip(rising) {
-            let Some(pool) = configuration.pools.get(*name) else { continue };
+            let Some(pool) = configuration.pools.get(name) else { continue };
             if !rises.is_empty() {
                 self.members.begin_slow_start(name, pool);
             }
@@ -191,7 +177,10 @@ impl<W: MemberPath> MemberLoop<W> {
             let changed: Vec<_> = states.keys().copied().collect();
             self.members.write_last_resorts(name, pool, &changed, &mut self.words);
         }
-        written
+        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
+        self.health_counters.written(written.map(|change| change.at));
+        self.send_changes();
+        changes.clear();
     }
 
     fn apply_network_change(&mut self, change: NetChange) {
