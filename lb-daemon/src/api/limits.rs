@@ -21,7 +21,7 @@ const LOCAL_CONNECTIONS: (usize, usize) = (256, 128);
 /// Calls under way of a listener, streams included, in total and of one client.
 const CALLS: (usize, usize) = (1024, 256);
 /// Watches over the socket, in total and of one user.
-const LOCAL_WATCHES: (usize, usize) = (64, 32);
+const LOCAL_WATCHES: (usize, usize) = (256, 128);
 /// Watches over TLS, in total and of one client.
 const REMOTE_WATCHES: (usize, usize) = (64, 16);
 /// Calls of one client that are worked at; its other calls wait.

@@ -1,6 +1,7 @@
 //! The API: gRPC over a unix socket or TLS in, [`lb_control::command`] out.
 
 mod access;
+mod all_backends;
 pub mod convert;
 mod health;
 mod limits;
@@ -8,7 +9,6 @@ mod objects;
 mod server;
 mod service;
 mod socket;
-mod status;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -17,12 +17,12 @@ use tower::Service;
 
 use super::{
     access::{Guard, takes_admin},
+    all_backends::{Calls, WithAllBackends},
     health,
     limits::Limits,
     objects::Objects,
     service::Api,
     socket,
-    status::WithStatus,
 };
 use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 
@@ -126,7 +126,7 @@ pub(super) fn routes(
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
     let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
         .max_encoding_message_size(MAX_MESSAGE);
-    let commands = handles.commands.clone();
+    let calls = Calls { commands: handles.commands.clone(), stop: stop.clone() };
     let spillway =
         SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
     let objects = SizeLimited {
@@ -137,7 +137,7 @@ pub(super) fn routes(
         large: spillway.clone().max_decoding_message_size(MAX_MESSAGE),
         small: spillway.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
-    let spillway = WithStatus { inner, commands };
+    let spillway = WithAllBackends { inner, calls };
     // Tools in use need the one or the other version.
     let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
     let (reporter, health) = health::reporter();

@@ -1,20 +1,20 @@
 //! The calls of `spillway.v1.Spillway`.
 
+use futures::stream::Empty;
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
     Configuration, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
     ProbeVipsRequest, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse, StatsRequest,
     StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
-    spillway_server::Spillway,
+    WatchResponse, spillway_server::Spillway,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{
-    access::{caller, watching, working},
+    access::{caller, working},
     convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream},
     server::Handles,
-    watch::{self, WatchStream},
 };
 use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
 use lb_base::error_chain;
@@ -37,15 +37,14 @@ pub(super) struct Api {
     vip_prober: VipProber,
     reloads: Reloads,
     audit: Audit,
-    stop: CancellationToken,
 }
 
 impl Api {
     pub(super) fn new(handles: Handles, stop: CancellationToken) -> Self {
         let Handles { commands, audit, counters, tunnels, reloads } = handles;
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
-        let vip_prober = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());
-        Self { commands, counters, captures, vip_prober, reloads, audit, stop }
+        let vip_prober = VipProber::new(commands.clone(), tunnels, audit.clone(), stop);
+        Self { commands, counters, captures, vip_prober, reloads, audit }
     }
 }
 
@@ -53,7 +52,7 @@ impl Api {
 impl Spillway for Api {
     type CaptureStream = CaptureStream;
     type ProbeVipsStream = ProbeVipsStream;
-    type WatchStream = WatchStream;
+    type WatchStream = Empty<Result<WatchResponse, Status>>;
 
     async fn apply(
         &self,
@@ -103,7 +102,7 @@ impl Spillway for Api {
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
-        // `WithStatus` answers it before.
+        // `WithAllBackends` answers this one and `watch` before.
         Err(Status::unimplemented("Status"))
     }
 
@@ -129,12 +128,8 @@ impl Spillway for Api {
         Ok(Response::new(BackendHistoryResponse { backends }))
     }
 
-    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<WatchStream>, Status> {
-        let place = watching()?;
-        let _at_work = working().await;
-        let subscription = self.commands.watch().await.or_status()?.or_status()?;
-        let stream = watch::stream(self.commands.clone(), subscription, place, self.stop.clone());
-        Ok(Response::new(stream))
+    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        Err(Status::unimplemented("Watch"))
     }
 
     async fn capture(

@@ -8,7 +8,6 @@ use std::{
 };
 
 use futures::{Stream, stream};
-use spillway_proto::v1::WatchResponse;
 use tokio::{
     sync::{Notify, broadcast, broadcast::error::RecvError},
     task::AbortHandle,
@@ -17,7 +16,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::convert::{self, IntoStatus, OrStatus};
+use super::{
+    all_backends::Answer,
+    convert::{IntoStatus, OrStatus},
+};
 use crate::access::Lease;
 use lb_control::command::{self, Actor, Commands, Event, Stopping, Subscription};
 
@@ -29,7 +31,7 @@ const MAX_OBJECTS: usize = 16_384;
 /// Least time between two such snapshots. A client that needs more is too slow.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
-pub(super) type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Send>>;
+pub(super) type WatchStream = Pin<Box<dyn Stream<Item = Result<Answer, Status>> + Send>>;
 
 /// A subscription's snapshot, then its events. A client that lags behind gets a new snapshot; if it lags again within
 /// [`CATCH_UP`], the stream ends with an error.
@@ -74,13 +76,13 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn next(&mut self) -> Result<WatchResponse, Status> {
+    async fn next(&mut self) -> Result<Answer, Status> {
         loop {
             if let Some(snapshot) = self.snapshot.take() {
-                return Ok(convert::snapshot(&snapshot));
+                return Ok(Answer::Snapshot(snapshot));
             }
             match self.events.next().await {
-                Ok(event) => return Ok(convert::event(&event)),
+                Ok(event) => return Ok(Answer::Event(event)),
                 Err(QueueEnd::Stopping) => return Err(Stopping.into_status()),
                 Err(QueueEnd::Full) => self.catch_up().await?,
             }

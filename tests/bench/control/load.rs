@@ -1,7 +1,7 @@
 //! What else a daemon of a large configuration has to do: configurations, dry runs, queries, watches and scrapes, all at
 //! the same time, each kind one after the other.
 //!
-//! The daemon lets one user of its socket have 32 watches. The bench is one user, so it asks for as many watchers as it is
+//! The daemon limits the watches of one user of its socket. The bench is one user, so it asks for as many watchers as it is
 //! told to, and counts those over the limit.
 
 use std::path::PathBuf;

@@ -56,11 +56,10 @@ impl TooMany {
 }
 
 /// How much of each size a configuration takes: all but the tables of connections.
-fn used(configuration: &Configuration) -> [(Size, usize); 7] {
+fn used(configuration: &Configuration, groups: &[TableShape]) -> [(Size, usize); 7] {
     let pools = configuration.pools.values();
     let members = pools.clone().map(|pool| pool.backends.len()).sum();
     let backends = distinct(pools.clone().flat_map(|pool| pool.backends.keys()).collect());
-    let groups = pools.clone().map(|pool| groups(pool).len()).sum();
     let limited = pools.flat_map(|pool| pool.backends.values());
     let limited = limited.filter(|backend| backend.max_connection_rate.is_some()).count();
     let ports = configuration.services.values().map(Service::keys).sum();
@@ -68,7 +67,7 @@ fn used(configuration: &Configuration) -> [(Size, usize); 7] {
         (Size::Services, configuration.services.len()),
         (Size::Ports, ports),
         (Size::Pools, configuration.pools.len()),
-        (Size::Groups, groups),
+        (Size::Groups, groups.len()),
         (Size::Backends, backends),
         (Size::PoolBackends, members),
         (Size::LimitedBackends, limited),
@@ -87,43 +86,42 @@ fn distinct(mut addresses: Vec<&IpAddr>) -> usize {
 /// # Errors
 /// [`TooMany`] says of what.
 pub fn fits(configuration: &Configuration, sizes: &MapSizes) -> Result<(), TooMany> {
-    for (size, number) in used(configuration) {
+    let groups: Vec<_> = configuration.pools.values().flat_map(|pool| groups(pool)).collect();
+    for (size, number) in used(configuration, &groups) {
         let most = sizes.get(size);
         if number > most as usize {
             return Err(TooMany::Objects { size, number, most });
         }
     }
-    let words = |slots: u32, members: usize| {
-        u64::from(TableShape { slots, members: members as u32 }.words())
-    };
     let mib = |words: u64| (8 * words).div_ceil(MIB);
-    let pools = || configuration.pools.values();
-    let alone = pools()
-        .flat_map(|pool| groups(pool).into_iter().map(|(_, members)| words(pool.slots, members)));
-    if mib(alone.sum()) <= MOST_TABLE_MIB {
+    if mib(groups.iter().map(|table| u64::from(table.words())).sum()) <= MOST_TABLE_MIB {
         return Ok(());
     }
     // Pools with the same members share tables.
-    let shared: BTreeSet<_> = pools()
+    let tables: BTreeSet<_> = (configuration.pools.values())
         .flat_map(|pool| tables(pool).into_values().map(|members| (pool.slots, members)))
         .collect();
-    let shared = shared.iter().map(|(slots, members)| words(*slots, members.len()));
-    match mib(shared.sum()) {
+    let words = |(slots, members): &(u32, Vec<_>)| {
+        u64::from(TableShape { slots: *slots, members: members.len() as u32 }.words())
+    };
+    match mib(tables.iter().map(words).sum()) {
         mib if mib > MOST_TABLE_MIB => Err(TooMany::Tables { mib, most: MOST_TABLE_MIB }),
         _ => Ok(()),
     }
 }
 
-/// The groups of a pool, which are few, by region, with the number of their members.
-fn groups(pool: &Pool) -> Vec<(&Name, usize)> {
-    let mut groups: Vec<(&Name, usize)> = Vec::new();
+/// The tables of a pool's groups, which are few.
+fn groups(pool: &Pool) -> Vec<TableShape> {
+    let mut groups: Vec<(&Name, TableShape)> = Vec::new();
     for backend in pool.backends.values() {
         match groups.iter_mut().find(|(region, _)| *region == &backend.region) {
-            Some((_, members)) => *members += 1,
-            None => groups.push((&backend.region, 1)),
+            Some((_, table)) => table.members += 1,
+            None => {
+                groups.push((&backend.region, TableShape { slots: pool.slots, members: 1 }));
+            }
         }
     }
-    groups
+    groups.into_iter().map(|(_, table)| table).collect()
 }
 
 /// What the table of each group of a pool is made of.

@@ -72,7 +72,8 @@ fn each_size_counts_what_it_is_about() {
         (Size::LimitedBackends, 5),
     ];
     let configuration = configuration(3, 5);
-    assert_eq!(used(&configuration), expected);
+    let tables: Vec<_> = configuration.pools.values().flat_map(|pool| groups(pool)).collect();
+    assert_eq!(used(&configuration, &tables), expected);
     let exact = expected.iter().fold(MapSizes::DEFAULT, |sizes, (size, number)| {
         sizes.with(*size, u32::try_from(*number).unwrap())
     });
@@ -145,7 +146,7 @@ fn rows(document: &str, heading: &str) -> Vec<Vec<String>> {
 #[test]
 fn the_document_has_all_maxima_in_one_table() {
     let rows = rows(&document("docs/configuration.md"), "## How much fits");
-    let sized = used(&Configuration::default()).map(|(size, _)| {
+    let sized = used(&Configuration::default(), &[]).map(|(size, _)| {
         let setting = format!("`{}`", size.setting());
         let numbers = [size.default_value(), size.most()].map(spelt);
         [vec![size.what().to_owned(), setting], numbers.into()].concat()

@@ -76,11 +76,6 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     }
 }
 
-fn status(status: &Status) -> v1::StatusResponse {
-    let backends = status.backends().map(backend).collect();
-    v1::StatusResponse { backends, ..without_backends(status) }
-}
-
 /// The status without the backends, which may be many.
 pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
     v1::StatusResponse {
@@ -171,10 +166,6 @@ fn condition(condition: &Condition) -> v1::Condition {
         cause: condition.cause.clone(),
         since: Some(timestamp(condition.since)),
     }
-}
-
-pub(in crate::api) fn snapshot(status: &Status) -> v1::WatchResponse {
-    v1::WatchResponse { event: Some(v1::watch_response::Event::Snapshot(self::status(status))) }
 }
 
 pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
