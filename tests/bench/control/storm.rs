@@ -1,6 +1,6 @@
 //! How long it takes, and what it costs, until the failure of all backends is in the maps.
 //!
-//! Here the failures are real ([`injected`](super::injected) has those that are known at once): the one server of all backends closes
+//! Here the failures are real ([`injected`] has those that are known at once): the one server of all backends closes
 //! its port, and each backend's next check is refused. These checks are spread over an interval, so the last failure is
 //! known no earlier than an interval after the first one, however fast the daemon is. `beyond interval` is what the
 //! daemon adds; its CPU time shows better whether the work grows with the number of backends.
