@@ -49,7 +49,7 @@ impl<'a> Draft<'a> {
     /// The edit must not change regions, nor other pools than that of the draft, unless the draft is whole.
     ///
     /// # Errors
-    /// As [`validate`]. Mistakes in a part are only found in the whole.
+    /// As [`validate()`]. Mistakes in a part are only found in the whole.
     pub fn validate(&self, edited: &v1::Configuration) -> Result<Option<Requested>, Invalid> {
         let Some(part) = &self.part else { return validate(edited).map(Some) };
         let kept = |name: &Name| {
