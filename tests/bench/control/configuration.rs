@@ -113,6 +113,8 @@ pub(crate) fn add_pool(
         name: name.into(),
         backends: backends.iter().copied().map(backend).collect(),
         health_checks: vec![check.name.clone()],
+        // Its backends fail again and again.
+        hold_down: Some(Default::default()),
         ..Pool::default()
     });
     all.services.push(service(all.services.len(), name));
