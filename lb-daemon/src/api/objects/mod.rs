@@ -1,8 +1,8 @@
 //! The configuration in force, object by object: `spillway.v1.Objects`.
 //!
-//! A call reads the configuration in force, changes one object in its message, validates the whole configuration, and
-//! applies it on top of the generation that it read. Calls take turns; if something else is applied in between, the call
-//! reads again. A drain does not wait long for its turn.
+//! A call reads the configuration in force, changes one object in its message, validates the result, and applies it on top
+//! of the generation that it read. Calls take turns; if something else is applied in between, the call reads again. A drain
+//! does not wait long for its turn.
 
 mod answer;
 mod defaults;
