@@ -6,13 +6,14 @@
 
 mod answer;
 mod defaults;
+mod edit;
 mod mask;
 mod object;
 mod service;
 
 use std::time::Duration;
 
-use lb_config::{Draft, Invalid, Requested};
+use lb_config::{Draft, Invalid};
 use prost_types::FieldMask;
 use spillway_proto::v1;
 use tokio::{sync::Mutex, time::timeout};
@@ -23,12 +24,12 @@ use super::{
 };
 use crate::audit::Audit;
 use answer::{ObjectAnswer, ObjectRefused, Removed};
+use edit::{Content, Edited, InForce, ObjectPath, check_etag, edited, find, put};
 use lb_control::{
     command::{Actor, Apply, Commands, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
-use lb_model::Configuration;
-use object::{Id, Needs, Object, etag};
+use object::{Id, Object, etag};
 
 /// How often a call is tried while others change the configuration.
 const MAX_TRIES: usize = 10;
@@ -103,48 +104,6 @@ impl Sender {
             _ => Ok(()),
         }
     }
-}
-
-/// The configuration that a call starts from.
-struct InForce {
-    generation: u64,
-    configuration: Content,
-    /// Schema revision of the daemon.
-    schema: Revision,
-}
-
-enum Content {
-    InForce(Box<Configuration>),
-    /// A stored message that the daemon cannot use. A call may correct it.
-    Stored(v1::Configuration),
-}
-
-impl InForce {
-    /// All of it.
-    fn whole(&self) -> v1::Configuration {
-        match &self.configuration {
-            Content::InForce(configuration) => lb_config::to_message(configuration),
-            Content::Stored(message) => message.clone(),
-        }
-    }
-
-    /// As much of it as a call about an object needs.
-    fn draft<'a, O: Object>(&'a self, id: &'a Id) -> Draft<'a> {
-        match (&self.configuration, O::pool(id)) {
-            (Content::InForce(configuration), Needs::Pool(pool)) => {
-                Draft::of_pool(configuration, pool)
-            }
-            _ => Draft::whole(self.whole()),
-        }
-    }
-}
-
-/// An edit of a configuration that is valid.
-struct Edited {
-    before: v1::Configuration,
-    after: v1::Configuration,
-    requested: Requested,
-    place: ObjectPath,
 }
 
 impl Objects {
@@ -346,67 +305,4 @@ impl Objects {
         };
         Ok(InForce { generation: exported.generation, configuration, schema })
     }
-}
-
-/// The configuration that `edit` makes of a draft; `None` if only the whole shows whether it is valid.
-fn edited<O: Object>(
-    draft: &Draft<'_>,
-    schema: Revision,
-    edit: &impl Fn(&mut v1::Configuration, Revision) -> Result<ObjectPath, ObjectRefused>,
-    invalid: &impl Fn(Box<Invalid>) -> ObjectRefused,
-) -> Result<Option<Edited>, ObjectRefused> {
-    let before = draft.message().clone();
-    let mut edited = before.clone();
-    let place = edit(&mut edited, schema)?;
-    let refuse =
-        |wrong: Invalid| invalid(wrong.for_single_object(&place, O::KIND, O::FIELD).into());
-    let Some(requested) = draft.validate(&edited).map_err(refuse)? else { return Ok(None) };
-    // The state loop will find the same slots in force, or refuse because of the generation.
-    let in_force = lb_config::slots_of_message(&before);
-    let after = draft.message_of(&*requested.resolved(&in_force).map_err(refuse)?);
-    Ok(Some(Edited { before, after, requested, place }))
-}
-
-/// Path of an object in a configuration, in the form of [`Invalid`].
-type ObjectPath = Vec<(&'static str, usize)>;
-
-fn find<'a, O: Object>(
-    configuration: &'a v1::Configuration,
-    id: &Id,
-) -> Result<Option<&'a O>, ObjectRefused> {
-    let list = O::list(configuration, id).ok_or_else(|| ObjectRefused::Missing(id.outer()))?;
-    Ok(list.iter().find(|object| object.name() == id.name))
-}
-
-/// Replaces the object with this id, or adds it at the end.
-fn put<O: Object>(
-    configuration: &mut v1::Configuration,
-    id: &Id,
-    object: O,
-) -> Result<ObjectPath, ObjectRefused> {
-    let outer = id.pool.as_ref().and_then(|name| {
-        let index = configuration.pools.iter().position(|pool| pool.name == *name)?;
-        Some((v1::Pool::LIST, index))
-    });
-    let list = O::list_mut(configuration, id).ok_or_else(|| ObjectRefused::Missing(id.outer()))?;
-    let index = match list.iter().position(|object| object.name() == id.name) {
-        Some(index) => {
-            list[index] = object;
-            index
-        }
-        None => {
-            list.push(object);
-            list.len() - 1
-        }
-    };
-    Ok(outer.into_iter().chain([(O::LIST, index)]).collect())
-}
-
-/// Checks the etag that the client expects, if any.
-fn check_etag<O: Object>(object: &O, id: &Id, expected: &str) -> Result<(), ObjectRefused> {
-    let current = etag(object);
-    if expected.is_empty() || expected == current {
-        return Ok(());
-    }
-    Err(ObjectRefused::Changed { id: id.clone(), expected: expected.into(), current })
 }
