@@ -5,7 +5,7 @@ use tonic::Code;
 
 use super::*;
 use lb_config::document::Document;
-use lb_control::command::{Applied, ApplyRequest, Command, Exported, Query, Refusal};
+use lb_control::command::{Applied, ApplyRequest, Command, Exported, Query, Refusal, Requests};
 use lb_fake::WEB;
 
 const WRITERS: u32 = 6;
@@ -93,15 +93,22 @@ fn weight(answer: &prost_reflect::DynamicMessage) -> u32 {
     backend.as_message().unwrap().get_field_by_name("weight").unwrap().as_u32().unwrap()
 }
 
-/// Where others are always faster, a call gives up and says so.
-#[tokio::test]
-async fn a_call_that_is_always_too_late_gives_up() {
+/// A server whose commands the test answers, instead of the loops.
+fn commanded_by_the_test() -> (Daemon, Requests, TempDir) {
     let mut daemon = Daemon::start();
     let directory = tempfile::tempdir().unwrap();
     daemon.path = directory.path().join("other.sock");
-    let (commands, mut asked) = Commands::channel();
-    let stop = CancellationToken::new();
-    let _server = serving(&daemon.path, None, (commands, Audit::default()), stop);
+    let (commands, asked) = Commands::channel();
+    // It ends with the test's runtime.
+    let _server =
+        serving(&daemon.path, None, (commands, Audit::default()), CancellationToken::new());
+    (daemon, asked, directory)
+}
+
+/// Where others are always faster, a call gives up and says so.
+#[tokio::test]
+async fn a_call_that_is_always_too_late_gives_up() {
+    let (daemon, mut asked, _directory) = commanded_by_the_test();
     let others = tokio::spawn(async move {
         let mut applies = 0;
         while let Some(command) = asked.recv().await {
@@ -137,12 +144,7 @@ async fn a_call_that_is_always_too_late_gives_up() {
 /// An apply may wait for a disk that does not answer, and a drain must not wait for its turn behind it.
 #[tokio::test]
 async fn a_drain_does_not_wait_for_its_turn_behind_an_apply_that_waits() {
-    let mut daemon = Daemon::start();
-    let directory = tempfile::tempdir().unwrap();
-    daemon.path = directory.path().join("other.sock");
-    let (commands, mut asked) = Commands::channel();
-    let stop = CancellationToken::new();
-    let _server = serving(&daemon.path, None, (commands, Audit::default()), stop);
+    let (daemon, mut asked, _directory) = commanded_by_the_test();
     let document = Document::parse(WEB).unwrap().into();
     let configuration = lb_config::validate_first(&document).unwrap();
     let (applies_tx, mut applies) = mpsc::unbounded_channel();
