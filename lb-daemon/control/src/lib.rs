@@ -1,6 +1,6 @@
-//! Three loops and the writers of the packet path's maps. The state loop owns the configuration in force: it makes changes,
-//! keeps the store and publishes plans, and may wait. The member loop takes what sensors report and writes it at once. The
-//! status loop answers questions.
+//! Four loops and the writers of the packet path's maps. The state loop owns the configuration in force: it makes changes,
+//! keeps the store, and may wait for the disk. The publisher brings the packet path to a plan, and may wait for packets. The
+//! member loop takes what sensors report and writes it at once. The status loop answers questions.
 
 #[cfg(test)]
 extern crate self as lb_control;
@@ -9,6 +9,7 @@ pub mod command;
 mod counters;
 pub mod loops;
 pub mod members;
+pub mod publisher;
 pub mod reconcile;
 pub mod state;
 pub mod status;

@@ -1,6 +1,7 @@
-//! What the three loops have in common: how they end, their ticks, and what is measured of them.
+//! What the loops have in common: how they end, their ticks, and what is measured of them.
 
 use std::{
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,7 +11,7 @@ use std::{
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use lb_base::{durations::Durations, queue::QueueCounters};
+use lb_base::{durations::Durations, heartbeat::Heartbeat, queue::QueueCounters};
 
 /// Time between two readings of the counters, and between two turns of a loop without work.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -31,6 +32,22 @@ pub(crate) fn ticks(period: Duration) -> Interval {
     ticks
 }
 
+/// Waits for work, with heartbeats whenever the work itself waits.
+pub(crate) async fn beating<T>(
+    beat: &mut Interval,
+    heartbeat: &Heartbeat,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            _ = beat.tick() => heartbeat.beat(),
+            done = &mut work => return done,
+        }
+    }
+}
+
 /// Shortest bucket of service times, and the number of buckets: up to 13 s.
 const SHORTEST: Duration = Duration::from_micros(100);
 const BUCKETS: usize = 18;
@@ -40,13 +57,19 @@ const BUCKETS: usize = 18;
 pub struct AllLoopCounters {
     pub member: LoopCounters,
     pub state: LoopCounters,
+    pub publisher: LoopCounters,
     pub status: LoopCounters,
 }
 
 impl AllLoopCounters {
     /// Each loop by the name that metrics give it.
-    pub fn named(&self) -> [(&'static str, &LoopCounters); 3] {
-        [("member", &self.member), ("state", &self.state), ("status", &self.status)]
+    pub fn named(&self) -> [(&'static str, &LoopCounters); 4] {
+        [
+            ("member", &self.member),
+            ("state", &self.state),
+            ("publisher", &self.publisher),
+            ("status", &self.status),
+        ]
     }
 }
 

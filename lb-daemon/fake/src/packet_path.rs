@@ -5,6 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, mpsc},
+    time::Duration,
 };
 
 use lb_base::heartbeat::Heartbeat;
@@ -15,8 +16,9 @@ use lb_common::abi::{
 use lb_control::{
     command::InterfaceStatus,
     loops::LoopEnd,
+    publisher::{PacketPath, PublishedPools},
     reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
-    state::{Loops, PacketPath},
+    state::Loops,
     status::PathReader,
 };
 use lb_model::{
@@ -65,21 +67,37 @@ pub struct Content {
     stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
+/// Heartbeats that a test looks at.
+#[derive(Clone, Debug)]
+pub struct Heartbeats {
+    pub state: Heartbeat,
+    pub publisher: Heartbeat,
+}
+
+impl Heartbeats {
+    pub fn every(interval: Duration) -> Self {
+        let [state, publisher] = [(); 2].map(|()| Heartbeat::unwatched(interval));
+        Self { state, publisher }
+    }
+}
+
 /// Runs all loops as tasks. Returns the state loop's.
 pub fn spawn<P, W, R>(
     loops: Loops<P, W, R>,
-    heartbeat: Heartbeat,
+    heartbeats: &Heartbeats,
     stop: &CancellationToken,
 ) -> JoinHandle<LoopEnd>
 where
-    P: PacketPath + Send + 'static,
+    P: PacketPath + 'static,
     W: MemberPath + 'static,
     R: PathReader + 'static,
 {
-    let Loops { state, members, status } = loops;
-    let unwatched = Heartbeat::unwatched(heartbeat.interval());
-    let state = tokio::spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
-    // It ends with the state loop.
+    let Loops { state, publisher, members, status } = loops;
+    let Heartbeats { state: state_beat, publisher: publisher_beat } = heartbeats.clone();
+    let unwatched = Heartbeat::unwatched(state_beat.interval());
+    let state = tokio::spawn(state.run(state_beat, stop.clone().cancelled_owned()));
+    // They end with the state loop.
+    tokio::spawn(publisher.run(publisher_beat));
     tokio::spawn(members.run(unwatched.clone(), std::future::pending()));
     tokio::spawn(status.run(unwatched, stop.clone().cancelled_owned()));
     state
@@ -94,7 +112,7 @@ impl FakePacketPath {
         self.0.lock().unwrap()
     }
 
-    /// Makes the next apply wait until the stall is dropped.
+    /// Makes the publisher wait in the next plan until the stall is dropped.
     pub fn stall(&self) -> Stall {
         let (stalled, begun) = mpsc::channel();
         let (release, released) = mpsc::channel();
@@ -103,7 +121,7 @@ impl FakePacketPath {
     }
 }
 
-/// An apply that waits.
+/// A publisher that waits.
 #[derive(Debug)]
 pub struct Stall {
     begun: mpsc::Receiver<()>,
@@ -111,7 +129,7 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// Waits until the apply waits. The state loop needs its own thread for this.
+    /// Waits until it waits. The publisher needs its own thread for this.
     pub async fn begun(self) -> Self {
         let wait = tokio::task::spawn_blocking(move || self.begun.recv().map(|()| self).unwrap());
         wait.await.unwrap()
@@ -119,6 +137,44 @@ impl Stall {
 }
 
 impl Content {
+    /// Numbers that packets may still meet.
+    pub fn named(&self) -> Named {
+        let plan = &self.plan;
+        let previous_homes = self.previous_homes.values().flat_map(|pool| members(pool));
+        let ids =
+            plan.backends.values().map(|backend| backend.id).chain(previous_homes.map(|m| m.id));
+        Named {
+            backends: ids.map(|id| (id.index, id.incarnation)).collect(),
+            services: plan.services.values().map(|service| service.index).collect(),
+            pools: plan.pools.keys().copied().collect(),
+            regions: plan.pools.values().flat_map(|p| &p.groups).map(|g| g.region).collect(),
+        }
+    }
+
+    fn homes(&self) -> BTreeMap<u32, PoolHomes> {
+        let homes = self.plan.pools.iter().map(|(index, pool)| {
+            let out = pool.groups.first().into_iter().flat_map(|group| &group.members);
+            let homes = PoolHomes {
+                current: home(pool),
+                has_previous: self.previous_homes.contains_key(index),
+                adopting: self.adopting.contains(index),
+                regions: pool.groups.iter().map(|group| group.region).collect(),
+                out: out.filter(|member| member.out).map(|member| member.address).collect(),
+            };
+            (*index, homes)
+        });
+        homes.collect()
+    }
+
+    fn leaving(&self) -> BTreeSet<IpAddr> {
+        let members = self
+            .previous_homes
+            .values()
+            .flat_map(|pool| members(pool))
+            .map(|member| member.address);
+        members.filter(|address| !self.plan.backends.contains_key(address)).collect()
+    }
+
     /// Keeps the home from before the first of several changes.
     fn change_homes(&mut self, plan: &Plan) {
         for (index, pool) in &plan.pools {
@@ -168,7 +224,7 @@ impl PacketPath for FakePacketPath {
         }
     }
 
-    async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let stall = self.content().stall.take();
         if let Some((stalled, release)) = stall {
             stalled.send(()).unwrap();
@@ -195,33 +251,12 @@ impl PacketPath for FakePacketPath {
     }
 
     fn named(&self) -> Named {
-        let content = self.content();
-        let plan = &content.plan;
-        let previous_homes = content.previous_homes.values().flat_map(|pool| members(pool));
-        let ids =
-            plan.backends.values().map(|backend| backend.id).chain(previous_homes.map(|m| m.id));
-        Named {
-            backends: ids.map(|id| (id.index, id.incarnation)).collect(),
-            services: plan.services.values().map(|service| service.index).collect(),
-            pools: plan.pools.keys().copied().collect(),
-            regions: plan.pools.values().flat_map(|p| &p.groups).map(|g| g.region).collect(),
-        }
+        self.content().named()
     }
 
-    fn homes(&self) -> BTreeMap<u32, PoolHomes> {
+    fn published(&self) -> PublishedPools {
         let content = self.content();
-        let homes = content.plan.pools.iter().map(|(index, pool)| {
-            let out = pool.groups.first().into_iter().flat_map(|group| &group.members);
-            let homes = PoolHomes {
-                current: home(pool),
-                has_previous: content.previous_homes.contains_key(index),
-                adopting: content.adopting.contains(index),
-                regions: pool.groups.iter().map(|group| group.region).collect(),
-                out: out.filter(|member| member.out).map(|member| member.address).collect(),
-            };
-            (*index, homes)
-        });
-        homes.collect()
+        PublishedPools { homes: content.homes(), leaving: content.leaving(), is_incomplete: false }
     }
 
     fn set_adopting(&mut self, pool: u32, adopting: bool) {
@@ -242,16 +277,6 @@ impl PacketPath for FakePacketPath {
 
     async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
         Ok(())
-    }
-
-    fn leaving(&self) -> BTreeSet<IpAddr> {
-        let content = self.content();
-        let members = content
-            .previous_homes
-            .values()
-            .flat_map(|pool| members(pool))
-            .map(|member| member.address);
-        members.filter(|address| !content.plan.backends.contains_key(address)).collect()
     }
 
     fn adoptions_refused(&self) -> Result<u64, ReconcileError> {

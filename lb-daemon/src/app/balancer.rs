@@ -196,6 +196,7 @@ struct ThreadTask<T> {
 /// Everything that runs. None of it ends before it is stopped, except by a failure.
 struct Tasks {
     state: ThreadTask<LoopEnd>,
+    publisher: ThreadTask<LoopEnd>,
     members: ThreadTask<LoopEnd>,
     status: ThreadTask<LoopEnd>,
     displaced_check: ThreadTask<()>,
@@ -212,7 +213,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// State, member and status loops, sensors, displaced check, what serves others, reloads, watchdog: in the order of what needs what.
+    /// The loops, sensors, displaced check, what serves others, reloads, watchdog: in the order of what needs what.
     fn start(start: Start, resources: Resources) -> Result<Self, Failure> {
         let Start {
             arguments,
@@ -234,7 +235,7 @@ impl Tasks {
         let sensors = Sensors::default();
         let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
 
-        let state_beat = watchdog.register("reconcile");
+        let state_beat = watchdog.register("state");
         let first_round = state_beat.clone();
         let settings = state::Settings {
             sizes: resources.sizes,
@@ -255,12 +256,16 @@ impl Tasks {
         let inbox = Inbox { sensed: Sensed { health, network }, requests };
         let paths = (resources.reconciler, resources.member_words, resources.reader);
         let loops = Loops::new(settings, resources.store, paths, sensors, inbox);
-        let Loops { state, members, status } = loops;
+        let Loops { state, publisher, members, status } = loops;
         let status_beat = watchdog.register("status");
         let status = status.run(status_beat, stop.clone().cancelled_owned());
         let status = on_own_thread("status", Handle::current(), status)?;
+        let publisher_beat = watchdog.register("publisher");
+        // It ends with the state loop.
+        let publisher =
+            on_own_thread("publisher", Handle::current(), publisher.run(publisher_beat))?;
         let members_beat = watchdog.register("members");
-        // It ends with the state loop, whose last apply needs it.
+        // It ends with the state loop too, whose last apply needs it.
         let members = members.run(members_beat, std::future::pending());
         let members = on_own_thread("members", on_sensors.clone(), members)?;
         let state = state.run(state_beat, stop.clone().cancelled_owned());
@@ -342,6 +347,7 @@ impl Tasks {
         let _socket = resources._socket;
         Ok(Self {
             state,
+            publisher,
             members,
             status,
             displaced_check,
@@ -366,6 +372,7 @@ impl Tasks {
                 Ok(LoopEnd::Stopped) | Err(_) => "member loop: ended unexpectedly",
             }),
             _ = &mut self.state.result => Failure::new("state loop: ended unexpectedly"),
+            _ = &mut self.publisher.result => Failure::new("publisher: ended unexpectedly"),
             _ = &mut self.status.result => Failure::new("status loop: ended unexpectedly"),
             ended = &mut self.api => match ended {
                 Ok(Err(error)) => Failure::from_chain(&error),
@@ -392,7 +399,8 @@ impl Tasks {
             let _ = self.api.await;
         }
         let _ = self.http.await;
-        for thread in [self.state.thread, self.members.thread, self.status.thread] {
+        let loops = [self.state, self.publisher, self.members, self.status];
+        for thread in loops.map(|task| task.thread) {
             let _ = thread.join();
         }
         drop(self.attached);

@@ -150,7 +150,7 @@ metrics! {
     STORE_WRITE_AGE: Gauge "store_write_age" Seconds []
         "How long the write of the store has taken that is under way; 0: none is";
     LOOP_QUEUE: Gauge "loop_queue_entries" None ["loop"]
-        "What waits for one of the daemon's loops: results of checks and next hops for the member loop, applies and all that the member loop has told it (one entry) for the state loop, questions and news of the other loops for the status loop";
+        "What waits for one of the daemon's loops: results of checks and next hops for the member loop, applies and all that the member loop has told it (one entry) for the state loop, what the state loop asks of the publisher, questions and news of the other loops for the status loop";
     LOOP_WAITING: Histogram "loop_waiting" Seconds ["loop"]
         "Time that an entry waited until a loop took it";
     LOOP_SERVICE: Histogram "loop_service" Seconds ["loop"]

@@ -98,17 +98,14 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use lb_base::{
-        heartbeat::Heartbeat,
-        queue::{QueueCounters, bounded},
-    };
+    use lb_base::queue::{QueueCounters, bounded};
     use lb_control::FollowedFile;
     use lb_control::{
         members::Sensed,
         state::{Inbox, Loops, Sensors, Settings},
         store::Store,
     };
-    use lb_fake::packet_path::{self, FakePacketPath};
+    use lb_fake::packet_path::{self, FakePacketPath, Heartbeats};
 
     const GOOD: &str = "\
 [[region]]
@@ -140,8 +137,8 @@ region = \"eu\"
         let packets = FakePacketPath::default();
         let paths = (packets.clone(), packets.clone(), packets);
         let loops = Loops::new(settings, store, paths, sensors, inbox);
-        let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-        let state = packet_path::spawn(loops, heartbeat, &stop);
+        let heartbeats = Heartbeats::every(std::time::Duration::from_secs(1));
+        let state = packet_path::spawn(loops, &heartbeats, &stop);
 
         let missing = apply(&path, &commands, &audit).await.unwrap_err();
         assert_eq!(missing.to_string(), "cannot be read: No such file or directory");

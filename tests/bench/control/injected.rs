@@ -84,22 +84,24 @@ impl LoopsAlone {
         let store = Store::open(state_directory)?;
         let paths = (reconciler, words, reader);
         let loops = Loops::new(settings, store, paths, Sensors::default(), inbox);
-        let Loops { state, members, status } = loops;
+        let Loops { state, publisher, members, status } = loops;
 
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (stop, beat) = (CancellationToken::new(), Heartbeat::unwatched(Duration::from_secs(1)));
         let (members_tx, members_rx) = std::sync::mpsc::channel();
         let stopped = || stop.clone().cancelled_owned();
         let state = state.run(beat.clone(), stopped());
+        let publisher = publisher.run(beat.clone());
         let status = status.run(beat.clone(), stopped());
         let members = async move {
             // Fails only if nothing measures any more.
             let _ = members_tx.send(nix::unistd::gettid().as_raw());
             members.run(beat, pending()).await
         };
-        // The member loop ends with the state loop.
+        // Publisher and member loop end with the state loop.
         let threads = vec![
             on_own_thread(&runtime, status),
+            on_own_thread(&runtime, publisher),
             on_own_thread(&runtime, members),
             on_own_thread(&runtime, state),
         ];

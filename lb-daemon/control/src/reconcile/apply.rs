@@ -1,7 +1,7 @@
 //! Brings the maps to a plan, in an order in which no packet sees a partial change.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     num::NonZero,
     panic::resume_unwind,
     sync::{
@@ -19,8 +19,8 @@ use super::{
     members_change::{MembersChange, PlannedMembers},
 };
 use lb_base::error_chain;
-use lb_maps::{MapsError, NewTable, TableName};
-use lb_model::{maglev::TableSpec, map_memory::TableMemory, plan::Plan};
+use lb_maps::{MapsError, NewTable};
+use lb_model::{maglev::TableSpec, plan::Plan};
 
 /// Tables that are built between two heartbeats.
 const TABLES_AT_ONCE: usize = 128;
@@ -43,70 +43,24 @@ pub struct ApplySummary {
 }
 
 impl Reconciler {
-    /// Brings the maps to a plan, and writes only what differs. Members keep their states; new ones accept
-    /// nothing until a state is set. Packets see each pool and each service either as before or as planned.
-    ///
-    /// # Errors
-    /// If there is no room for the plan, nothing changes. If the kernel refuses a step, applying again
-    /// continues from there.
-    pub async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
-        self.rescan_if_stale().await?;
-        let change = self.change_to(plan)?;
-        let mut applied = ApplySummary {
-            pools: change.pools.len(),
-            pools_removed: change.removed_pools.len(),
-            groups: change.groups.len(),
-            tables: change.tables.len(),
-            services: change.services.len(),
-            services_removed: change.removed_services.len(),
-            limits: 0,
-        };
-        self.stale = true;
-        match self.write_change(plan, change).await {
-            Ok(limits) => applied.limits = limits,
-            Err(error) => {
-                // Until the next try, changes of health and next hops must find the words that packets read
-                // now.
-                if let Err(error) = self.rescan().await {
-                    tracing::error!(
-                        error = error_chain::message(&error),
-                        "the maps cannot be read"
-                    );
-                }
-                return Err(error);
-            }
-        }
-        self.stale = false;
-        Ok(applied)
-    }
-
-    /// Checks that a plan fits and that its numbers are free, and returns what its tables take. Changes nothing.
-    ///
-    /// # Errors
-    /// Those of [`Self::apply`], except what only the kernel knows.
-    pub fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
-        let change = self.change_to(plan)?;
-        let mut tables = change.free_space.tables;
-        let peak = tables.chunks().len() as u32;
-        // A table that the plan names stays. Other tables go now, or when previous homes are forgotten.
-        let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName(id.words())).collect();
-        let groups = change.published.groups.values().chain(self.published.groups.values());
-        let gone: BTreeSet<_> = groups
-            .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
-            .map(|group| group.table_extent())
-            .collect();
-        gone.into_iter().for_each(|table| tables.free(table));
-        tables.remove_empty();
-        Ok(TableMemory { chunks: tables.chunks().len() as u32, peak })
-    }
-
     /// Reads the maps again if a change failed half-way, or a write of the owner of member words.
     pub(super) async fn rescan_if_stale(&mut self) -> Result<(), ReconcileError> {
         self.stale |= self.steps.take(MemberWords::take_stale).await?;
         if self.stale { self.rescan().await } else { Ok(()) }
     }
 
-    fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
+    /// Reads the maps again after a change that failed: until the next try, changes of health and next hops must find the
+    /// words that packets read now.
+    pub(super) async fn rescan_after(&mut self, failure: &ReconcileError) {
+        if matches!(failure, ReconcileError::Stopping) {
+            return;
+        }
+        if let Err(error) = self.rescan().await {
+            tracing::error!(error = error_chain::message(&error), "the maps cannot be read");
+        }
+    }
+
+    pub(super) fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
         map_change::plan_change(&self.published, &self.free_space, plan).map_err(|error| {
             let pools =
                 self.published.pools.values().filter(|pool| pool.previous.is_some()).count();
@@ -118,7 +72,7 @@ impl Reconciler {
     }
 
     /// Returns how many limits changed.
-    async fn write_change(
+    pub(super) async fn write_change(
         &mut self,
         plan: &Plan,
         change: MapChange,
@@ -162,18 +116,6 @@ impl Reconciler {
         self.planned = Some(planned);
         self.free_after_readers(unused, &change.removed_pools).await?;
         Ok(lowered + raised)
-    }
-
-    /// Frees next hops that are no longer used.
-    ///
-    /// # Errors
-    /// What the kernel answers, or [`ReconcileError::Stopping`].
-    pub async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
-        if self.is_incomplete() {
-            // A word that a change left half-way may still name one.
-            return Ok(());
-        }
-        self.free_after_readers(Unused::default(), &[]).await
     }
 
     /// Once packets see only what is published: frees what is unused, when no packet from before reads it any more. No

@@ -15,6 +15,7 @@ mod displaced_check;
 mod free_space;
 mod map_change;
 mod members_change;
+mod packet_path;
 mod previous;
 mod published;
 mod reader;
@@ -40,10 +41,7 @@ use words::Steps;
 use crate::loops::LoopCounters;
 use lb_base::Namespace;
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
-use lb_model::{
-    Name,
-    ids::{Ids, Named},
-};
+use lb_model::{Name, ids::Ids};
 
 pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum};
@@ -98,32 +96,13 @@ impl Reconciler {
     }
 
     /// Whether the owner of member words does not know all of the plan, as after a change that failed half-way.
-    pub(crate) fn is_incomplete(&self) -> bool {
+    fn is_incomplete(&self) -> bool {
         self.stale || self.planned.is_none()
     }
 
     /// Shows what is published now.
     fn show(&self) {
         self.shown.send_replace(Arc::new(reader::read_groups(&self.published)));
-    }
-
-    /// Numbers in use in the maps, which must not be assigned to other objects.
-    pub fn named(&self) -> Named {
-        let mut named = Named::default();
-        for service in self.published.services.values() {
-            named.services.insert(service.index);
-            named.pools.insert(service.pool);
-        }
-        named.pools.extend(self.published.pools.keys());
-        for group in self.published.groups.values() {
-            named.regions.insert(group.group.region);
-            let members = group.members.iter();
-            named.backends.extend(members.map(|member| (member.id.index, member.id.incarnation)));
-        }
-        named
-            .backends
-            .extend(self.maps.backend_states().map(|(index, host)| (index, host.incarnation())));
-        named
     }
 
     pub fn maps(&self) -> &WritableMaps {

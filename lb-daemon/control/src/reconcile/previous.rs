@@ -8,15 +8,12 @@ use std::{
     net::IpAddr,
 };
 
-use lb_common::abi::counter::Event;
-
 use super::{
     ReconcileError, Reconciler,
     map_change::Unused,
     members_change::MembersChange,
     published::{Home, Published, PublishedPool},
 };
-use lb_base::error_chain;
 
 /// A pool's home, as packets see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,51 +50,12 @@ impl Reconciler {
         }
     }
 
-    /// Sets whether connections at a pool's previous home are adopted: one store.
-    pub fn set_adopting(&mut self, pool: u32, adopting: bool) {
-        let Some(published) = self.published.pools.get_mut(&pool) else { return };
-        published.adopting = adopting && published.previous.is_some();
-        self.maps.set_pool(pool, published.word());
-    }
-
-    /// Forgets the previous homes of pools, with one store each. What only the previous versions named is
-    /// freed after one grace period.
-    ///
-    /// # Errors
-    /// The kernel refused a step. The versions are forgotten nevertheless.
-    pub async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
-        self.rescan_if_stale().await?;
-        let mut kept = Published { groups: BTreeMap::new(), ..self.published.clone() };
-        for index in pools {
-            let Some(pool) = kept.pools.get_mut(index).filter(|pool| pool.previous.is_some())
-            else {
-                continue;
-            };
-            (pool.previous, pool.adopting) = (None, false);
-            self.maps.set_pool(*index, pool.word());
-        }
-        for at in kept.pools.values().flat_map(PublishedPool::versions).flat_map(|v| v.groups()) {
-            let group = self.published.groups.get(at).map(|group| (*at, group.clone()));
-            kept.groups.extend(group);
-        }
-        let named = kept.table_refs();
-        kept.tables.retain(|_, table| named.contains(table));
-        let unused = Unused::between(&self.published, &kept);
-        let before = std::mem::replace(&mut self.published, kept);
-        self.show();
-        self.stale = true;
-        let done = self.release(&before, unused).await;
-        if done.is_err()
-            && let Err(error) = self.rescan().await
-        {
-            tracing::error!(error = error_chain::message(&error), "the maps cannot be read");
-        }
-        self.stale &= done.is_err();
-        done
-    }
-
     /// Frees what is no longer named.
-    async fn release(&mut self, before: &Published, unused: Unused) -> Result<(), ReconcileError> {
+    pub(super) async fn release(
+        &mut self,
+        before: &Published,
+        unused: Unused,
+    ) -> Result<(), ReconcileError> {
         let change = match &mut self.planned {
             Some(planned) => {
                 let after = planned.without_leaving(&self.published);
@@ -118,12 +76,5 @@ impl Reconciler {
             self.planned.as_ref().is_some_and(|planned| planned.backends.contains_key(address))
         };
         leaving.filter(|address| !is_planned(address)).collect()
-    }
-
-    /// Adoptions refused since the program was loaded, because the budget was used up.
-    pub fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
-        let events = self.maps.events()?;
-        let refused = events.into_iter().find(|(event, _)| *event == Event::AdoptionRefused);
-        Ok(refused.map_or(0, |(_, count)| count))
     }
 }

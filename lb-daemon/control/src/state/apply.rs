@@ -1,33 +1,32 @@
-use std::{collections::BTreeSet, io, net::IpAddr, num::NonZeroU32, sync::Arc, time::Instant};
+use std::{io, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{PacketPath, State, remaps::Remaps, storing::Stored};
+use super::{State, publishing::Basis, remaps::Remaps, storing::Stored};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
-    reconcile::{self, ReconcileError},
+    reconcile,
     status::StatusUpdate,
     store::Generation,
 };
-use lb_base::{
-    background,
-    conditions::{PACKET_PATH, STORED},
-    error_chain,
-};
-use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
+use lb_base::{background, conditions::STORED, error_chain};
+use lb_config::{Requested, SlotsByPool, slots_by_pool, slots_of_message};
 use lb_model::{
-    Configuration, Encapsulation, SourceClash,
+    Configuration, SourceClash,
     diff::{self, Change, Movement, TableDiffs},
-    ids::Named,
+    ids::{Exhausted, Ids},
+    plan::Plan,
     room,
 };
 
-/// How a configuration differs from the one in force.
+/// What follows from a configuration beside the one in force.
 struct Compared {
     changes: Vec<Change>,
     movements: Vec<Movement>,
+    /// Its numbers.
+    ids: Result<Ids, Exhausted>,
 }
 
-impl<P: PacketPath> State<P> {
+impl State {
     /// Carries out an apply. Takes `change` once the configuration is in force, even if the packet path
     /// cannot follow yet.
     pub(super) async fn apply(
@@ -41,9 +40,80 @@ impl<P: PacketPath> State<P> {
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
         }
+        let configuration = self.resolve(configuration)?;
+        let unusable_warning = self.unusable_warning();
+        let movements_unknown = unusable_warning.is_some();
+        let compared = self.compare(&configuration, movements_unknown).await;
+        let Compared { changes, movements, ids } = compared.map_err(Refusal::Thread)?;
+        if changes.is_empty() && !movements_unknown {
+            let mut applied = self.apply_unchanged(dry_run).await?;
+            applied.warnings.extend(schema_warning);
+            return Ok(applied);
+        }
+        let ids = Arc::new(ids?);
+        if movements_unknown {
+            // As at a start, from what the packet path has.
+            let (own, published) = (self.settings.region.as_ref(), self.publisher.published());
+            self.remaps = Remaps::recover(&configuration, own, &ids, &published.homes);
+        }
+        let mark_outs = Arc::new(self.mark_outs_in(&configuration, clock()));
+        let basis = Basis { configuration, ids, mark_outs };
+        let plan = self.build_plan(&basis).await.map_err(Refusal::Thread)??;
+        let tables = self.publisher.check(&plan).await.map_err(Refusal::Room)?;
+        let memory = self.settings.map_memory.with(&tables);
+        if memory.exceeds() {
+            return Err(Refusal::Memory(memory.into()));
+        }
+        let movements = if movements_unknown { Vec::new() } else { movements };
+        let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
+        warnings.extend(self.unserved_warnings(&basis.configuration));
+        warnings.extend(self.gateway_warnings(&basis.configuration));
+        let mut applied = Applied {
+            generation: current,
+            changes,
+            movements,
+            movements_unknown,
+            memory: Some(memory),
+            warnings,
+        };
+        if dry_run {
+            applied.warnings.extend(self.behind_warning());
+            return Ok(applied);
+        }
+        applied.warnings.extend(self.file_warning(&basis.configuration, &actor).await);
+        applied.generation = current + 1;
+        let generation = Generation {
+            number: applied.generation,
+            applied_at: wall_clock(),
+            configuration: Arc::clone(&basis.configuration),
+            ids: Arc::clone(&basis.ids),
+            schema: self.settings.schema,
+        };
+        if let Stored::No(warning) = self.store_generation(generation).await? {
+            applied.warnings.push(warning);
+        }
+        // From here on the configuration is in force, whatever happens.
+        self.put_in_force(basis, plan);
+        let published = self.publish().await;
+        if let Some(change) = change.take() {
+            let behind = published.as_ref().err().map(|error| error_chain::message(error));
+            change.changed(current, &applied, behind);
+        }
+        self.tell_status();
+        self.send_status(StatusUpdate::Applied(applied.clone()));
+        self.follow_configuration().await;
+        self.write_directory().await;
+        match published {
+            Ok(()) => Ok(applied),
+            Err(source) => Err(Refusal::Behind { generation: applied.generation, source }),
+        }
+    }
+
+    /// The configuration that a request asks for, if it is one that this daemon can serve.
+    fn resolve(&self, requested: Requested) -> Result<Arc<Configuration>, Refusal> {
         let in_force = self.slots_in_force();
-        let slots = configuration.require_slots(&in_force);
-        let mut configuration = configuration.resolve(&in_force).map_err(Box::new)?;
+        let slots = requested.require_slots(&in_force);
+        let mut configuration = requested.resolve(&in_force).map_err(Box::new)?;
         let own_key = self.store.hash_key();
         if configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
@@ -57,103 +127,41 @@ impl<P: PacketPath> State<P> {
         // From here on a pool that stays as it is takes no time.
         configuration.share_pools(&self.configuration);
         room::fits(&configuration, &self.settings.sizes)?;
-        let configuration = Arc::new(configuration);
-        let compared = self.compare(&configuration).await.map_err(Refusal::Thread)?;
-        let Compared { changes, movements } = compared;
-        let unusable_warning = self.unusable_warning();
-        if changes.is_empty() && unusable_warning.is_none() {
-            let mut applied = self.apply_unchanged(dry_run).await?;
-            applied.warnings.extend(schema_warning);
-            return Ok(applied);
-        }
-        let (sizes, quarantine) = (&self.settings.sizes, &self.quarantine);
-        let before = unusable_warning.is_none().then_some(&*self.configuration);
-        let ids = self.ids.next(before, &configuration, sizes, quarantine, Instant::now())?;
-        if unusable_warning.is_some() {
-            // As at a start, from what the packet path has.
-            let own = self.settings.region.as_ref();
-            self.remaps = Remaps::recover(&configuration, own, &ids, &self.path.homes());
-        }
-        let mark_outs = self.mark_outs_in(&configuration, clock());
-        let plan = self.build_plan(&configuration, &ids, &mark_outs)?;
-        let tables = self.path.check(&plan).map_err(Refusal::Room)?;
-        let memory = self.settings.map_memory.with(&tables);
-        if memory.exceeds() {
-            return Err(Refusal::Memory(memory.into()));
-        }
-        let memory = Some(memory);
-        let movements_unknown = unusable_warning.is_some();
-        let movements = if movements_unknown { Vec::new() } else { movements };
-        let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
-        warnings.extend(self.unserved_warnings(&configuration));
-        warnings.extend(self.gateway_warnings(&configuration));
-        if dry_run {
-            warnings.extend(self.behind_warning());
-            return Ok(Applied {
-                generation: current,
-                changes,
-                movements,
-                movements_unknown,
-                memory,
-                warnings,
-            });
-        }
-        warnings.extend(self.file_warning(&configuration, &actor).await);
-
-        let number = current + 1;
-        let ids = Arc::new(ids);
-        let generation = Generation {
-            number,
-            applied_at: wall_clock(),
-            configuration: Arc::clone(&configuration),
-            ids: Arc::clone(&ids),
-            schema: self.settings.schema,
-        };
-        if let Stored::No(warning) = self.store_generation(generation).await? {
-            warnings.push(warning);
-        }
-        self.settings.conditions.end(STORED);
-        // From here on the configuration is in force, whatever happens.
-        self.configuration = configuration;
-        self.ids = ids;
-        self.remaps.mark_outs = Arc::new(mark_outs);
-        self.quarantine.adopt(&self.ids);
-        self.plan = Some(plan);
-        let brought = self.apply_plan().await;
-        let applied =
-            Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
-        if let Some(change) = change.take() {
-            change.changed(
-                current,
-                &applied,
-                brought.as_ref().err().map(|error| error_chain::message(error)),
-            );
-        }
-        self.tell_status();
-        self.send_status(StatusUpdate::Applied(applied.clone()));
-        self.follow_configuration().await;
-        self.write_directory().await;
-        match brought {
-            Ok(()) => Ok(applied),
-            Err(source) => Err(Refusal::Behind { generation: number, source }),
-        }
+        Ok(Arc::new(configuration))
     }
 
-    /// Compares a configuration with the one in force, on all CPUs.
+    /// Compares a configuration with the one in force and numbers its objects, on all CPUs. The one in force is `unusable` if
+    /// it is not known: then all objects are numbered anew that have no number.
     fn compare(
         &self,
         next: &Arc<Configuration>,
-    ) -> impl Future<Output = io::Result<Compared>> + Send + use<P> {
+        unusable: bool,
+    ) -> impl Future<Output = io::Result<Compared>> + Send + use<> {
         let (before, after) = (Arc::clone(&self.configuration), Arc::clone(next));
         let (own, own_key) = (self.settings.region.clone(), self.store.hash_key());
+        let (ids, sizes) = (Arc::clone(&self.ids), self.settings.sizes);
+        let (quarantine, now) = (self.quarantine.clone(), Instant::now());
         let compare = move || {
             let diffs = TableDiffs::new(&before, &after, &diff::owners);
             let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
             let is_rehashed = key(&before) != key(&after);
-            let movements = diff::movements(&before, &after, own.as_ref(), is_rehashed, &diffs);
-            Compared { changes: diff::between(&before, &after, &diffs), movements }
+            let numbered = (!unusable).then_some(&*before);
+            Compared {
+                changes: diff::between(&before, &after, &diffs),
+                movements: diff::movements(&before, &after, own.as_ref(), is_rehashed, &diffs),
+                ids: ids.next(numbered, &after, &sizes, &quarantine, now),
+            }
         };
         background::run(compare)
+    }
+
+    fn put_in_force(&mut self, basis: Basis, plan: Arc<Plan>) {
+        let Basis { configuration, ids, mark_outs } = basis;
+        self.settings.conditions.end(STORED);
+        (self.configuration, self.ids) = (configuration, ids);
+        self.remaps.mark_outs = mark_outs;
+        self.quarantine.adopt(&self.ids);
+        self.plan = Some(plan);
     }
 
     /// The slots that pools keep, also those of a stored generation that cannot be used: the maps have its tables.
@@ -182,89 +190,10 @@ impl<P: PacketPath> State<P> {
         Ok(applied)
     }
 
-    /// Brings a packet path that is behind to the plan in force, and updates the sensors.
-    pub(super) async fn catch_up(&mut self) -> Result<(), ReconcileError> {
-        self.apply_plan().await?;
-        self.configure_members().await;
-        let generation = self.generation();
-        tracing::info!(generation, "the packet path is at generation {generation} again");
-        self.update_sensors();
-        Ok(())
-    }
-
     /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
     /// because no other balancer has to know it.
     pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
         leave_out_key(configuration, self.store.hash_key());
-    }
-
-    /// Brings the packet path to the plan in force.
-    pub(super) async fn apply_plan(&mut self) -> Result<(), ReconcileError> {
-        let Some(plan) = &self.plan else { return Ok(()) };
-        self.members.drop_gateways(Arc::new(direct_backends(&self.configuration))).await;
-        let began = Instant::now();
-        let applied = self.path.apply(plan).await;
-        self.take_waiting_updates();
-        match applied {
-            Ok(written) => {
-                self.settings.publish_counters.published(began.elapsed(), wall_clock());
-                tracing::debug!(?written, "the packet path is at the generation");
-                self.settle_quarantine();
-                self.remaps.observe(&self.path.homes(), clock());
-                self.behind = None;
-                self.settings.conditions.end(PACKET_PATH);
-                Ok(())
-            }
-            Err(error) => {
-                self.settings.publish_counters.failed();
-                let (generation, why) = (self.generation(), error_chain::message(&error));
-                let cause =
-                    format!("not at generation {generation} yet, retried every second: {why}");
-                self.settings.conditions.begin(PACKET_PATH, &cause);
-                self.behind = Some(why);
-                // What packets do not see yet cannot be written, so all is handed over once they do.
-                self.configured = Arc::new(Configuration::EMPTY);
-                Err(error)
-            }
-        }
-    }
-
-    /// Begins the quarantine of retired numbers that the packet path does not name.
-    pub(super) fn settle_quarantine(&mut self) {
-        let named = if self.ids.has_retired() { self.path.named() } else { Named::default() };
-        self.quarantine.settle(&self.ids, &named, Instant::now());
-    }
-
-    /// Updates members and sensors for the configuration in force.
-    pub(super) async fn follow_configuration(&mut self) {
-        self.view.configure(&self.configuration);
-        self.configure_members().await;
-        self.update_sensors();
-    }
-
-    /// Hands the pools over to the member loop that differ from what it has written, and takes what it makes of them.
-    async fn configure_members(&mut self) {
-        let next = Arc::clone(&self.configuration);
-        let pools = next.pools.iter();
-        let pools = pools.filter(|(name, pool)| self.configured.pools.get(*name) != Some(*pool));
-        let pools = pools.map(|(name, _)| name.clone()).collect();
-        self.members.configure(&next, pools).await;
-        if self.behind.is_none() {
-            self.configured = next;
-        }
-        self.take_waiting_updates();
-    }
-
-    /// Points the sensors at the backends in force, and the next-hop sensor also at backends that only a
-    /// pool's previous version has, because their connections go on.
-    pub(super) fn update_sensors(&mut self) {
-        let leaving = self.path.leaving();
-        let backends = self.sensors.update(&self.configuration, &self.view, leaving);
-        let Some(backends) = backends else { return };
-        self.view.keep_next_hops(&backends);
-        self.send_status(StatusUpdate::Backends(Arc::clone(&backends)));
-        self.members.keep_next_hops(Arc::clone(&backends));
-        self.sensors.next_hops.send_replace(backends);
     }
 
     /// Writes the names that the command line shows for numbers in the maps.
@@ -280,11 +209,4 @@ pub(super) fn leave_out_key(configuration: &mut Configuration, own_key: [u64; 2]
     if configuration.balancers == NonZeroU32::MIN {
         configuration.hash_key.take_if(|key| *key == own_key);
     }
-}
-
-/// Backends of pools with direct return. Pools that share a backend agree on this.
-fn direct_backends(configuration: &Configuration) -> BTreeSet<IpAddr> {
-    let direct = configuration.pools.values();
-    let direct = direct.filter(|pool| pool.encapsulation == Encapsulation::Direct);
-    direct.flat_map(|pool| pool.backends.keys().copied()).collect()
 }

@@ -13,7 +13,7 @@
 mod apply;
 mod drains;
 mod names;
-mod packet_path;
+mod publishing;
 mod remaps;
 mod sensors;
 mod settings;
@@ -26,7 +26,6 @@ mod warnings;
 
 use std::{collections::VecDeque, sync::Arc, time::SystemTime};
 
-pub use packet_path::PacketPath;
 pub use sensors::Sensors;
 pub use settings::{FollowedFile, Settings, WaitingSettings};
 pub use start::{Inbox, Loops};
@@ -34,6 +33,7 @@ pub use start::{Inbox, Loops};
 use crate::{
     command::ApplyRequest,
     members::{Mailbox, MemberCommands},
+    publisher::Publisher,
     status::{InForce, StatusUpdate, View},
     store::Store,
 };
@@ -48,10 +48,10 @@ use remaps::Remaps;
 use storing::{Unstored, WaitingRequest};
 
 #[derive(Debug)]
-pub struct State<P> {
+pub struct State {
     settings: Settings,
     store: Store,
-    path: P,
+    publisher: Publisher,
     sensors: Sensors,
     /// The configuration in force; empty if the stored one cannot be used.
     configuration: Arc<Configuration>,
@@ -59,7 +59,7 @@ pub struct State<P> {
     ids: Arc<Ids>,
     quarantine: Quarantine,
     /// The plan in force; `None` before the first.
-    plan: Option<Plan>,
+    plan: Option<Arc<Plan>>,
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
     applies: Receiver<ApplyRequest>,
@@ -80,7 +80,7 @@ pub struct State<P> {
     names: Names,
 }
 
-impl<P: PacketPath> State<P> {
+impl State {
     /// Number of the generation in force, even if that generation cannot be used.
     fn generation(&self) -> u64 {
         let unstored = self.unstored.as_ref().map(|unstored| unstored.generation.number);

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use super::{PacketPath, State};
+use super::{State, publishing::Basis};
 use crate::{
     members::clock,
     reconcile::{Home, PoolHomes},
@@ -78,7 +78,7 @@ fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
     positions.into_iter().skip(kept).map(|(_, region)| region).collect()
 }
 
-impl<P: PacketPath> State<P> {
+impl State {
     /// Once a second.
     pub(super) async fn advance_remaps(&mut self) {
         if self.plan.is_none() {
@@ -92,13 +92,14 @@ impl<P: PacketPath> State<P> {
     }
 
     async fn settle_remaps(&mut self, now: Instant) {
-        let homes = self.path.homes();
-        self.remaps.observe(&homes, now);
+        let published = self.publisher.published();
+        let homes = &published.homes;
+        self.remaps.observe(homes, now);
         if self.remaps.settling.is_empty() {
             return;
         }
-        let refused = self.are_adoptions_refused();
-        let mut over = BTreeSet::new();
+        let refused = self.are_adoptions_refused().await;
+        let (mut over, mut adopt) = (BTreeSet::new(), Vec::new());
         let configuration = Arc::clone(&self.configuration);
         for (name, pool) in &configuration.pools {
             let Some(index) = self.ids.pool(name) else { continue };
@@ -111,19 +112,24 @@ impl<P: PacketPath> State<P> {
                 Phase::Over => drop(over.insert(index)),
                 phase if adopting != (phase == Phase::Adopting) => {
                     tracing::info!(pool = %name, ?phase, "pool {name}: remap phase: {phase:?}");
-                    self.path.set_adopting(index, !adopting);
+                    adopt.push((index, !adopting));
                 }
                 _ => {}
             }
         }
+        if !adopt.is_empty() {
+            // Without a publisher the daemon is stopping.
+            let _ = self.publisher.set_adopting(adopt).await;
+        }
         if !over.is_empty() {
-            self.forget_previous(&over).await;
+            self.forget_previous(over).await;
         }
     }
 
-    async fn forget_previous(&mut self, pools: &BTreeSet<u32>) {
-        match self.path.forget_previous(pools).await {
-            Ok(()) => tracing::info!(pools = pools.len(), "remaps are over: {} pools", pools.len()),
+    async fn forget_previous(&mut self, pools: BTreeSet<u32>) {
+        let count = pools.len();
+        match self.publisher.forget_previous(pools).await {
+            Ok(()) => tracing::info!(pools = count, "remaps are over: {count} pools"),
             Err(error) => {
                 tracing::error!(
                     error = error_chain::message(&error),
@@ -131,13 +137,13 @@ impl<P: PacketPath> State<P> {
                 );
             }
         }
-        self.remaps.observe(&self.path.homes(), clock());
-        self.settle_quarantine();
+        self.remaps.observe(&self.publisher.published().homes, clock());
+        self.settle_quarantine().await;
         self.update_sensors();
     }
 
-    fn are_adoptions_refused(&mut self) -> bool {
-        match self.path.adoptions_refused() {
+    async fn are_adoptions_refused(&mut self) -> bool {
+        match self.publisher.adoptions_refused().await {
             Ok(refused) => {
                 let before = self.remaps.adoptions_refused.replace(refused);
                 before.is_some_and(|before| before < refused)
@@ -160,11 +166,17 @@ impl<P: PacketPath> State<P> {
             self.remaps.mark_outs = mark_outs;
             return;
         }
-        let plan = match self.build_plan(&self.configuration, &self.ids, &mark_outs) {
-            Ok(plan) => plan,
-            Err(error) => return self.log_mark_out_error(error_chain::message(&error)),
+        let basis = Basis {
+            configuration: Arc::clone(&self.configuration),
+            ids: Arc::clone(&self.ids),
+            mark_outs: Arc::clone(&mark_outs),
         };
-        if let Err(error) = self.path.check(&plan) {
+        let plan = match self.build_plan(&basis).await {
+            Err(_) => return,
+            Ok(Ok(plan)) => plan,
+            Ok(Err(error)) => return self.log_mark_out_error(error_chain::message(&error)),
+        };
+        if let Err(error) = self.publisher.check(&plan).await {
             return self.log_mark_out_error(error_chain::message(&error));
         }
         self.remaps.mark_out_error = None;
@@ -175,7 +187,7 @@ impl<P: PacketPath> State<P> {
             return;
         }
         self.plan = Some(plan);
-        if let Err(error) = self.apply_plan().await {
+        if let Err(error) = self.publish().await {
             tracing::error!(error = error_chain::message(&error), "the packet path is behind");
         }
         self.update_sensors();

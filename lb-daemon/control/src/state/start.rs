@@ -1,10 +1,11 @@
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Names, PacketPath, Remaps, Sensors, Settings, State};
+use super::{Names, Remaps, Sensors, Settings, State, publishing::Basis};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
     loops::AllLoopCounters,
     members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, mailbox},
+    publisher::{PacketPath, PublisherLoop},
     reconcile::MemberPath,
     status::{PathReader, StatusLoop, View},
     store::{Revision, SchemaMismatch, Store, Unusable},
@@ -13,8 +14,6 @@ use lb_base::{conditions::STORED, error_chain, queue::unbounded};
 use lb_model::{
     Configuration,
     ids::{Ids, Named, Quarantine},
-    mark_out::MarkOuts,
-    plan::{self, PlanInputs},
     room,
 };
 
@@ -25,16 +24,17 @@ pub struct Inbox {
     pub requests: Requests,
 }
 
-/// The three loops over one packet path. None works without the others.
+/// The loops over one packet path. None works without the others.
 #[derive(Debug)]
 pub struct Loops<P, W, R> {
-    pub state: State<P>,
+    pub state: State,
+    pub publisher: PublisherLoop<P>,
     pub members: MemberLoop<W>,
     pub status: StatusLoop<R>,
 }
 
 impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
-    /// `path`, `words` and `reader` are what the state loop, the member loop and the status loop do with the packet path.
+    /// `path`, `words` and `reader` are what the publisher, the member loop and the status loop do with the packet path.
     pub fn new(
         settings: Settings,
         mut store: Store,
@@ -43,7 +43,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         inbox: Inbox,
     ) -> Self {
         let Inbox { sensed, requests: Requests { applies, queries } } = inbox;
-        let AllLoopCounters { member, state, status } = &settings.loop_counters;
+        let AllLoopCounters { member, state, publisher, status } = &settings.loop_counters;
         let (member_commands, asked) = MemberCommands::channel(member.queue());
         let (status_tx, status_updates) = unbounded(status.queue());
         let (mailbox_tx, updates) = mailbox(state.queue());
@@ -53,10 +53,11 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
         store.count_in(settings.store_counters.clone());
         let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());
+        let (publisher, publishing) = PublisherLoop::new(path, publisher.clone());
         let state = State {
             settings,
             store,
-            path,
+            publisher: publishing,
             sensors,
             configuration: Arc::new(Configuration::EMPTY),
             ids: Arc::default(),
@@ -74,17 +75,18 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             remaps: Remaps::default(),
             names,
         };
-        Self { state, members, status }
+        Self { state, publisher, members, status }
     }
 }
 
-impl<P: PacketPath> State<P> {
+impl State {
     /// Continues where the last daemon stopped: brings the packet path to the stored generation. States found
     /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
     /// cannot be used, the packet path stays as it is until the next apply.
     pub(super) async fn begin(&mut self) {
         self.report_unwritable_store();
-        let named = self.path.named();
+        // Without a publisher the daemon is stopping.
+        let Ok(named) = self.publisher.named().await else { return };
         let stored = self.store.ids().map(|ids| ids.within(&self.settings.sizes));
         self.ids = Arc::new(stored.unwrap_or_else(|| Ids::reserving(&named)));
         if self.generation() == 0 {
@@ -110,10 +112,17 @@ impl<P: PacketPath> State<P> {
             return;
         }
         let own = self.settings.region.as_ref();
-        let homes = Remaps::recover(&configuration, own, &self.ids, &self.path.homes());
-        match self.build_plan(&configuration, &self.ids, &homes.mark_outs) {
-            Ok(plan) => self.plan = Some(plan),
-            Err(error) => {
+        let homes =
+            Remaps::recover(&configuration, own, &self.ids, &self.publisher.published().homes);
+        let basis = Basis {
+            configuration: Arc::clone(&configuration),
+            ids: Arc::clone(&self.ids),
+            mark_outs: Arc::clone(&homes.mark_outs),
+        };
+        match self.build_plan(&basis).await {
+            Err(_) => return,
+            Ok(Ok(plan)) => self.plan = Some(plan),
+            Ok(Err(error)) => {
                 let cause = error_chain::message(&error);
                 self.store.set_aside(format!("its tables cannot be computed: {cause}"));
                 self.report_unusable();
@@ -125,35 +134,14 @@ impl<P: PacketPath> State<P> {
         let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
         // A failure becomes a condition, and is retried.
-        let _ = self.apply_plan().await;
+        let _ = self.publish().await;
         self.tell_status();
         self.follow_configuration().await;
         self.write_directory().await;
     }
-
-    pub(super) fn build_plan(
-        &self,
-        configuration: &Configuration,
-        ids: &Ids,
-        mark_outs: &MarkOuts,
-    ) -> Result<plan::Plan, plan::PlanError> {
-        let Settings { region, sources, .. } = &self.settings;
-        let out = self.remaps.mark_outs.out();
-        let in_force = PlanInputs {
-            configuration: &self.configuration,
-            own: region.as_ref(),
-            ids: &self.ids,
-            hash_key: self.store.hash_key(),
-            sources: *sources,
-            out: &out,
-        };
-        let out = mark_outs.out();
-        let inputs = PlanInputs { configuration, ids, out: &out, ..in_force };
-        plan::build(&inputs, self.plan.as_ref().map(|plan| (&in_force, plan)))
-    }
 }
 
-impl<P: PacketPath> State<P> {
+impl State {
     pub(super) fn report_unusable(&self) {
         let Some(unusable) = self.store.unusable() else { return };
         let Unusable { number, cause, .. } = &**unusable;

@@ -1,11 +1,11 @@
 use std::{future::Future, time::Duration};
 
-use tokio::time::{Interval, sleep};
+use tokio::time::sleep;
 
-use super::{PacketPath, State, storing::next_request};
+use super::{State, storing::next_request};
 use crate::{
     command::ApplyRequest,
-    loops::{LoopEnd, SECOND, ticks},
+    loops::{LoopEnd, SECOND, beating, ticks},
     status::StatusUpdate,
 };
 use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
@@ -22,23 +22,7 @@ async fn long_after(stop: &mut (impl Future<Output = ()> + Unpin)) {
     sleep(STOP_GRACE).await;
 }
 
-/// Waits for work, with heartbeats whenever the work itself waits.
-async fn beating<T>(
-    beat: &mut Interval,
-    heartbeat: &Heartbeat,
-    work: impl Future<Output = T>,
-) -> T {
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            _ = beat.tick() => heartbeat.beat(),
-            done = &mut work => return done,
-        }
-    }
-}
-
-impl<P: PacketPath> State<P> {
+impl State {
     /// Begins with the stored generation, and runs until `stop` is done. It blocks its thread while it works, so it needs
     /// its own, which has a lower priority than those that check and forward. The heartbeat has its own tick, which comes before
     /// all else, and proves only that the loop turns: while the packet path is behind or the disk does not answer, a restart
@@ -100,20 +84,13 @@ impl<P: PacketPath> State<P> {
     /// What time alone brings, once a second.
     async fn look_after(&mut self) {
         self.advance_remaps().await;
-        self.free_next_hops().await;
         self.names.follow().await;
         self.follow_store().await;
-        if self.plan.is_some() && self.behind.is_none() && self.path.needs_apply() {
+        if self.plan.is_some() && self.behind.is_none() && self.publisher.published().is_incomplete
+        {
             self.retry_apply().await;
         }
         self.tell_status();
-    }
-
-    async fn free_next_hops(&mut self) {
-        if let Err(error) = self.path.free_next_hops().await {
-            let error = error_chain::message(&error);
-            tracing::error!(error, "next hops that are no longer used cannot be freed");
-        }
     }
 
     async fn execute(&mut self, request: ApplyRequest) {

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{PacketPath, State, apply::leave_out_key, drains::only_drains};
+use super::{State, apply::leave_out_key, drains::only_drains};
 use crate::{
     command::{Apply, ApplyRequest, Refusal},
     store::{Generation, StoreError},
@@ -67,7 +67,7 @@ pub(super) enum Stored {
     No(String),
 }
 
-impl<P: PacketPath> State<P> {
+impl State {
     /// Writes a generation to the store. One that only drains is in force without that.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{PacketPath, State};
+use super::State;
 use crate::command::{Actor, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
@@ -16,7 +16,7 @@ use lb_model::{AdminState, Configuration, Encapsulation, Name, Pool, Scaler};
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
 
-impl<P: PacketPath> State<P> {
+impl State {
     /// Pools that would lose their last backend for new connections, by what is known of backends now. This
     /// includes pools that a service is pointed at.
     fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {

@@ -22,10 +22,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
-use lb_base::{
-    heartbeat::Heartbeat,
-    queue::{QueueCounters, Sender, bounded},
-};
+use lb_base::queue::{QueueCounters, Sender, bounded};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
@@ -36,7 +33,7 @@ use lb_control::{
 };
 use lb_fake::{
     WEB,
-    packet_path::{self, FakePacketPath},
+    packet_path::{self, FakePacketPath, Heartbeats},
 };
 use lb_health::{AgentReport, Health, HealthChange, Target, Tunnels};
 use lb_inspect::stats;
@@ -109,10 +106,10 @@ impl Daemon {
         let inbox = Inbox { sensed: Sensed { health: heard, network }, requests };
         let paths = (packets.clone(), packets.clone(), packets.clone());
         let loops = Loops::new(settings, store, paths, sensors, inbox);
-        let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
+        let heartbeats = Heartbeats::every(std::time::Duration::from_secs(1));
         Self {
             server: serving(&path, remote, (commands, audit), stop.clone()),
-            state: packet_path::spawn(loops, heartbeat, &stop),
+            state: packet_path::spawn(loops, &heartbeats, &stop),
             directory,
             path,
             packets,

@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::{member::Accepts, sizes::MapSizes};
-use lb_control::reconcile::{ApplySummary, ReconcileError};
+use lb_control::{
+    publisher::PacketPath as _,
+    reconcile::{ApplySummary, ReconcileError},
+};
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
     Service, WhenFull,

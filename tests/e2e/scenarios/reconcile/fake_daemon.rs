@@ -10,9 +10,12 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
-use lb_control::reconcile::{
-    self, ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
-    TableChecksums,
+use lb_control::{
+    publisher::PacketPath as _,
+    reconcile::{
+        self, ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
+        TableChecksums,
+    },
 };
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{
@@ -149,7 +152,7 @@ impl FakeDaemon {
     /// Brings the maps to a plan, while the owner of member words takes its steps.
     pub(crate) fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
-        runtime.block_on(beside(words, reconciler.apply(plan)))
+        runtime.block_on(beside(words, reconciler.publish(plan)))
     }
 
     /// Digest over what packets decide by, read back from the maps.

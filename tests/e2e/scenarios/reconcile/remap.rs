@@ -18,7 +18,10 @@ use lb_common::{
     },
     path,
 };
-use lb_control::reconcile::{ApplySummary, MemberPath as _, PoolHomes, ReconcileError};
+use lb_control::{
+    publisher::PacketPath as _,
+    reconcile::{ApplySummary, MemberPath as _, PoolHomes, ReconcileError},
+};
 use lb_maps::{DisplacedMaps, SizeSettings, clock};
 use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
 use lb_tests::{

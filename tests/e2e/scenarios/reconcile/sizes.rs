@@ -5,7 +5,7 @@ use lb_common::abi::{
     member::{Accepts, MemberWord},
     sizes::Size,
 };
-use lb_control::reconcile::ReconcileError;
+use lb_control::{publisher::PacketPath as _, reconcile::ReconcileError};
 use lb_maps::SizeSettings;
 use lb_model::ids::{Ids, Named};
 use lb_tests::sandbox::Sandbox;

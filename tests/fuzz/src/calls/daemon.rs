@@ -75,10 +75,12 @@ impl Daemon {
         let inbox = Inbox { sensed: Sensed { health: heard, network }, requests };
         let (packets, sensors) = (Quiet::default(), Sensors::default());
         let paths = (packets.clone(), packets.clone(), packets);
-        let Loops { state, members, status } = Loops::new(settings, store, paths, sensors, inbox);
+        let Loops { state, publisher, members, status } =
+            Loops::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         runtime.spawn(status.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         runtime.spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
+        runtime.spawn(publisher.run(heartbeat.clone()));
         runtime.spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
         runtime.spawn(serving(listener, socket, commands, stop));
         let connector = tower::service_fn(move |_| {

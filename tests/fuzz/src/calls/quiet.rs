@@ -9,8 +9,8 @@ use std::{
 use lb_common::abi::member::Accepts;
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{ApplySummary, MemberPath, PoolHomes, ReconcileError},
-    state::PacketPath,
+    publisher::{PacketPath, PublishedPools},
+    reconcile::{ApplySummary, MemberPath, ReconcileError},
     status::PathReader,
 };
 use lb_model::{
@@ -48,7 +48,7 @@ impl PacketPath for Quiet {
         Ok(TableMemory { chunks, peak: chunks + gone as u32 })
     }
 
-    async fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let members = plan.pools.values().flat_map(|pool| {
             let members = pool.groups.iter().flat_map(|group| &group.members);
             let addresses = members.map(|member| member.address).chain(pool.idle.iter().copied());
@@ -74,10 +74,6 @@ impl PacketPath for Quiet {
         }
     }
 
-    fn homes(&self) -> BTreeMap<u32, PoolHomes> {
-        BTreeMap::new()
-    }
-
     fn set_adopting(&mut self, _: u32, _: bool) {}
 
     async fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
@@ -88,8 +84,8 @@ impl PacketPath for Quiet {
         Ok(())
     }
 
-    fn leaving(&self) -> BTreeSet<IpAddr> {
-        BTreeSet::new()
+    fn published(&self) -> PublishedPools {
+        PublishedPools::default()
     }
 
     fn adoptions_refused(&self) -> Result<u64, ReconcileError> {

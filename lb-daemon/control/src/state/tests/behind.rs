@@ -72,7 +72,7 @@ async fn the_heartbeat_goes_on_while_behind() {
     let mut seen = 0;
     for second in 1..=3 {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let rounds = daemon.running.heartbeat.rounds();
+        let rounds = daemon.running.heartbeats.state.rounds();
         assert!(rounds > seen, "none in second {second}");
         seen = rounds;
     }
@@ -84,13 +84,13 @@ async fn the_heartbeat_goes_on_while_behind() {
 async fn the_heartbeat_follows_its_own_tick() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    let before = daemon.running.heartbeat.rounds();
+    let before = daemon.running.heartbeats.state.rounds();
     for _ in 0..1000 {
         daemon.running.commands.export().await.unwrap();
     }
-    assert_eq!(daemon.running.heartbeat.rounds(), before, "the clock stands still");
+    assert_eq!(daemon.running.heartbeats.state.rounds(), before, "the clock stands still");
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let rounds = daemon.running.heartbeat.rounds() - before;
+    let rounds = daemon.running.heartbeats.state.rounds() - before;
     assert!((9..=11).contains(&rounds), "{rounds} in 10 s");
 }
 

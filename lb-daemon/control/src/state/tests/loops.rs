@@ -12,13 +12,15 @@ fn measured(of: &LoopCounters) -> (u64, u64) {
 #[tokio::test]
 async fn each_loop_counts_what_it_takes() {
     let daemon = Daemon::new();
-    let AllLoopCounters { member, state, status } = &daemon.running.loops;
+    let AllLoopCounters { member, state, publisher, status } = &daemon.running.loops;
     daemon.apply(WEB).await.unwrap();
     // The apply is not alone: the member loop tells the state loop of the new backends.
     let (taken, turns) = measured(state);
     assert!(taken >= 2 && turns >= 1, "{taken} {turns}");
     // Gateways are dropped, pools handed over, next hops kept.
     assert!(measured(member).0 >= 3 && measured(member).1 >= 3, "{:?}", measured(member));
+    // The plan is checked and published.
+    assert!(measured(publisher).0 >= 2 && measured(publisher).1 >= 2, "{:?}", measured(publisher));
     let before = (measured(state).0, measured(member).0);
     for _ in 0..3 {
         daemon.status().await;

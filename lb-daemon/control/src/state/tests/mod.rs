@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::HealthCounters;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, Status};
-use crate::fake::{self, FakePacketPath};
+use crate::fake::{self, FakePacketPath, Heartbeats};
 use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
 use crate::members::Sensed;
 use crate::reconcile::MemberPath as _;
@@ -59,7 +59,7 @@ struct Running {
     network: Sender<NetChange>,
     targets: watch::Receiver<Arc<Vec<Target>>>,
     next_hop_targets: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
-    heartbeat: Heartbeat,
+    heartbeats: Heartbeats,
     counters: HealthCounters,
     loops: AllLoopCounters,
     stop: CancellationToken,
@@ -76,9 +76,9 @@ impl Daemon {
         Self { directory, path, running }
     }
 
-    fn beating(heartbeat: Heartbeat) -> Self {
+    fn beating(interval: Duration) -> Self {
         let (directory, path) = (tempfile::tempdir().unwrap(), FakePacketPath::default());
-        let running = Running::beating(&directory, &path, heartbeat);
+        let running = Running::beating(&directory, &path, interval);
         Self { directory, path, running }
     }
 
@@ -168,19 +168,19 @@ impl Running {
     }
 
     fn start(directory: &TempDir, path: &FakePacketPath) -> Self {
-        Self::beating(directory, path, Heartbeat::unwatched(Duration::from_secs(1)))
+        Self::beating(directory, path, Duration::from_secs(1))
     }
 
-    fn beating(directory: &TempDir, path: &FakePacketPath, heartbeat: Heartbeat) -> Self {
+    fn beating(directory: &TempDir, path: &FakePacketPath, interval: Duration) -> Self {
         let store = Store::open(directory.path()).unwrap();
-        Self::over(store, directory, path, heartbeat, false)
+        Self::over(store, directory, path, interval, false)
     }
 
     fn over(
         store: Store,
         directory: &TempDir,
         path: &FakePacketPath,
-        heartbeat: Heartbeat,
+        interval: Duration,
         any_schema: bool,
     ) -> Self {
         let (health, health_rx) = bounded(16, &QueueCounters::default());
@@ -204,14 +204,15 @@ impl Running {
         let inbox = Inbox { sensed, requests };
         let paths = (path.clone(), path.clone(), path.clone());
         let loops = Loops::new(settings, store, paths, sensors, inbox);
-        let ended = fake::spawn(loops, heartbeat.clone(), &stop);
+        let heartbeats = Heartbeats::every(interval);
+        let ended = fake::spawn(loops, &heartbeats, &stop);
         Self {
             commands,
             health,
             network,
             targets,
             next_hop_targets,
-            heartbeat,
+            heartbeats,
             counters,
             loops: loop_counters,
             stop,

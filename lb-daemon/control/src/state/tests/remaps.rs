@@ -115,10 +115,10 @@ async fn the_next_hop_of_a_removed_backend_is_watched_until_the_remap_ends() {
     // Its number stays in use until the remap ends, and is then in quarantine.
     daemon.apply(&text(&[(4, "eu")])).await.unwrap();
     assert_ne!(daemon.path.content().plan.backends[&ip("10.0.0.4")].id.index, id.index);
-    assert!(daemon.path.named().backends.contains_key(&id.index));
+    assert!(daemon.path.content().named().backends.contains_key(&id.index));
     seconds(62).await;
     assert_eq!(phase(&daemon), (false, false));
-    assert!(!daemon.path.named().backends.contains_key(&id.index));
+    assert!(!daemon.path.content().named().backends.contains_key(&id.index));
     assert_eq!(watched(&daemon), BTreeSet::from_iter(both.into_iter().chain([ip("10.0.0.4")])));
 }
 

@@ -121,8 +121,8 @@ fn start(daemon: &mut Daemon) {
 
 fn start_with_any_schema(daemon: &mut Daemon) {
     let store = Store::open_any_schema(daemon.directory.path()).unwrap();
-    let heartbeat = Heartbeat::unwatched(Duration::from_secs(1));
-    daemon.running = Running::over(store, &daemon.directory, &daemon.path, heartbeat, true);
+    daemon.running =
+        Running::over(store, &daemon.directory, &daemon.path, Duration::from_secs(1), true);
 }
 
 /// Whether there is a condition about the stored configuration.
@@ -166,7 +166,7 @@ async fn an_unusable_generation_leaves_the_packet_path_and_is_reported() {
     let condition = daemon.running.commands.condition().await.unwrap();
     assert_eq!(condition, Some(format!("the stored generation 1 cannot be used: {CAUSE}")));
     // The loop turns, which readiness and watchdog depend on.
-    assert_ne!(daemon.running.heartbeat.rounds(), 0);
+    assert_ne!(daemon.running.heartbeats.state.rounds(), 0);
     let exported = daemon.running.commands.export().await.unwrap();
     assert_eq!(exported.unusable.unwrap().cause, CAUSE);
     let unknown = daemon.running.commands.history("web".into(), None).await.unwrap().unwrap_err();

@@ -26,8 +26,7 @@ async fn serving() -> (Daemon, TestDisk) {
 fn start(directory: &TempDir, path: &FakePacketPath) -> (Running, TestDisk) {
     let store = Store::open(directory.path()).unwrap();
     let disk = store.test_disk();
-    let heartbeat = Heartbeat::unwatched(Duration::from_secs(1));
-    (Running::over(store, directory, path, heartbeat, false), disk)
+    (Running::over(store, directory, path, Duration::from_secs(1), false), disk)
 }
 
 /// [`WEB`] with its first backend in a state.
@@ -243,7 +242,7 @@ async fn a_retry_on_a_disk_that_does_not_answer_holds_up_nothing() {
     let (daemon, disk) = serving().await;
     disk.set(Answer::Nothing);
     daemon.apply(&drained()).await.unwrap();
-    let before = daemon.running.heartbeat.rounds();
+    let before = daemon.running.heartbeats.state.rounds();
     for _ in 0..20 {
         let began = Instant::now();
         let apply = Apply { configuration: request(&other()), dry_run: true, ..Apply::default() };
@@ -251,7 +250,7 @@ async fn a_retry_on_a_disk_that_does_not_answer_holds_up_nothing() {
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert!(daemon.running.heartbeat.rounds() > before);
+    assert!(daemon.running.heartbeats.state.rounds() > before);
     disk.set(Writes);
     daemon.until_stored().await;
 }

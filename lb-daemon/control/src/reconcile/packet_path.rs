@@ -1,0 +1,131 @@
+//! What the publisher has the reconciler do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lb_common::abi::counter::Event;
+
+use super::{
+    ApplySummary, ReconcileError, Reconciler,
+    map_change::Unused,
+    published::{Published, PublishedPool},
+};
+use crate::publisher::{PacketPath, PublishedPools};
+use lb_maps::TableName;
+use lb_model::{ids::Named, map_memory::TableMemory, plan::Plan};
+
+impl PacketPath for Reconciler {
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
+        let change = self.change_to(plan)?;
+        let mut tables = change.free_space.tables;
+        let peak = tables.chunks().len() as u32;
+        // A table that the plan names stays. Other tables go now, or when previous homes are forgotten.
+        let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName(id.words())).collect();
+        let groups = change.published.groups.values().chain(self.published.groups.values());
+        let gone: BTreeSet<_> = groups
+            .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
+            .map(|group| group.table_extent())
+            .collect();
+        gone.into_iter().for_each(|table| tables.free(table));
+        tables.remove_empty();
+        Ok(TableMemory { chunks: tables.chunks().len() as u32, peak })
+    }
+
+    async fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+        self.rescan_if_stale().await?;
+        let change = self.change_to(plan)?;
+        let mut applied = ApplySummary {
+            pools: change.pools.len(),
+            pools_removed: change.removed_pools.len(),
+            groups: change.groups.len(),
+            tables: change.tables.len(),
+            services: change.services.len(),
+            services_removed: change.removed_services.len(),
+            limits: 0,
+        };
+        self.stale = true;
+        match self.write_change(plan, change).await {
+            Ok(limits) => applied.limits = limits,
+            Err(error) => {
+                self.rescan_after(&error).await;
+                return Err(error);
+            }
+        }
+        self.stale = false;
+        Ok(applied)
+    }
+
+    fn set_adopting(&mut self, pool: u32, adopting: bool) {
+        let Some(published) = self.published.pools.get_mut(&pool) else { return };
+        published.adopting = adopting && published.previous.is_some();
+        self.maps.set_pool(pool, published.word());
+    }
+
+    async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        self.rescan_if_stale().await?;
+        let mut kept = Published { groups: BTreeMap::new(), ..self.published.clone() };
+        for index in pools {
+            let Some(pool) = kept.pools.get_mut(index).filter(|pool| pool.previous.is_some())
+            else {
+                continue;
+            };
+            (pool.previous, pool.adopting) = (None, false);
+            self.maps.set_pool(*index, pool.word());
+        }
+        for at in kept.pools.values().flat_map(PublishedPool::versions).flat_map(|v| v.groups()) {
+            let group = self.published.groups.get(at).map(|group| (*at, group.clone()));
+            kept.groups.extend(group);
+        }
+        let named = kept.table_refs();
+        kept.tables.retain(|_, table| named.contains(table));
+        let unused = Unused::between(&self.published, &kept);
+        let before = std::mem::replace(&mut self.published, kept);
+        self.show();
+        self.stale = true;
+        let done = self.release(&before, unused).await;
+        if let Err(error) = &done {
+            self.rescan_after(error).await;
+        }
+        self.stale &= done.is_err();
+        done
+    }
+
+    async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
+        if self.is_incomplete() {
+            // A word that a change left half-way may still name one.
+            return Ok(());
+        }
+        self.free_after_readers(Unused::default(), &[]).await
+    }
+
+    fn named(&self) -> Named {
+        let mut named = Named::default();
+        for service in self.published.services.values() {
+            named.services.insert(service.index);
+            named.pools.insert(service.pool);
+        }
+        named.pools.extend(self.published.pools.keys());
+        for group in self.published.groups.values() {
+            named.regions.insert(group.group.region);
+            let members = group.members.iter();
+            named.backends.extend(members.map(|member| (member.id.index, member.id.incarnation)));
+        }
+        named
+            .backends
+            .extend(self.maps.backend_states().map(|(index, host)| (index, host.incarnation())));
+        named
+    }
+
+    fn published(&self) -> PublishedPools {
+        PublishedPools {
+            homes: self.homes(),
+            leaving: self.leaving(),
+            is_incomplete: self.is_incomplete(),
+        }
+    }
+
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        let events = self.maps.events()?;
+        let refused = events.into_iter().find(|(event, _)| *event == Event::AdoptionRefused);
+        Ok(refused.map_or(0, |(_, count)| count))
+    }
+}

@@ -1,0 +1,151 @@
+//! How the packet path follows the configuration in force: its plan, which the publisher brings the maps to, and then members
+//! and sensors.
+
+use std::{collections::BTreeSet, io, net::IpAddr, sync::Arc, time::Instant};
+
+use super::State;
+use crate::{
+    members::{clock, wall_clock},
+    reconcile::ReconcileError,
+    status::StatusUpdate,
+};
+use lb_base::{background, conditions::PACKET_PATH, error_chain};
+use lb_model::{
+    Configuration, Encapsulation,
+    ids::{Ids, Named},
+    mark_out::MarkOuts,
+    plan::{self, Plan, PlanError, PlanInputs},
+};
+
+/// What a plan follows from, besides settings.
+#[derive(Clone, Debug)]
+pub(super) struct Basis {
+    pub(super) configuration: Arc<Configuration>,
+    pub(super) ids: Arc<Ids>,
+    pub(super) mark_outs: Arc<MarkOuts>,
+}
+
+impl State {
+    /// Computes a plan beside the loop. What is the same as in the plan in force is taken from there.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub(super) fn build_plan(
+        &self,
+        basis: &Basis,
+    ) -> impl Future<Output = io::Result<Result<Arc<Plan>, PlanError>>> + Send + use<> {
+        let (basis, plan) = (basis.clone(), self.plan.clone());
+        let in_force = Basis {
+            configuration: Arc::clone(&self.configuration),
+            ids: Arc::clone(&self.ids),
+            mark_outs: Arc::clone(&self.remaps.mark_outs),
+        };
+        let (own, sources) = (self.settings.region.clone(), self.settings.sources);
+        let hash_key = self.store.hash_key();
+        background::run(move || {
+            let (out_in_force, out) = (in_force.mark_outs.out(), basis.mark_outs.out());
+            let in_force = PlanInputs {
+                configuration: &in_force.configuration,
+                own: own.as_ref(),
+                ids: &in_force.ids,
+                hash_key,
+                sources,
+                out: &out_in_force,
+            };
+            let (configuration, ids) = (&*basis.configuration, &*basis.ids);
+            let inputs = PlanInputs { configuration, ids, out: &out, ..in_force };
+            plan::build(&inputs, plan.as_ref().map(|plan| (&in_force, &**plan))).map(Arc::new)
+        })
+    }
+
+    /// Brings the packet path to the plan in force.
+    pub(super) async fn publish(&mut self) -> Result<(), ReconcileError> {
+        let Some(plan) = self.plan.clone() else { return Ok(()) };
+        self.members.drop_gateways(Arc::new(direct_backends(&self.configuration))).await;
+        let began = Instant::now();
+        let published = self.publisher.publish(&plan).await;
+        self.take_waiting_updates();
+        match published {
+            Ok(written) => {
+                self.settings.publish_counters.published(began.elapsed(), wall_clock());
+                tracing::debug!(?written, "the packet path is at the generation");
+                self.settle_quarantine().await;
+                self.remaps.observe(&self.publisher.published().homes, clock());
+                self.behind = None;
+                self.settings.conditions.end(PACKET_PATH);
+                Ok(())
+            }
+            Err(error) => {
+                self.settings.publish_counters.failed();
+                let (generation, why) = (self.generation(), error_chain::message(&error));
+                let cause =
+                    format!("not at generation {generation} yet, retried every second: {why}");
+                self.settings.conditions.begin(PACKET_PATH, &cause);
+                self.behind = Some(why);
+                // What packets do not see yet cannot be written, so all is handed over once they do.
+                self.configured = Arc::new(Configuration::EMPTY);
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins the quarantine of retired numbers that the packet path does not name.
+    pub(super) async fn settle_quarantine(&mut self) {
+        let named = match self.ids.has_retired() {
+            true => self.publisher.named().await,
+            false => Ok(Named::default()),
+        };
+        // Without a publisher the daemon is stopping.
+        let Ok(named) = named else { return };
+        self.quarantine.settle(&self.ids, &named, Instant::now());
+    }
+
+    /// Brings a packet path that is behind to the plan in force, and updates the sensors.
+    pub(super) async fn catch_up(&mut self) -> Result<(), ReconcileError> {
+        self.publish().await?;
+        self.configure_members().await;
+        let generation = self.generation();
+        tracing::info!(generation, "the packet path is at generation {generation} again");
+        self.update_sensors();
+        Ok(())
+    }
+
+    /// Updates members and sensors for the configuration in force.
+    pub(super) async fn follow_configuration(&mut self) {
+        self.view.configure(&self.configuration);
+        self.configure_members().await;
+        self.update_sensors();
+    }
+
+    /// Hands the pools over to the member loop that differ from what it has written, and takes what it makes of them.
+    async fn configure_members(&mut self) {
+        let next = Arc::clone(&self.configuration);
+        let pools = next.pools.iter();
+        let pools = pools.filter(|(name, pool)| self.configured.pools.get(*name) != Some(*pool));
+        let pools = pools.map(|(name, _)| name.clone()).collect();
+        self.members.configure(&next, pools).await;
+        if self.behind.is_none() {
+            self.configured = next;
+        }
+        self.take_waiting_updates();
+    }
+
+    /// Points the sensors at the backends in force, and the next-hop sensor also at backends that only a
+    /// pool's previous version has, because their connections go on.
+    pub(super) fn update_sensors(&mut self) {
+        let leaving = self.publisher.published().leaving.clone();
+        let backends = self.sensors.update(&self.configuration, &self.view, leaving);
+        let Some(backends) = backends else { return };
+        self.view.keep_next_hops(&backends);
+        self.send_status(StatusUpdate::Backends(Arc::clone(&backends)));
+        self.members.keep_next_hops(Arc::clone(&backends));
+        self.sensors.next_hops.send_replace(backends);
+    }
+}
+
+/// Backends of pools with direct return. Pools that share a backend agree on this.
+fn direct_backends(configuration: &Configuration) -> BTreeSet<IpAddr> {
+    let direct = configuration.pools.values();
+    let direct = direct.filter(|pool| pool.encapsulation == Encapsulation::Direct);
+    direct.flat_map(|pool| pool.backends.keys().copied()).collect()
+}
