@@ -24,7 +24,11 @@ mod storing;
 mod tests;
 mod warnings;
 
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 pub use sensors::Sensors;
 pub use settings::{FollowedFile, Settings, WaitingSettings};
@@ -67,6 +71,8 @@ pub struct State {
     waiting: VecDeque<WaitingRequest>,
     /// The generation in force, if it is not stored.
     unstored: Option<Unstored>,
+    /// When a store whose last write failed was last tried again, or could be written.
+    repaired_at: Instant,
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.

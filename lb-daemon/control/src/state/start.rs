@@ -4,7 +4,7 @@ use super::{Names, Remaps, Sensors, Settings, State, publishing::Basis};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
     loops::AllLoopCounters,
-    members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, mailbox},
+    members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, clock, mailbox},
     publisher::{PacketPath, PublisherLoop},
     reconcile::MemberPath,
     status::{PathReader, StatusLoop, View},
@@ -67,6 +67,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             applies,
             waiting: VecDeque::new(),
             unstored: None,
+            repaired_at: clock(),
             members: member_commands,
             updates,
             status: status_tx,

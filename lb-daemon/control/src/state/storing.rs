@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use super::{State, apply::leave_out_key, drains::only_drains};
 use crate::{
     command::{Apply, ApplyRequest, Refusal},
+    members::clock,
     store::{Generation, StoreError},
 };
 use lb_base::{
@@ -28,6 +29,8 @@ use lb_config::slots_by_pool;
 const DISK_WAIT: Duration = Duration::from_secs(1);
 /// How long a retry holds the loop up.
 const RETRY_WAIT: Duration = Duration::from_millis(100);
+/// Time between two attempts to write a store whose last write failed, so that its condition ends without an apply.
+const REPAIR_INTERVAL: Duration = Duration::from_secs(10);
 /// How many requests are taken from their queue while an apply waits for the disk, to find drains among them.
 const MAX_WAITING: usize = 1000;
 const SILENT: &str = "the disk does not answer";
@@ -183,9 +186,16 @@ impl State {
         }
     }
 
-    /// The retry of the loop, which must not hold it up.
+    /// The retries of the loop, which must not hold it up. To be called once a second.
     pub(super) async fn follow_store(&mut self) {
         self.retry_store(RETRY_WAIT).await;
+        let now = clock();
+        if !self.store.has_failed() {
+            self.repaired_at = now;
+        } else if now.duration_since(self.repaired_at) >= REPAIR_INTERVAL {
+            self.repaired_at = now;
+            self.store_again_within(RETRY_WAIT).await;
+        }
     }
 
     /// The last attempt of a daemon that stops.
@@ -204,11 +214,15 @@ impl State {
     /// Stores again what is in force, if the last write failed: so an operator who has repaired the disk can see it.
     pub(super) async fn store_again(&mut self) {
         self.retry_store(DISK_WAIT).await;
+        self.store_again_within(DISK_WAIT).await;
+    }
+
+    async fn store_again_within(&mut self, limit: Duration) {
         if self.unstored.is_none()
             && self.store.has_failed()
             && let Some(generation) = self.store.generation().cloned()
         {
-            match self.store.commit_within(generation, DISK_WAIT).await {
+            match self.store.commit_within(generation, limit).await {
                 Some(Ok(())) => self.end_unstored(),
                 Some(Err(error)) => self.report_store(&error),
                 None => {}

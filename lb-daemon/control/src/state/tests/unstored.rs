@@ -176,6 +176,22 @@ async fn an_equal_apply_ends_the_condition_of_a_refused_one() {
     assert_eq!(daemon.store_condition().await, None);
 }
 
+/// Nobody has to apply anything to see that there is room again.
+#[tokio::test(start_paused = true)]
+async fn the_condition_of_a_refused_apply_ends_when_there_is_room() {
+    let (daemon, disk) = serving().await;
+    disk.set(IsFull);
+    daemon.apply(&other()).await.unwrap_err();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let condition = daemon.store_condition().await.unwrap();
+    assert!(condition.contains("free space on the disk"), "{condition}");
+    disk.set(Writes);
+    let began = tokio::time::Instant::now();
+    daemon.until_stored().await;
+    assert!(began.elapsed() <= Duration::from_secs(12), "{:?}", began.elapsed());
+    assert_eq!(daemon.stored(), (1, lb_model::AdminState::Active));
+}
+
 /// Real time: tokio's own clock stands still while a thread writes.
 #[tokio::test]
 async fn drains_on_a_disk_that_does_not_answer_wait_for_a_second_and_not_again() {
