@@ -37,6 +37,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// A mistake in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    /// Its field, in the daemon's notation; empty if there is none.
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
 /// What happened, and what to do about it: one sentence each.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -47,6 +55,8 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// Field of the configuration that it is about, in the daemon's notation.
     pub(crate) field: Option<String>,
+    /// Other mistakes in the same configuration.
+    pub(crate) others: Vec<Mistake>,
     /// gRPC code of the daemon's refusal.
     pub(crate) code: Option<Code>,
     /// Whether standard error already shows it.
@@ -60,14 +70,37 @@ impl Failure {
             message: message.into(),
             hint: None,
             field: None,
+            others: Vec::new(),
             code: None,
             is_printed: false,
         }
     }
 
     #[must_use]
+    pub(crate) fn about(mut self, field: Option<&str>) -> Self {
+        self.field = field.map(str::to_owned);
+        self
+    }
+
+    #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds to each mistake where its field is in a file, if `find` finds its line and column there.
+    pub(crate) fn located(
+        mut self,
+        file: &str,
+        find: impl Fn(&str) -> Option<(usize, usize)>,
+    ) -> Self {
+        let locate = |field: &str, message: &mut String| {
+            if let Some((line, column)) = find(field) {
+                *message = format!("{file}: line {line}, column {column}: {message}");
+            }
+        };
+        locate(self.field.as_deref().unwrap_or_default(), &mut self.message);
+        self.others.iter_mut().for_each(|other| locate(&other.field, &mut other.message));
         self
     }
 
@@ -100,6 +133,7 @@ pub(crate) fn describe(error: &io::Error) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
+        self.others.iter().try_for_each(|other| write!(f, "\nerror: {}", other.message))?;
         match &self.hint {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
@@ -118,6 +152,13 @@ mod tests {
         assert_eq!(
             failure.to_string(),
             "error: pool shop: is not in the configuration\nhint: the pools are: web"
+        );
+        let other = |message: &str| Mistake { field: String::new(), message: message.into() };
+        let failure = Failure { others: vec![other("b: is wrong"), other("c: too")], ..failure };
+        assert_eq!(
+            failure.to_string(),
+            "error: pool shop: is not in the configuration\nerror: b: is wrong\nerror: c: too\n\
+             hint: the pools are: web"
         );
     }
 

@@ -1,8 +1,8 @@
 //! `spillway`: the command line of the Spillway load balancer.
 //!
 //! Answers go to stdout, everything else to stderr. `stats`, `table`, `explain` and `detach` read the
-//! pins and need no daemon; `regions` and `doctor` do what they can without one; `verdicts` needs
-//! neither. All other commands ask the daemon, over its socket or over TLS.
+//! pins and need no daemon; `regions` and `doctor` do what they can without one; `validate` and
+//! `verdicts` need neither. All other commands ask the daemon, over its socket or over TLS.
 
 mod arguments;
 mod client;
@@ -32,7 +32,7 @@ use crate::{
     commands::{
         apply, capture, detach, doctor, drops, edit, explain, export,
         objects::{BackendCommand, ObjectCommand, PoolCommand, RegionCommand},
-        regions, reload, stats, status, table, top, verdicts, watch,
+        regions, reload, stats, status, table, top, validate, verdicts, watch,
     },
     failure::{Exit, Failure, describe},
 };
@@ -67,6 +67,8 @@ Exit status:
 enum Command {
     /// Put a configuration file in force; it replaces the whole configuration, as one generation
     Apply(apply::Arguments),
+    /// Check a configuration file, and print all its mistakes (no daemon needed)
+    Validate(validate::Arguments),
     /// Show what a configuration file would change; exit status 8 if anything
     Diff(apply::DiffArguments),
     /// Print the configuration in force
@@ -148,6 +150,7 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
         Command::Diff(arguments) => return apply::diff(options, &arguments),
         Command::Edit(arguments) => edit::run(options, &arguments),
         Command::Apply(arguments) => apply::run(options, arguments),
+        Command::Validate(arguments) => validate::run(&options, &arguments),
         Command::Export => export::run(options),
         Command::Region(Nested { command }) => command.run(options),
         Command::Pool(Nested { command }) => command.run(options),

@@ -35,6 +35,44 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
     directory.path().join(name).to_str().unwrap().to_owned()
 }
 
+/// A file with every mistake at once, as a pipeline has it: no daemon, a line for each, exit status 6.
+#[test]
+fn all_mistakes_of_a_file_are_printed_without_a_daemon() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = path(&directory, "web.toml");
+    let text = "[[region]]\nname = \"EU\"\n[[pool]]\nname = \"web\"\nslots = 4\n[[service]]\nname = \"web\"\n\
+                address = \"0.0.0.0\"\nport = 80\nprotocol = \"tcp\"\npool = \"shop\"\n";
+    std::fs::write(&file, text).unwrap();
+    let (status, stderr) = failed(&spillway(&["validate", "-f", &file]));
+    let lines: Vec<_> = stderr.lines().collect();
+    assert_eq!((status, lines.len()), (6, 5), "{stderr}");
+    for (line, place) in lines.iter().zip([
+        "2, column 1: regions[0]",
+        "5, column 1: pools[0]",
+        "8, column 1: services[0]",
+        "11, column 1: services[0]",
+    ]) {
+        assert!(line.starts_with(&format!("error: {file}: line {place} ")), "{line}");
+    }
+    assert!(lines[4].starts_with("hint: "), "{stderr}");
+
+    let (status, stderr) = failed(&spillway(&["validate", "-f", &path(&directory, "none.toml")]));
+    assert_eq!((status, stderr.lines().count()), (5, 2), "{stderr}");
+    let valid = text
+        .replace("EU", "eu")
+        .replace("slots = 4\n", "")
+        .replace("0.0.0.0", "192.0.2.1")
+        .replace("shop", "web");
+    std::fs::write(&file, valid).unwrap();
+    let output = spillway(&["validate", "-f", &file, "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (json["services"].as_u64(), json["backends"].as_u64()),
+        (Some(1), Some(0)),
+        "{json}"
+    );
+}
+
 #[test]
 fn a_missing_daemon_is_reported_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
@@ -355,6 +393,7 @@ const COMMANDS: &[(&str, Server)] = &[
     ("status", Server::Asks),
     ("table", Server::Asks),
     ("top", Server::Asks),
+    ("validate -f FILE", Server::NeedsNone),
     ("verdicts", Server::NeedsNone),
     ("watch", Server::Asks),
 ];

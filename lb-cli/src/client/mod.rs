@@ -34,12 +34,13 @@ use tonic::{
     Code, Response, Status, Streaming,
     transport::{Channel, Endpoint},
 };
+use tonic_types::{FieldViolation, StatusExt as _};
 use tower::service_fn;
 
 use self::tls::Alert;
 use crate::{
     arguments::Options,
-    failure::{Exit, Failure, describe},
+    failure::{Exit, Failure, Mistake, describe},
     pinned, process,
 };
 
@@ -203,9 +204,13 @@ impl DaemonClient {
             Code::InvalidArgument => {
                 let trailer = |name| status.metadata().get(name).and_then(|it| it.to_str().ok());
                 let (field, hint) = (trailer(FIELD_TRAILER), trailer(HINT_TRAILER));
-                let failure = Failure::new(Exit::Invalid, message)
-                    .hint(hint.unwrap_or("nothing was changed; correct the configuration and apply it again"));
-                Failure { field: field.map(str::to_owned), ..failure }
+                let hint = hint
+                    .unwrap_or("nothing was changed; correct the configuration and apply it again");
+                let mut mistakes = mistakes(status).into_iter();
+                let message = mistakes.next().map_or(message, |first| first.message);
+                Failure { others: mistakes.collect(), ..Failure::new(Exit::Invalid, message) }
+                    .hint(hint)
+                    .about(field)
             }
             Code::Aborted => Failure::new(Exit::Conflict, message).hint(
                 "nothing was changed; `spillway export` prints the configuration in force: apply on top of its generation",
@@ -252,6 +257,15 @@ impl DaemonClient {
             Err(_) => Err(self.lost("accepted the connection but does not answer")),
         }
     }
+}
+
+/// All mistakes that a status names, if there are several: its message is that of one.
+fn mistakes(status: &Status) -> Vec<Mistake> {
+    let details = status.get_details_bad_request();
+    let violations = details.map(|details| details.field_violations).unwrap_or_default();
+    let several = if violations.len() > 1 { violations } else { Vec::new() };
+    let mistake = |it: FieldViolation| Mistake { field: it.field, message: it.description };
+    several.into_iter().map(mistake).collect()
 }
 
 /// Runs a future to its end on a runtime of its own.

@@ -54,8 +54,8 @@ pub(super) struct ApplyOptions {
 
 pub(super) struct ConfigurationFile {
     pub(super) name: String,
-    text: String,
-    configuration: v1::Configuration,
+    pub(super) text: String,
+    pub(super) configuration: v1::Configuration,
 }
 
 impl ConfigurationFile {
@@ -99,12 +99,9 @@ impl ConfigurationFile {
     }
 }
 
-/// Adds the line and column in the file of the field that the daemon refused.
-fn with_location(failure: Failure, source: &str, text: &str) -> Failure {
-    let place = failure.field.as_deref().and_then(|field| document::find_field(text, field));
-    let Some((line, column)) = place else { return failure };
-    let message = format!("{source}: line {line}, column {column}: {}", failure.message);
-    Failure { message, ..failure }
+/// Adds the line and column in the file of each field that is wrong.
+pub(super) fn with_location(failure: Failure, source: &str, text: &str) -> Failure {
+    failure.located(source, |field| document::find_field(text, field))
 }
 
 #[derive(clap::Args, Debug)]

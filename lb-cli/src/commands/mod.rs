@@ -18,5 +18,6 @@ pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod table;
 pub(crate) mod top;
+pub(crate) mod validate;
 pub(crate) mod verdicts;
 pub(crate) mod watch;

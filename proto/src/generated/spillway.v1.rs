@@ -2460,7 +2460,7 @@ pub mod spillway_client {
         }
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer; one that only drains may be in memory only, as a warning says. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
-        /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one, or
+        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED: expected_generation is not the current one, or
         /// the disk does not answer and a drain came first.
         /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
         /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
@@ -2783,7 +2783,7 @@ pub mod spillway_server {
     pub trait Spillway: std::marker::Send + std::marker::Sync + 'static {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer; one that only drains may be in memory only, as a warning says. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
-        /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one, or
+        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED: expected_generation is not the current one, or
         /// the disk does not answer and a drain came first.
         /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
         /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they

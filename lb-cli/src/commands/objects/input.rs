@@ -81,15 +81,15 @@ impl<K: Kind> Input<K> {
         ObjectId { pool, name: self.patch.object.name().into() }
     }
 
-    /// Adds the line and column in the file of the field that the daemon refused.
+    /// Adds the line and column in the file of each field that the daemon refused.
     pub(super) fn with_location(&self, failure: Failure) -> Failure {
         let Some((file, text)) = &self.file else { return failure };
-        let field = failure.field.as_deref().and_then(|field| field.split_once('.'));
-        let place = field.and_then(|(_, field)| document::find_field(text, field));
-        let Some((line, column)) = place else { return failure };
-        let message = format!("{file}: line {line}, column {column}: {}", failure.message);
+        let find = |field: &str| document::find_field(text, field.split_once('.')?.1);
+        let is_there = failure.field.as_deref().and_then(find).is_some();
+        let failure = failure.located(file, find);
         // The hint must not name a flag.
-        Failure { message, field: None, ..failure }
+        let field = failure.field.clone().filter(|_| !is_there);
+        Failure { field, ..failure }
     }
 }
 

@@ -10,7 +10,7 @@ use rustls_pki_types::DnsName;
 use spillway_proto::v1;
 
 use super::{
-    invalid::{Invalid, ObjectPath},
+    invalid::{Invalid, ObjectPath, all},
     values,
 };
 
@@ -25,20 +25,69 @@ pub(super) fn health_check(
     at: &ObjectPath,
     message: &v1::HealthCheck,
 ) -> Result<HealthCheck, Invalid> {
-    let kind = match &message.kind {
-        None => return Err(at.invalid("kind", "must be set; give tcp, http, grpc, udp or agent")),
-        Some(v1::health_check::Kind::Tcp(v1::TcpCheck {})) => CheckKind::Tcp,
-        Some(v1::health_check::Kind::Http(http)) => CheckKind::Http(http_check(at, http)?),
-        Some(v1::health_check::Kind::Grpc(grpc)) => CheckKind::Grpc(grpc_check(at, grpc)?),
-        Some(v1::health_check::Kind::Udp(udp)) => CheckKind::Udp(udp_check(at, udp)?),
-        Some(v1::health_check::Kind::Agent(agent)) => CheckKind::Agent(agent_check(at, agent)?),
+    let tls = match (&message.tls, &message.kind) {
+        (None, _) => Ok(None),
+        (Some(_), Some(v1::health_check::Kind::Udp(_))) => Err(at.invalid("tls", "is not for udp")),
+        (Some(tls), _) => check_tls(at, tls).map(Some),
     };
-    let tls = match (&message.tls, &kind) {
-        (None, _) => None,
-        (Some(_), CheckKind::Udp(_)) => return Err(at.invalid("tls", "is not for udp")),
-        (Some(tls), _) => Some(check_tls(at, tls)?),
+    let jitter_percent = match message.jitter_percent {
+        None => Ok(10),
+        Some(percent) => values::within(at, "jitter_percent", percent, bounds::JITTERS),
     };
-    let port = values::port(at, "port", message.port)?;
+    let host_probe_port = values::within_or(
+        at,
+        "host_probe_port",
+        message.host_probe_port,
+        bounds::PORTS,
+        HealthCheck::DEFAULT_HOST_PROBE_PORT,
+    );
+    let (kind, tls, via, port, times, rise, fall, jitter_percent, host_probe, host_probe_port) =
+        all((
+            kind(at, message),
+            tls,
+            values::value(at, "via", message.via),
+            values::port(at, "port", message.port),
+            times(at, message),
+            values::within_or(at, "rise", message.rise, bounds::ROUNDS, 2),
+            values::within_or(at, "fall", message.fall, bounds::ROUNDS, 3),
+            jitter_percent,
+            values::value(at, "host_probe", message.host_probe),
+            host_probe_port,
+        ))?;
+    let (via, host_probe) = (via.unwrap_or_default(), host_probe.unwrap_or_default());
+    let (interval, fast_interval, timeout) = times;
+    Ok(HealthCheck {
+        kind,
+        tls,
+        via,
+        port,
+        interval,
+        fast_interval,
+        timeout,
+        rise,
+        fall,
+        jitter_percent,
+        host_probe,
+        host_probe_port,
+    })
+}
+
+fn kind(at: &ObjectPath, message: &v1::HealthCheck) -> Result<CheckKind, Invalid> {
+    match &message.kind {
+        None => Err(at.invalid("kind", "must be set; give tcp, http, grpc, udp or agent")),
+        Some(v1::health_check::Kind::Tcp(v1::TcpCheck {})) => Ok(CheckKind::Tcp),
+        Some(v1::health_check::Kind::Http(http)) => http_check(at, http).map(CheckKind::Http),
+        Some(v1::health_check::Kind::Grpc(grpc)) => grpc_check(at, grpc).map(CheckKind::Grpc),
+        Some(v1::health_check::Kind::Udp(udp)) => udp_check(at, udp).map(CheckKind::Udp),
+        Some(v1::health_check::Kind::Agent(agent)) => agent_check(at, agent).map(CheckKind::Agent),
+    }
+}
+
+/// Interval, fast interval and timeout.
+fn times(
+    at: &ObjectPath,
+    message: &v1::HealthCheck,
+) -> Result<(Duration, Duration, Duration), Invalid> {
     let interval = match message.interval {
         None => SECOND,
         Some(interval) => {
@@ -52,29 +101,11 @@ pub(super) fn health_check(
         values::duration(at, field, duration, shortest, interval, longest_name)
     };
     let (fast, timeout) = (message.fast_interval, message.timeout);
-    Ok(HealthCheck {
-        kind,
-        tls,
-        via: values::value(at, "via", message.via)?.unwrap_or_default(),
-        port,
-        interval,
-        fast_interval: within_interval("fast_interval", fast, SHORTEST_INTERVAL, interval)?,
-        timeout: within_interval("timeout", timeout, SHORTEST_TIMEOUT, interval.min(SECOND))?,
-        rise: values::within_or(at, "rise", message.rise, bounds::ROUNDS, 2)?,
-        fall: values::within_or(at, "fall", message.fall, bounds::ROUNDS, 3)?,
-        jitter_percent: match message.jitter_percent {
-            None => 10,
-            Some(percent) => values::within(at, "jitter_percent", percent, bounds::JITTERS)?,
-        },
-        host_probe: values::value(at, "host_probe", message.host_probe)?.unwrap_or_default(),
-        host_probe_port: values::within_or(
-            at,
-            "host_probe_port",
-            message.host_probe_port,
-            bounds::PORTS,
-            HealthCheck::DEFAULT_HOST_PROBE_PORT,
-        )?,
-    })
+    all((
+        Ok(interval),
+        within_interval("fast_interval", fast, SHORTEST_INTERVAL, interval),
+        within_interval("timeout", timeout, SHORTEST_TIMEOUT, interval.min(SECOND)),
+    ))
 }
 
 const LONGEST_METHOD: usize = 16;
@@ -83,40 +114,52 @@ const LONGEST_HOST: usize = 255;
 const LONGEST_TEXT: usize = 1024;
 
 fn http_check(at: &ObjectPath, message: &v1::HttpCheck) -> Result<HttpCheck, Invalid> {
-    let method = method(at, &message.method)?;
-    let path = if message.path.is_empty() { "/" } else { &*message.path };
-    if !path.starts_with('/') {
-        return Err(at.invalid("http.path", format_args!("{} must begin with '/'", Quoted(path))));
-    }
-    plain(at, "http.path", path, LONGEST_PATH)?;
-    plain(at, "http.host", &message.host, LONGEST_HOST)?;
-    let status_min =
-        values::within_or(at, "http.status_min", message.status_min, bounds::STATUSES, 200)?;
-    let status_max = values::within_or(
-        at,
-        "http.status_max",
-        message.status_max,
-        bounds::STATUSES,
-        status_min.max(299),
-    )?;
-    if status_max < status_min {
-        let cause = format!("{status_max} is below status_min, {status_min}");
-        return Err(at.invalid("http.status_max", cause));
-    }
     let text = &message.body_contains;
-    at_most(at, "http.body_contains", text.len(), LONGEST_TEXT)?;
-    if !text.is_empty() && method == "HEAD" {
-        return Err(at.invalid("http.body_contains", "an answer to HEAD has no body"));
-    }
+    let body_contains = match at_most(at, "http.body_contains", text.len(), LONGEST_TEXT) {
+        Ok(()) if !text.is_empty() && message.method == "HEAD" => {
+            Err(at.invalid("http.body_contains", "an answer to HEAD has no body"))
+        }
+        checked => checked,
+    };
+    let (method, path, (), (status_min, status_max), (), agent_header) = all((
+        method(at, &message.method),
+        path(at, &message.path),
+        plain(at, "http.host", &message.host, LONGEST_HOST),
+        statuses(at, message),
+        body_contains,
+        agent_header(at, &message.agent_header),
+    ))?;
     Ok(HttpCheck {
         method,
-        path: path.into(),
+        path,
         host: Some(message.host.clone()).filter(|host| !host.is_empty()),
         status_min,
         status_max,
         body_contains: Some(text.clone()).filter(|text| !text.is_empty()),
-        agent_header: agent_header(at, &message.agent_header)?,
+        agent_header,
     })
+}
+
+fn path(at: &ObjectPath, path: &str) -> Result<String, Invalid> {
+    let path = if path.is_empty() { "/" } else { path };
+    if !path.starts_with('/') {
+        return Err(at.invalid("http.path", format_args!("{} must begin with '/'", Quoted(path))));
+    }
+    plain(at, "http.path", path, LONGEST_PATH)?;
+    Ok(path.into())
+}
+
+/// The lowest and the highest status that passes.
+fn statuses(at: &ObjectPath, message: &v1::HttpCheck) -> Result<(u16, u16), Invalid> {
+    let (field, range) = ("http.status_max", bounds::STATUSES);
+    let lowest = values::within_or(at, "http.status_min", message.status_min, range.clone(), 200);
+    let unset = lowest.as_ref().map_or(299, |lowest| 299.max(*lowest));
+    let highest = values::within_or(at, field, message.status_max, range, unset);
+    let (lowest, highest): (u16, u16) = all((lowest, highest))?;
+    match highest < lowest {
+        true => Err(at.invalid(field, format_args!("{highest} is below status_min, {lowest}"))),
+        false => Ok((lowest, highest)),
+    }
 }
 
 fn method(at: &ObjectPath, method: &str) -> Result<String, Invalid> {
@@ -137,11 +180,14 @@ const LONGEST_NAME: usize = 255;
 
 fn grpc_check(at: &ObjectPath, message: &v1::GrpcCheck) -> Result<GrpcCheck, Invalid> {
     let v1::GrpcCheck { service, authority } = message.clone();
-    plain(at, "grpc.service", &service, LONGEST_NAME)?;
-    plain(at, "grpc.authority", &authority, LONGEST_NAME)?;
-    if !authority.is_empty() && authority.parse::<http::uri::Authority>().is_err() {
-        return Err(at.invalid("grpc.authority", "is not a host, with or without a port"));
-    }
+    let is_host = authority.is_empty() || authority.parse::<http::uri::Authority>().is_ok();
+    let host = match plain(at, "grpc.authority", &authority, LONGEST_NAME) {
+        Ok(()) if !is_host => {
+            Err(at.invalid("grpc.authority", "is not a host, with or without a port"))
+        }
+        checked => checked,
+    };
+    all((plain(at, "grpc.service", &service, LONGEST_NAME), host))?;
     Ok(GrpcCheck { service, authority: Some(authority).filter(|name| !name.is_empty()) })
 }
 
@@ -151,9 +197,11 @@ const LONGEST_EXPECTED: usize = 1024;
 
 fn udp_check(at: &ObjectPath, message: &v1::UdpCheck) -> Result<UdpCheck, Invalid> {
     let v1::UdpCheck { request, answer_prefix, answer_contains } = message.clone();
-    at_most(at, "udp.request", request.len(), LONGEST_REQUEST)?;
-    at_most(at, "udp.answer_prefix", answer_prefix.len(), LONGEST_EXPECTED)?;
-    at_most(at, "udp.answer_contains", answer_contains.len(), LONGEST_EXPECTED)?;
+    all((
+        at_most(at, "udp.request", request.len(), LONGEST_REQUEST),
+        at_most(at, "udp.answer_prefix", answer_prefix.len(), LONGEST_EXPECTED),
+        at_most(at, "udp.answer_contains", answer_contains.len(), LONGEST_EXPECTED),
+    ))?;
     Ok(UdpCheck { request, answer_prefix, answer_contains })
 }
 
@@ -182,18 +230,23 @@ const LONGEST_FILE: usize = 4095;
 
 fn check_tls(at: &ObjectPath, message: &v1::CheckTls) -> Result<CheckTls, Invalid> {
     let v1::CheckTls { server_name, verify, ca_file } = message.clone();
-    if !server_name.is_empty() && DnsName::try_from(server_name.as_str()).is_err() {
-        let cause = format_args!("{} is not a DNS name", Quoted(&server_name));
-        return Err(at.invalid("tls.server_name", cause));
-    }
-    let trust = match (verify, ca_file) {
-        (None | Some(false), file) if file.is_empty() => Trust::Anybody,
-        (Some(true), file) if file.is_empty() => Trust::Host,
-        (Some(false), _) => {
-            return Err(at.invalid("tls.ca_file", "is set, but verify is false; give one of them"));
+    let is_name = server_name.is_empty() || DnsName::try_from(server_name.as_str()).is_ok();
+    let named = match is_name {
+        true => Ok(()),
+        false => {
+            let cause = format_args!("{} is not a DNS name", Quoted(&server_name));
+            Err(at.invalid("tls.server_name", cause))
         }
-        (None | Some(true), file) => Trust::File(absolute_path(at, file)?),
     };
+    let trust = match (verify, ca_file) {
+        (None | Some(false), file) if file.is_empty() => Ok(Trust::Anybody),
+        (Some(true), file) if file.is_empty() => Ok(Trust::Host),
+        (Some(false), _) => {
+            Err(at.invalid("tls.ca_file", "is set, but verify is false; give one of them"))
+        }
+        (None | Some(true), file) => absolute_path(at, file).map(Trust::File),
+    };
+    let ((), trust) = all((named, trust))?;
     Ok(CheckTls { server_name: Some(server_name).filter(|name| !name.is_empty()), trust })
 }
 

@@ -1,5 +1,5 @@
-//! Validates a message and makes it a configuration. It reports the first mistake in the order of the message, so that
-//! the same message always gets the same answer.
+//! Validates a message and makes it a configuration. It reports all mistakes, in an order that depends on the message alone,
+//! so that the same message always gets the same answer. Rules between objects are checked once each object is right.
 
 mod health_check;
 mod invalid;
@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use spillway_proto::v1;
 
-pub use invalid::Invalid;
+use invalid::all;
+pub use invalid::{Invalid, MOST_MISTAKES, Mistake};
 use lb_model::{Configuration, Name, Pool};
 use names::Names;
 pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message};
@@ -24,7 +25,7 @@ pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_messa
 /// determines. Whether the maps have room for it is another question ([`lb_model::room`]).
 ///
 /// # Errors
-/// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
+/// [`Invalid`] names the fields that break a rule of `configuration.proto`.
 pub fn validate(message: &v1::Configuration) -> Result<Requested, Invalid> {
     validate_edited(message, |_| None)
 }
@@ -35,28 +36,32 @@ pub(crate) fn validate_edited<'k>(
     message: &v1::Configuration,
     kept: impl Fn(&Name) -> Option<&'k Arc<Pool>>,
 ) -> Result<Requested, Invalid> {
-    let regions = Names::read("regions", message.regions.iter().map(|region| &*region.name))?;
-    let checks = Names::read("health_checks", message.health_checks.iter().map(|c| &*c.name))?;
-    let pools = Names::read("pools", message.pools.iter().map(|pool| &*pool.name))?;
-    let services = Names::read("services", message.services.iter().map(|service| &*service.name))?;
+    let region_names = Names::read("regions", message.regions.iter().map(|region| &*region.name));
+    let check_names = Names::read("health_checks", message.health_checks.iter().map(|c| &*c.name));
+    let pool_names = Names::read("pools", message.pools.iter().map(|pool| &*pool.name));
+    let service_names =
+        Names::read("services", message.services.iter().map(|service| &*service.name));
 
-    let configuration = Configuration {
-        regions: regions.build(&message.regions, |at, _, m| region::region(at, m, &regions))?,
-        health_checks: checks
-            .build(&message.health_checks, |at, _, m| health_check::health_check(at, m))?,
-        pools: pools.build(&message.pools, |at, name, m| match kept(name) {
+    let (regions, health_checks, pools, services, hash_key, balancers) = all((
+        region_names.build(&message.regions, |at, _, m| region::region(at, m, &region_names)),
+        check_names.build(&message.health_checks, |at, _, m| health_check::health_check(at, m)),
+        pool_names.build(&message.pools, |at, name, m| match name.and_then(&kept) {
             Some(pool) => Ok(Arc::clone(pool)),
-            None => pool::pool(at, m, &regions, &checks).map(Arc::new),
-        })?,
-        services: services.build(&message.services, |at, _, m| service::service(at, m, &pools))?,
-        hash_key: values::hash_key(&message.hash_key)?,
-        balancers: values::balancers(message.balancers)?,
-    };
-    region::no_circle(&regions, &configuration)?;
-    service::distinct(message, &configuration)?;
-    pool::consistent(message, &configuration)?;
-    pool::wide_enough(message, &configuration)?;
-    shares::shares_suffice(message, &configuration)?;
+            None => pool::pool(at, m, &region_names, &check_names).map(Arc::new),
+        }),
+        service_names.build(&message.services, |at, _, m| service::service(at, m, &pool_names)),
+        values::hash_key(&message.hash_key),
+        values::balancers(message.balancers),
+    ))?;
+    let configuration =
+        Configuration { regions, health_checks, pools, services, hash_key, balancers };
+    all((
+        region::no_circle(&region_names, &configuration),
+        service::distinct(message, &configuration),
+        pool::consistent(message, &configuration),
+        pool::wide_enough(message, &configuration),
+        shares::shares_suffice(message, &configuration),
+    ))?;
     Ok(Requested::new(message, configuration))
 }
 

@@ -1,55 +1,59 @@
 //! Names of one kind of object: well-formed, unique, and what references resolve to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::invalid::{Invalid, ObjectPath};
+use super::invalid::{Invalid, ObjectPath, each};
 use lb_base::Quoted;
 use lb_model::Name;
 
 /// The names of a list, by its order.
-pub(super) struct Names {
+pub(super) struct Names<'a> {
     list: &'static str,
-    in_order: Vec<Name>,
+    in_order: Vec<(&'a str, Option<Name>)>,
     known: HashMap<Name, usize>,
+    /// Those that are no names, or are taken.
+    invalid: Invalid,
 }
 
-impl Names {
-    /// Reads the names of a list.
-    pub(super) fn read<'a>(
-        list: &'static str,
-        texts: impl Iterator<Item = &'a str>,
-    ) -> Result<Self, Invalid> {
-        let mut names = Self { list, in_order: Vec::new(), known: HashMap::new() };
+impl<'a> Names<'a> {
+    /// Reads the names of a list. Its mistakes are those of the objects.
+    pub(super) fn read(list: &'static str, texts: impl Iterator<Item = &'a str>) -> Self {
+        let invalid = Invalid::default();
+        let mut names = Self { list, in_order: Vec::new(), known: HashMap::new(), invalid };
         for (index, text) in texts.enumerate() {
             let at = ObjectPath::default().child(list, index, text);
-            let name = Name::new(text).map_err(|error| at.invalid("name", error))?;
-            if let Some(first) = names.known.insert(name.clone(), index) {
-                return Err(
-                    at.invalid("name", format_args!("is already the name of {list}[{first}]"))
-                );
-            }
-            names.in_order.push(name);
+            let name = Name::new(text).map_err(|error| at.invalid("name", error));
+            let name = names.invalid.value(name).filter(|name| {
+                let first = *names.known.entry(name.clone()).or_insert(index);
+                if first != index {
+                    let cause = format!("is already the name of {list}[{first}]");
+                    names.invalid.add(at.invalid("name", cause));
+                }
+                first == index
+            });
+            names.in_order.push((text, name));
         }
-        Ok(names)
+        names
     }
 
     /// Makes an object of every message of the list, by name.
     pub(super) fn build<M, T>(
         &self,
         messages: &[M],
-        object: impl Fn(&ObjectPath, &Name, &M) -> Result<T, Invalid>,
+        object: impl Fn(&ObjectPath, Option<&Name>, &M) -> Result<T, Invalid>,
     ) -> Result<BTreeMap<Name, T>, Invalid> {
-        let each = self.in_order.iter().zip(messages).enumerate();
-        each.map(|(index, (name, message))| {
-            let at = ObjectPath::default().child(self.list, index, name.as_str());
-            Ok((name.clone(), object(&at, name, message)?))
-        })
-        .collect()
+        let (mut objects, mut invalid) = (BTreeMap::new(), self.invalid.clone());
+        for (index, ((text, name), message)) in self.in_order.iter().zip(messages).enumerate() {
+            let at = ObjectPath::default().child(self.list, index, text);
+            let object = invalid.value(object(&at, name.as_ref(), message));
+            objects.extend(name.clone().zip(object));
+        }
+        invalid.or(objects)
     }
 
     /// The names in their order.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &Name> {
-        self.in_order.iter()
+        self.in_order.iter().filter_map(|(_, name)| name.as_ref())
     }
 
     /// The name that a field of another object refers to.
@@ -75,15 +79,14 @@ impl Names {
         field: &'static str,
         texts: &[String],
     ) -> Result<Vec<Name>, Invalid> {
-        let mut names = Vec::with_capacity(texts.len());
-        for text in texts {
+        let mut names = BTreeSet::new();
+        each(texts.iter().map(|text| {
             let name = self.resolve(at, field, text)?;
-            if names.contains(&name) {
-                return Err(at.invalid(field, format_args!("{name:?} is named twice")));
+            match names.insert(name.clone()) {
+                true => Ok(name),
+                false => Err(at.invalid(field, format_args!("{name:?} is named twice"))),
             }
-            names.push(name);
-        }
-        Ok(names)
+        }))
     }
 
     fn kind(&self) -> String {

@@ -1,7 +1,7 @@
 //! Pools and their backends.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     net::IpAddr,
     time::Duration,
 };
@@ -15,7 +15,7 @@ use spillway_proto::v1;
 
 use super::{
     Names,
-    invalid::{Invalid, ObjectPath},
+    invalid::{Invalid, ObjectPath, all, each},
     slots, values,
 };
 
@@ -31,45 +31,47 @@ const HOLD_DOWNS: (Duration, Duration) = SETTLE_TIMES;
 pub(super) fn pool(
     at: &ObjectPath,
     message: &v1::Pool,
-    regions: &Names,
-    checks: &Names,
+    regions: &Names<'_>,
+    checks: &Names<'_>,
 ) -> Result<Pool, Invalid> {
-    let mut backends = BTreeMap::new();
-    let mut first = HashMap::new();
-    for (index, message) in message.backends.iter().enumerate() {
-        let at = at.child("backends", index, &message.address);
-        let address = values::address(&at, &message.address)?;
-        if let Some(first) = first.insert(address, index) {
-            let cause = format!("{address} is already the address of backends[{first}]");
-            return Err(at.invalid("address", cause));
-        }
-        backends.insert(address, backend(&at, message, regions)?);
-    }
-    let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
-    let number = slots::read(at, message.slots)?;
-    let (hold_down, max_hold_down) = hold_down(at, message)?;
+    let backends = backends(at, &message.backends, regions);
+    let groups = groups(at, &message.groups, regions, backends.as_ref().ok());
+    let (members, number, regions_and_panic, times, encapsulation) = all((
+        all((backends, checks.resolve_each(at, "health_checks", &message.health_checks), groups)),
+        slots::read(at, message.slots),
+        all((
+            values::value(at, "isolation", message.isolation),
+            regions.resolve_each(at, "preferred_regions", &message.preferred_regions),
+            values::within_or(
+                at,
+                "panic_threshold_percent",
+                message.panic_threshold_percent,
+                bounds::PANIC_THRESHOLDS,
+                0,
+            ),
+        )),
+        all((
+            settle_time(at, message.settle_time),
+            slow_start(at, message.slow_start),
+            hold_down(at, message),
+        )),
+        encapsulation(at, message),
+    ))?;
+    let (backends, health_checks, groups) = members;
+    let (isolation, preferred_regions, panic_threshold_percent) = regions_and_panic;
+    let (settle_time, slow_start, (hold_down, max_hold_down)) = times;
     let mut pool = Pool {
-        groups: groups(at, &message.groups, regions, &backends)?,
-        isolation: values::value(at, "isolation", message.isolation)?.unwrap_or_default(),
-        preferred_regions: regions.resolve_each(
-            at,
-            "preferred_regions",
-            &message.preferred_regions,
-        )?,
-        panic_threshold_percent: values::within_or(
-            at,
-            "panic_threshold_percent",
-            message.panic_threshold_percent,
-            bounds::PANIC_THRESHOLDS,
-            0,
-        )?,
-        settle_time: settle_time(at, message.settle_time)?,
-        slow_start: slow_start(at, message.slow_start)?,
-        hold_down,
-        max_hold_down,
-        encapsulation: encapsulation(at, message)?,
         backends,
         health_checks,
+        groups,
+        isolation: isolation.unwrap_or_default(),
+        preferred_regions,
+        panic_threshold_percent,
+        settle_time,
+        slow_start,
+        hold_down,
+        max_hold_down,
+        encapsulation,
         ..Pool::default()
     };
     tables(at, &pool)?;
@@ -77,23 +79,51 @@ pub(super) fn pool(
     Ok(pool)
 }
 
-fn backend(at: &ObjectPath, message: &v1::Backend, regions: &Names) -> Result<Backend, Invalid> {
-    Ok(Backend {
-        region: regions.resolve(at, "region", &message.region)?,
-        weight: match message.weight {
-            None => 1,
-            Some(weight) => values::within(at, "weight", weight, bounds::WEIGHTS)?,
+fn backends(
+    at: &ObjectPath,
+    messages: &[v1::Backend],
+    regions: &Names<'_>,
+) -> Result<BTreeMap<IpAddr, Backend>, Invalid> {
+    let mut first = HashMap::new();
+    each(messages.iter().enumerate().map(|(index, message)| {
+        let at = at.child("backends", index, &message.address);
+        let address = values::address(&at, &message.address);
+        let address = address.and_then(|address| match first.entry(address) {
+            Entry::Vacant(place) => {
+                place.insert(index);
+                Ok(address)
+            }
+            Entry::Occupied(first) => {
+                let cause =
+                    format!("{address} is already the address of backends[{}]", first.get());
+                Err(at.invalid("address", cause))
+            }
+        });
+        all((address, backend(&at, message, regions)))
+    }))
+}
+
+fn backend(
+    at: &ObjectPath,
+    message: &v1::Backend,
+    regions: &Names<'_>,
+) -> Result<Backend, Invalid> {
+    let rate = message.max_connection_rate_per_second;
+    let (region, weight, admin_state, mtu, max_connection_rate) = all((
+        regions.resolve(at, "region", &message.region),
+        match message.weight {
+            None => Ok(1),
+            Some(weight) => values::within(at, "weight", weight, bounds::WEIGHTS),
         },
-        admin_state: values::value(at, "admin_state", message.admin_state)?.unwrap_or_default(),
-        mtu: match message.mtu {
-            0 => None,
-            mtu => Some(values::within(at, "mtu", mtu, bounds::MTUS)?),
+        values::value(at, "admin_state", message.admin_state),
+        match message.mtu {
+            0 => Ok(None),
+            mtu => values::within(at, "mtu", mtu, bounds::MTUS).map(Some),
         },
-        max_connection_rate: {
-            let rate = message.max_connection_rate_per_second;
-            values::rate(at, "max_connection_rate_per_second", rate)?
-        },
-    })
+        values::rate(at, "max_connection_rate_per_second", rate),
+    ))?;
+    let admin_state = admin_state.unwrap_or_default();
+    Ok(Backend { region, weight, admin_state, mtu, max_connection_rate })
 }
 
 fn encapsulation(at: &ObjectPath, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
@@ -135,11 +165,12 @@ fn hold_down(at: &ObjectPath, message: &v1::Pool) -> Result<(Duration, Duration)
         Some(time) => values::duration(at, field, time, shortest, longest, "24h"),
     };
     let first = match message.hold_down {
-        Some(prost_types::Duration { seconds: 0, nanos: 0 }) => Duration::ZERO,
-        first => time("hold_down", first, Pool::DEFAULT_HOLD_DOWN)?,
+        Some(prost_types::Duration { seconds: 0, nanos: 0 }) => Ok(Duration::ZERO),
+        first => time("hold_down", first, Pool::DEFAULT_HOLD_DOWN),
     };
-    let default = Pool::DEFAULT_MAX_HOLD_DOWN.max(first);
-    let most = time("max_hold_down", message.max_hold_down, default)?;
+    let default = first.as_ref().map_or(Duration::ZERO, |first| *first);
+    let default = Pool::DEFAULT_MAX_HOLD_DOWN.max(default);
+    let (first, most) = all((first, time("max_hold_down", message.max_hold_down, default)))?;
     if most < first {
         let cause = format!("{most:?} is less than hold_down, {first:?}");
         return Err(at.invalid("max_hold_down", cause));
@@ -171,81 +202,94 @@ pub(super) fn consistent(
     let vips: HashMap<IpAddr, &Name> =
         configuration.services.iter().rev().map(|(name, s)| (s.address, name)).collect();
     let mut first: HashMap<IpAddr, (&str, &Backend, Encapsulation)> = HashMap::new();
+    let mut invalid = Invalid::default();
     for (index, pool) in message.pools.iter().enumerate() {
         let place = ObjectPath::default().child("pools", index, &pool.name);
+        let mut is_told = false;
         let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
         for (index, message) in pool.backends.iter().enumerate() {
             let at = place.child("backends", index, &message.address);
-            let address = values::address(&at, &message.address)?;
+            let Ok(address) = message.address.parse() else { continue };
             if let Some(service) = vips.get(&address) {
                 let cause = format!("{address} is the address of service {service:?}");
-                return Err(at.invalid("address", cause));
+                invalid.add(at.invalid("address", cause));
             }
             let here = backends.and_then(|pool| Some((pool, pool.backends.get(&address)?)));
             let Some((of, backend)) = here else { continue };
             let how = of.encapsulation;
             let (other, same, there) = *first.entry(address).or_insert((&pool.name, backend, how));
-            if (how == Encapsulation::Direct) != (there == Encapsulation::Direct) {
+            if (how == Encapsulation::Direct) != (there == Encapsulation::Direct) && !is_told {
+                is_told = true;
                 let cause = format!(
                     "is {} here, but pool {other:?} has {address} too, with {}; if one pool uses direct, all pools with that backend must",
                     how.name(),
                     there.name()
                 );
-                return Err(place.invalid("encapsulation", cause));
+                invalid.add(place.invalid("encapsulation", cause));
             }
             if same.region != backend.region {
                 let (here, there) = (&backend.region, &same.region);
                 let cause = format!("is {here:?} here but {there:?} in pool {other:?}");
-                return Err(at.invalid("region", cause));
+                invalid.add(at.invalid("region", cause));
             }
             if same.mtu != backend.mtu {
                 let spell = |mtu: Option<u16>| mtu.map_or("unset".into(), |mtu| mtu.to_string());
                 let (here, there) = (spell(backend.mtu), spell(same.mtu));
                 let cause = format!("is {here} here but {there} in pool {other:?}");
-                return Err(at.invalid("mtu", cause));
+                invalid.add(at.invalid("mtu", cause));
             }
         }
     }
-    Ok(())
+    invalid.or(())
 }
 
-/// The settings of a pool's groups; default settings are left out.
+/// The settings of a pool's groups; default settings are left out. Without `backends`, which are wrong, it is not checked
+/// whether groups fit them.
 fn groups(
     at: &ObjectPath,
     messages: &[v1::Group],
-    regions: &Names,
-    backends: &BTreeMap<IpAddr, Backend>,
+    regions: &Names<'_>,
+    backends: Option<&BTreeMap<IpAddr, Backend>>,
 ) -> Result<BTreeMap<Name, GroupSettings>, Invalid> {
-    let mut groups = BTreeMap::new();
     let mut first = HashMap::new();
-    for (index, message) in messages.iter().enumerate() {
+    let groups: Result<Vec<_>, _> = each(messages.iter().enumerate().map(|(index, message)| {
         let at = at.child("groups", index, &message.region);
-        let region = regions.resolve(&at, "region", &message.region)?;
-        if let Some(first) = first.insert(region.clone(), index) {
-            let cause = format!("{region:?} is already the region of groups[{first}]");
-            return Err(at.invalid("region", cause));
-        }
-        let mut here = backends.values().filter(|backend| backend.region == region).peekable();
-        if here.peek().is_none() {
-            return Err(at.invalid("region", format_args!("the pool has no backend in {region:?}")));
-        }
-        let unlimited = here.any(|b| b.weight > 0 && b.max_connection_rate.is_none());
-        let group = group(&at, message, unlimited)?;
-        if group != GroupSettings::default() {
-            groups.insert(region, group);
-        }
-    }
-    Ok(groups)
+        let region = regions.resolve(&at, "region", &message.region).and_then(|region| {
+            let first = *first.entry(region.clone()).or_insert(index);
+            match first == index {
+                true => Ok(region),
+                false => {
+                    let cause = format!("{region:?} is already the region of groups[{first}]");
+                    Err(at.invalid("region", cause))
+                }
+            }
+        });
+        let here: Option<Vec<_>> = backends.zip(region.as_ref().ok()).map(|(backends, region)| {
+            backends.values().filter(|backend| backend.region == *region).collect()
+        });
+        let region = region.and_then(|region| match here.as_ref().is_some_and(Vec::is_empty) {
+            true => {
+                Err(at.invalid("region", format_args!("the pool has no backend in {region:?}")))
+            }
+            false => Ok(region),
+        });
+        let is_unlimited = |b: &&Backend| b.weight > 0 && b.max_connection_rate.is_none();
+        let unlimited = here.is_some_and(|here| here.iter().any(is_unlimited));
+        all((region, group(&at, message, unlimited)))
+    }));
+    let groups = groups?.into_iter();
+    Ok(groups.filter(|(_, group)| *group != GroupSettings::default()).collect())
 }
 
 fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupSettings, Invalid> {
-    let capacity = values::rate(at, "capacity_per_second", message.capacity_per_second)?;
     let scaler = match message.scaler {
-        None => Scaler::WHOLE,
+        None => Ok(Scaler::WHOLE),
         Some(share) => Scaler::new(share).ok_or_else(|| {
             at.invalid("scaler", format_args!("{share} is neither 0 nor within 0.1 to 1"))
-        })?,
+        }),
     };
+    let capacity = values::rate(at, "capacity_per_second", message.capacity_per_second);
+    let (capacity, scaler) = all((capacity, scaler))?;
     let scales = scaler != Scaler::NONE && scaler != Scaler::WHOLE;
     if scales && capacity.is_none() && unlimited {
         let cause = format!(
@@ -266,6 +310,7 @@ pub(super) fn wide_enough(
     let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
     let by_pool: BTreeMap<&Name, &Name> =
         six.map(|(name, service)| (&service.pool, name)).collect();
+    let mut invalid = Invalid::default();
     for (index, message) in message.pools.iter().enumerate() {
         let Ok(name) = Name::new(&message.name) else { continue };
         let Some(service) = by_pool.get(&name) else { continue };
@@ -282,9 +327,9 @@ pub(super) fn wide_enough(
                     backend.mtu,
                     service.to_string()
                 );
-                return Err(at.invalid("mtu", cause));
+                invalid.add(at.invalid("mtu", cause));
             }
         }
     }
-    Ok(())
+    invalid.or(())
 }

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lb_common::abi::limits::MAX_REGIONS_PER_POOL;
 use spillway_proto::v1;
@@ -13,7 +13,7 @@ use lb_model::{Configuration, Name, Region};
 pub(super) fn region(
     at: &ObjectPath,
     message: &v1::Region,
-    regions: &Names,
+    regions: &Names<'_>,
 ) -> Result<Region, Invalid> {
     let overflow_to = regions.resolve_each(at, "overflow_to", &message.overflow_to)?;
     if overflow_to.iter().any(|name| name.as_str() == message.name) {
@@ -28,16 +28,22 @@ pub(super) fn region(
 }
 
 /// Following `overflow_to` never leads back.
-pub(super) fn no_circle(regions: &Names, configuration: &Configuration) -> Result<(), Invalid> {
+pub(super) fn no_circle(regions: &Names<'_>, configuration: &Configuration) -> Result<(), Invalid> {
+    let (mut invalid, mut told) = (Invalid::default(), BTreeSet::new());
     for (index, start) in regions.in_order().enumerate() {
+        // All regions of a loop are in the same one.
+        if told.contains(start) {
+            continue;
+        }
         if let Some(circle) = way_back(configuration, start) {
+            told.extend(circle.iter().copied());
             let at = ObjectPath::default().child("regions", index, start.as_str());
             let circle: Vec<_> = circle.iter().map(|name| name.as_str()).collect();
             let cause = format!("forms a loop: {}", circle.join(" -> "));
-            return Err(at.invalid("overflow_to", cause));
+            invalid.add(at.invalid("overflow_to", cause));
         }
     }
-    Ok(())
+    invalid.or(())
 }
 
 /// A shortest way along `overflow_to` from a region back to itself.

@@ -8,7 +8,7 @@ use spillway_proto::v1;
 
 use super::{
     Names,
-    invalid::{Invalid, ObjectPath},
+    invalid::{Invalid, ObjectPath, all, each},
     values,
 };
 use lb_model::{
@@ -24,23 +24,25 @@ const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 pub(super) fn service(
     at: &ObjectPath,
     message: &v1::Service,
-    pools: &Names,
+    pools: &Names<'_>,
 ) -> Result<Service, Invalid> {
-    let (address, ports) = (values::address(at, &message.address)?, ports(at, message)?);
-    let protocol = protocol(at, message.protocol)?;
-    let idle_timeout = idle_timeout(at, message, protocol)?;
-    let pool = pools.resolve(at, "pool", &message.pool)?;
-    let affinity = affinity(at, message.affinity, &ports)?;
-    Ok(Service {
-        address,
-        ports,
-        protocol,
-        pool,
-        affinity,
-        when_full: when_full(at, message.when_full, protocol, idle_timeout)?,
-        idle_timeout,
-        fragments: fragments(at, message.fragments, affinity)?,
-    })
+    let hashed = ports(at, message).and_then(|ports| {
+        let affinity = affinity(at, message.affinity, &ports)?;
+        Ok((ports, affinity, fragments(at, message.fragments, affinity)?))
+    });
+    let remembered = protocol(at, message.protocol).and_then(|protocol| {
+        let idle_timeout = idle_timeout(at, message, protocol)?;
+        Ok((protocol, idle_timeout, when_full(at, message.when_full, protocol, idle_timeout)?))
+    });
+    let (address, hashed, remembered, pool) = all((
+        values::address(at, &message.address),
+        hashed,
+        remembered,
+        pools.resolve(at, "pool", &message.pool),
+    ))?;
+    let (ports, affinity, fragments) = hashed;
+    let (protocol, idle_timeout, when_full) = remembered;
+    Ok(Service { address, ports, protocol, pool, affinity, when_full, idle_timeout, fragments })
 }
 
 /// What of three fields says the ports, and only that.
@@ -50,14 +52,11 @@ fn ports(at: &ObjectPath, message: &v1::Service) -> Result<Ports, Invalid> {
         (port, [], false) => Ok(Ports::one(values::port(at, "port", port)?)),
         (0, [], true) => Ok(Ports::Any),
         (0, ranges, false) => {
-            let ranges: Result<Vec<_>, _> = ranges
-                .iter()
-                .enumerate()
-                .map(|(index, range)| ports_from(at, index, range))
-                .collect();
+            let ranges = ranges.iter().enumerate();
+            let ranges: Vec<_> = each(ranges.map(|(index, range)| ports_from(at, index, range)))?;
             // Each range was found to be one.
             let none = || at.invalid("ports", "must be set; give port, ports or any_port");
-            PortList::new(ranges?).map(Ports::Listed).ok_or_else(none)
+            PortList::new(ranges).map(Ports::Listed).ok_or_else(none)
         }
         (0, _, true) => Err(at.invalid("any_port", "has all ports already; leave ports out")),
         (_, [], true) => Err(at.invalid("any_port", "has all ports already; leave port out")),
@@ -75,8 +74,11 @@ fn ports_from(at: &ObjectPath, index: usize, range: &v1::PortRange) -> Result<(u
         false => format!("{}-{last}", range.first),
     };
     let at = at.child("ports", index, &spelt);
-    let (first, last) =
-        (values::port(&at, "first", range.first)?, values::port(&at, "last", last)?);
+    let first = values::port(&at, "first", range.first);
+    if last == range.first {
+        return first.map(|port| (port, port));
+    }
+    let (first, last) = all((first, values::port(&at, "last", last)))?;
     if last < first {
         return Err(at.invalid("last", format_args!("{last} is below the first, {first}")));
     }
@@ -152,17 +154,17 @@ pub(super) fn distinct(
     message: &v1::Configuration,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
-    let mut all: HashMap<_, Claims<'_>> = HashMap::new();
+    let (mut invalid, mut taken) = (Invalid::default(), HashMap::<_, Claims<'_>>::new());
     for (index, message) in message.services.iter().enumerate() {
         let name = Name::new(&message.name).ok();
         let Some(service) = name.and_then(|name| configuration.services.get(&name)) else {
             continue;
         };
-        let claims = all.entry((service.address, service.protocol)).or_default();
+        let claims = taken.entry((service.address, service.protocol)).or_default();
         let at = ObjectPath::default().child("services", index, &message.name);
-        claims.add(&at, &message.name, service)?;
+        invalid.value(claims.add(&at, &message.name, service));
     }
-    Ok(())
+    invalid.or(())
 }
 
 /// Who has what of an address and protocol.

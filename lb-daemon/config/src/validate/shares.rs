@@ -13,6 +13,7 @@ pub(super) fn shares_suffice(
     message: &v1::Configuration,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
+    let mut invalid = Invalid::default();
     let balancers = configuration.balancers.get();
     let too_little = |rate: Rate, scaler: Scaler| {
         let share = rate.per_second() * scaler.share() / f64::from(balancers);
@@ -35,7 +36,7 @@ pub(super) fn shares_suffice(
             let cause = set.capacity.and_then(|capacity| too_little(capacity, set.scaler));
             if let Some(cause) = cause {
                 let at = place.child("groups", index, &group.region);
-                return Err(at.invalid("capacity_per_second", cause));
+                invalid.add(at.invalid("capacity_per_second", cause));
             }
         }
         for (index, message) in message.backends.iter().enumerate() {
@@ -50,11 +51,11 @@ pub(super) fn shares_suffice(
             let cause = too_little(rate, scaler).or_else(|| too_little(rate, Scaler::WHOLE));
             if let Some(cause) = cause {
                 let at = place.child("backends", index, &message.address);
-                return Err(at.invalid("max_connection_rate_per_second", cause));
+                invalid.add(at.invalid("max_connection_rate_per_second", cause));
             }
         }
     }
-    Ok(())
+    invalid.or(())
 }
 
 #[cfg(test)]

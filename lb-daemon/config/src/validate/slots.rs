@@ -76,7 +76,8 @@ impl Requested {
     /// # Errors
     /// As [`Self::resolve`].
     pub fn resolved(&self, in_force: &SlotsByPool) -> Result<Cow<'_, Configuration>, Invalid> {
-        let mut configuration = Cow::Borrowed(&self.configuration);
+        let (mut invalid, mut configuration) =
+            (Invalid::default(), Cow::Borrowed(&self.configuration));
         for open in &self.open {
             let Some(pool) = self.configuration.pools.get(&open.name) else { continue };
             let number = open.number(pool, in_force);
@@ -85,9 +86,9 @@ impl Requested {
             {
                 pool.slots = number;
             }
-            has_room(&open.path(), pool, number, open.keeps)?;
+            invalid.value(has_room(&open.path(), pool, number, open.keeps));
         }
-        Ok(configuration)
+        invalid.or(configuration)
     }
 
     /// Refuses open slots if there are several balancers: what they keep depends on their history.

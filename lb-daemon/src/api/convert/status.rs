@@ -1,6 +1,7 @@
 //! Conversion of refusals into gRPC statuses.
 
 use tonic::{Code, Status, metadata::AsciiMetadataValue};
+use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
 use lb_base::error_chain;
 use lb_config::{FIELD_TRAILER, HINT_TRAILER, Invalid, message::hash_key};
@@ -26,7 +27,8 @@ impl WrongField {
 
 impl From<WrongField> for Status {
     fn from(wrong: WrongField) -> Self {
-        invalid_argument(wrong.to_string(), wrong.field)
+        let violation = FieldViolation::new(wrong.field.clone(), wrong.cause.clone());
+        invalid_argument(wrong.to_string(), wrong.field, vec![violation])
     }
 }
 
@@ -46,12 +48,34 @@ impl<T, E: IntoStatus> OrStatus<T> for Result<T, E> {
 
 impl IntoStatus for Invalid {
     fn into_status(self) -> Status {
-        invalid_argument(self.to_string(), self.path())
+        invalid_argument(self.to_string(), self.path(), violations(&self))
     }
 }
 
-fn invalid_argument(message: String, field: String) -> Status {
-    let mut status = Status::invalid_argument(message);
+/// Bytes of mistakes in a status. Clients take 8 KiB of trailers, and they are there twice: as text, and in Base64.
+const MOST_DETAILS: usize = 4 << 10;
+
+/// All mistakes of a message, or those for which there is room; then one without a field says how many more there are.
+fn violations(invalid: &Invalid) -> Vec<FieldViolation> {
+    let mut bytes = 0;
+    let all = invalid.mistakes().iter().map(|it| FieldViolation::new(it.path(), it.to_string()));
+    let mut violations: Vec<_> = all
+        .take_while(|violation| {
+            bytes += violation.field.len() + violation.description.len();
+            bytes <= MOST_DETAILS
+        })
+        .collect();
+    match invalid.count() - violations.len() {
+        0 => {}
+        1 => violations.push(FieldViolation::new("", "1 more mistake")),
+        more => violations.push(FieldViolation::new("", format!("{more} more mistakes"))),
+    }
+    violations
+}
+
+fn invalid_argument(message: String, field: String, violations: Vec<FieldViolation>) -> Status {
+    let details = ErrorDetails::with_bad_request(violations);
+    let mut status = Status::with_error_details(Code::InvalidArgument, message, details);
     if let Ok(path) = AsciiMetadataValue::try_from(field) {
         status.metadata_mut().insert(FIELD_TRAILER, path);
     }
@@ -80,7 +104,14 @@ impl IntoStatus for Refusal {
             | Refusal::Thread(_)
             | Refusal::Unreadable(_) => Code::Internal,
         };
-        let mut status = Status::new(code, error_chain::message(&self));
+        let message = error_chain::message(&self);
+        let mut status = match &self {
+            Refusal::Invalid(invalid) => {
+                let details = ErrorDetails::with_bad_request(violations(invalid));
+                Status::with_error_details(code, message, details)
+            }
+            _ => Status::new(code, message),
+        };
         let (field, hint) = match &self {
             Refusal::NoHashKey { own_key, .. } => {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))

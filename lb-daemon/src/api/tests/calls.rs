@@ -1,5 +1,6 @@
 use spillway_proto::v1::objects_client::ObjectsClient;
-use tonic::Code;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
 
 use super::*;
 
@@ -114,6 +115,29 @@ async fn refusals_have_their_codes_and_change_nothing() {
     let message = "services[0] \"web\": port: 70000 is not a port; give 1 to 65535";
     assert_eq!(status.message(), message);
     assert_eq!(status.metadata().get(lb_config::FIELD_TRAILER).unwrap(), "services[0].port");
+
+    let violation = |status: &Status| {
+        let violations = status.get_details_bad_request().unwrap().field_violations;
+        let pairs = violations.into_iter().map(|it| (it.field, it.description));
+        pairs.collect::<Vec<_>>()
+    };
+    assert_eq!(violation(&status), [("services[0].port".to_owned(), message.to_owned())]);
+
+    // All mistakes at once, also of an object, as long as clients take it.
+    let mut wrong = configuration();
+    (wrong.services[0].port, wrong.pools[0].slots) = (70_000, Some(8));
+    let status = client.apply(apply(wrong)).await.unwrap_err();
+    let slots = "pools[0] \"web\": slots: 8 is not a prime: 2 divides it";
+    assert_eq!(status.message(), format!("{slots} (and 1 more mistake)"));
+    let expected = [("pools[0].slots", slots), ("services[0].port", message)];
+    assert_eq!(violation(&status), expected.map(|(field, why)| (field.into(), why.into())));
+    let mut wrong = configuration();
+    let backend = v1::Backend { address: "nowhere".into(), ..v1::Backend::default() };
+    wrong.pools[0].backends = vec![backend; 1_000];
+    let violations = violation(&client.apply(apply(wrong)).await.unwrap_err());
+    let ((field, more), named) = violations.split_last().unwrap();
+    assert!(named.len() > 10 && named.iter().all(|(field, _)| field.starts_with("pools[0].")));
+    assert_eq!((&**field, more.clone()), ("", format!("{} more mistakes", 2_000 - named.len())));
 
     let mut other = configuration();
     other.services[0].port = 81;

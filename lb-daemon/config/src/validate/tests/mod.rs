@@ -79,9 +79,128 @@ fn every_mistake_is_named() {
         let mut message = correct();
         mistake(&mut message);
         let error = validate(&message).unwrap_err();
-        assert_eq!(error.to_string(), *expected);
+        assert_eq!(error.mistakes()[0].to_string(), *expected);
         assert_eq!(error.path(), *path);
+        let others = &error.mistakes()[1..];
+        let is_reference = |other: &Mistake| other.to_string().contains("\" is not among the ");
+        assert!(others.iter().all(is_reference), "{expected} leads to {others:?}");
     }
+}
+
+fn paths(invalid: &Invalid) -> Vec<String> {
+    invalid.mistakes().iter().map(Mistake::path).collect()
+}
+
+#[test]
+fn all_mistakes_are_named_at_once() {
+    let mut message = correct();
+    message.regions[1].overflow_to = vec!["asia".into(), "africa".into()];
+    message.health_checks[0].port = 70_000;
+    message.health_checks[0].rise = 1_000;
+    http(&mut message).path = "healthz".into();
+    message.health_checks[1].name = "TCP".into();
+    message.health_checks[1].kind = None;
+    message.pools[0].slots = Some(6);
+    message.pools[0].backends[0].weight = Some(u32::MAX);
+    message.pools[0].backends[1].address = "10.0.0".into();
+    message.pools[0].backends[1].region = "asia".into();
+    message.pools[0].groups[0].scaler = Some(7.0);
+    message.services[1].address = "0.0.0.0".into();
+    message.services[1].protocol = 0;
+    message.services[1].pool = "dmz".into();
+    message.hash_key = "0123".into();
+    message.balancers = 5_000;
+    let invalid = validate(&message).unwrap_err();
+    let expected = [
+        "regions[1].overflow_to",
+        "regions[1].overflow_to",
+        "health_checks[1].name",
+        "health_checks[0].http.path",
+        "health_checks[0].port",
+        "health_checks[0].rise",
+        "health_checks[1].kind",
+        "pools[0].backends[0].weight",
+        "pools[0].backends[1].address",
+        "pools[0].backends[1].region",
+        "pools[0].groups[0].scaler",
+        "pools[0].slots",
+        "services[1].address",
+        "services[1].protocol",
+        "services[1].pool",
+        "hash_key",
+        "balancers",
+    ];
+    assert_eq!(paths(&invalid), expected);
+    assert_eq!(
+        invalid.to_string(),
+        "regions[1] \"us\": overflow_to: \"asia\" is not among the regions (and 16 more mistakes)"
+    );
+    let invalid = invalid.for_single_object(&[("services", 1)], "service", "service");
+    let mistakes: Vec<_> = invalid.mistakes().iter().map(ToString::to_string).collect();
+    assert_eq!(mistakes[13], "service \"dns\": protocol: must be set; give tcp or udp");
+    assert_eq!(mistakes[5], "health_checks[0] \"http\": rise: 1000 is not within 1 to 100");
+}
+
+/// Rules between objects, of which each is broken in more than one place.
+#[test]
+fn all_mistakes_between_objects_are_named_at_once() {
+    let mut message = correct();
+    message.regions.push(v1::Region { name: "asia".into(), overflow_to: vec!["africa".into()] });
+    message.regions.push(v1::Region { name: "africa".into(), overflow_to: vec!["asia".into()] });
+    message.regions[1].overflow_to = vec!["eu".into()];
+    message.services[1].protocol = message.services[0].protocol;
+    (message.services[1].udp, message.services[1].port) = (0, 80);
+    message.pools[1].backends[0].region = "us".into();
+    message.pools[1].backends[0].mtu = 1_400;
+    message.pools[0].backends[1].address = "192.0.2.1".into();
+    let expected = [
+        "regions[0].overflow_to",
+        "regions[2].overflow_to",
+        "services[1].address",
+        "pools[0].backends[1].address",
+        "pools[1].backends[0].region",
+        "pools[1].backends[0].mtu",
+    ];
+    assert_eq!(paths(&validate(&message).unwrap_err()), expected);
+}
+
+/// Two mistakes in different lists are both found, unless one of them is of a rule between objects.
+#[test]
+fn no_mistake_hides_one_of_another_list() {
+    let list = |path: &str| path.split('[').next().unwrap().to_owned();
+    let with = |mistakes: &[&mistakes::Row]| {
+        let mut message = correct();
+        mistakes.iter().for_each(|(mistake, ..)| mistake(&mut message));
+        paths(&validate(&message).unwrap_err())
+    };
+    // The balancers are nobody's, so a rule between objects is one that is not found beside them.
+    let beside = (|m: &mut v1::Configuration| m.balancers = 1_001) as mistakes::Mistake;
+    let alone = (beside, "", "balancers");
+    let of_fields: Vec<_> = mistakes::all()
+        // What refers to an object without a name is wrong too.
+        .filter(|row| row.2 != "balancers" && !row.2.ends_with(".name"))
+        .filter(|row| with(&[row, &alone]).iter().any(|path| path == row.2))
+        .collect();
+    let all = mistakes::all().count();
+    assert!(of_fields.len() + 25 > all, "{} of {all} are of fields", of_fields.len());
+    for one in &of_fields {
+        for other in of_fields.iter().filter(|other| list(other.2) != list(one.2)) {
+            let found = with(&[one, other]);
+            assert!(found.iter().any(|path| path == one.2), "{} hides {}", other.1, one.1);
+            assert!(found.iter().any(|path| path == other.2), "{} hides {}", one.1, other.1);
+        }
+    }
+}
+
+/// A hostile message does not fill the memory with what is wrong with it.
+#[test]
+fn the_mistakes_of_a_message_are_bounded() {
+    let mut message = correct();
+    let wrong = v1::Backend { address: "nowhere".into(), ..v1::Backend::default() };
+    message.pools[1].backends = vec![wrong; 10_000];
+    let invalid = validate(&message).unwrap_err();
+    assert_eq!((invalid.mistakes().len(), invalid.count()), (MOST_MISTAKES, 20_000));
+    assert!(invalid.to_string().ends_with(" (and 19999 more mistakes)"), "{invalid}");
 }
 
 /// Kinds of mistakes: the field, whichever object has it, and what is said of it whatever the values.
@@ -267,10 +386,13 @@ fn a_circle_is_named_whole_from_its_first_region_in_the_file() {
         region("us", &["a", "b"]),
         region("a", &["b"]),
     ];
-    assert_eq!(
-        validate(&message).unwrap_err().to_string(),
-        r#"regions[1] "b": overflow_to: forms a loop: b -> us -> b"#
-    );
+    let invalid = validate(&message).unwrap_err();
+    let loops: Vec<_> = invalid.mistakes().iter().map(ToString::to_string).collect();
+    let expected = [
+        r#"regions[1] "b": overflow_to: forms a loop: b -> us -> b"#,
+        r#"regions[3] "a": overflow_to: forms a loop: a -> b -> us -> a"#,
+    ];
+    assert_eq!(loops, expected);
     // Two ways to one region are no circle.
     message.regions[1].overflow_to.clear();
     validate(&message).unwrap();
