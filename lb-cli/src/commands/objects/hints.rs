@@ -1,6 +1,8 @@
 //! Hints for refusals: the name that was probably meant, the flag to correct, the commands that remove
 //! what still needs an object.
 
+use std::collections::BTreeSet;
+
 use clap::{Args as _, Command};
 use lb_base::nearest;
 use spillway_proto::v1::{self, Configuration, Group, Pool};
@@ -37,7 +39,7 @@ pub(super) async fn add_hint<K: Kind, T>(
                  gue-port"
                     .into(),
             ),
-            None => Some(hint_for_field::<K>(failure.field.as_deref())),
+            None => Some(hint_for_fields::<K>(&failure)),
         },
         Some(Code::AlreadyExists) => {
             let (get, update) = (command::<K>("get", id), command::<K>("update", id));
@@ -73,17 +75,27 @@ fn command<K: Kind>(verb: &str, id: &ObjectId) -> String {
     format!("spillway {} {verb} {}{pool}", K::COMMAND, id.name)
 }
 
-/// Names the flag of the field, if the field has one.
-fn hint_for_field<K: Kind>(field: Option<&str>) -> String {
-    let flags = K::Fields::augment_args(Command::new("fields"));
-    let flag = field
-        .and_then(|field| field.strip_prefix(K::KEYS.0)?.strip_prefix('.'))
+/// Names the flags of the fields, if all of them have one.
+fn hint_for_fields<K: Kind>(failure: &Failure) -> String {
+    let known = K::Fields::augment_args(Command::new("fields"));
+    let flag = |field: &str| {
+        let path = field.strip_prefix(K::KEYS.0)?.strip_prefix('.')?;
         // The flag of a list sets its entries.
-        .map(|path| path.split_once('[').map_or(path, |(list, _)| list))
-        .map(|path| path.trim_end_matches("_per_second").replace(['_', '.'], "-"))
-        .filter(|flag| flags.get_arguments().any(|known| known.get_long() == Some(flag)));
-    match (flag, field) {
-        (Some(flag), _) => format!("nothing was changed; correct --{flag}, then try again"),
+        let path = path.split_once('[').map_or(path, |(list, _)| list);
+        let flag = path.trim_end_matches("_per_second").replace(['_', '.'], "-");
+        known.get_arguments().any(|known| known.get_long() == Some(&flag)).then_some(flag)
+    };
+    let field = failure.field.as_deref();
+    let others = failure.others.iter().map(|other| &*other.field);
+    let fields = [field.unwrap_or_default()].into_iter().chain(others);
+    let flags: Option<BTreeSet<_>> =
+        fields.map(|field| Some(format!("--{}", flag(field)?))).collect();
+    match (flags, field) {
+        (Some(flags), _) => {
+            let flags = flags.into_iter().collect::<Vec<_>>().join(", ");
+            format!("nothing was changed; correct {flags}, then try again")
+        }
+        _ if !failure.others.is_empty() => "nothing was changed; correct them, then try again".into(),
         (None, Some("health_check.kind")) => {
             "nothing was changed; give --tcp, --http, --grpc, --udp or --agent, or an option of one of them such as \
              --http-path"
