@@ -29,6 +29,9 @@ pub(crate) struct Options {
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
     pub(crate) output: Format,
+    /// Context to ask; see `spillway context` [default: the one in use]
+    #[arg(long, global = true, value_name = "NAME", env = "SPILLWAY_CONTEXT")]
+    pub(crate) context: Option<String>,
     /// Unix socket of the daemon [default: /run/spillway/spillwayd.sock; for a receiver and for
     /// `reload`: the socket in the daemon's settings, or for a receiver
     /// /run/spillway-receiver/receiver.sock]

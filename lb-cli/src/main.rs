@@ -7,6 +7,7 @@
 mod arguments;
 mod client;
 mod commands;
+mod contexts;
 mod failure;
 mod origin;
 mod output;
@@ -30,7 +31,9 @@ use spillway_proto::v1;
 use crate::{
     arguments::Options,
     commands::{
-        apply, capture, detach, doctor, drops, edit, explain, export,
+        apply, capture,
+        context::ContextCommand,
+        detach, doctor, drops, edit, explain, export,
         objects::{BackendCommand, ObjectCommand, PoolCommand, RegionCommand},
         regions, reload, stats, status, table, top, validate, verdicts, watch,
     },
@@ -105,6 +108,8 @@ enum Command {
     Capture(capture::Arguments),
     /// Print dropped packets as they arrive, with the reason
     Drops(drops::Arguments),
+    /// Give daemons names, and choose the one to ask
+    Context(Nested<ContextCommand>),
     /// Check this host, and print each problem with the command that fixes it
     Doctor(doctor::Arguments),
     /// Remove packet programs and pins; packets are then no longer balanced
@@ -116,6 +121,20 @@ enum Command {
     /// Write the manual, one page per command
     #[command(hide = true)]
     Man(ManArguments),
+}
+
+impl Command {
+    /// Whether it neither asks a daemon nor looks at the host, so that no context concerns it.
+    fn asks_nobody(&self) -> bool {
+        matches!(
+            self,
+            Self::Context(_)
+                | Self::Validate(_)
+                | Self::Verdicts
+                | Self::Completions(_)
+                | Self::Man(_)
+        )
+    }
 }
 
 /// A command that has subcommands of its own.
@@ -146,7 +165,12 @@ fn main() -> ExitCode {
 }
 
 fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
+    let options = match command.asks_nobody() {
+        true => options,
+        false => options.with_context()?,
+    };
     let done = match command {
+        Command::Context(Nested { command }) => command.run(&options),
         Command::Diff(arguments) => return apply::diff(options, &arguments),
         Command::Edit(arguments) => edit::run(options, &arguments),
         Command::Apply(arguments) => apply::run(options, arguments),

@@ -56,7 +56,7 @@ pub(crate) fn refuse_server(options: &Options, command: &str) -> Result<(), Fail
             Exit::Usage,
             format!("{command}: works on this host only, not on the server {server:?}"),
         )
-        .hint("run it on that host, without --server and with SPILLWAY_SERVER unset")),
+        .hint("run it on that host, without --server, SPILLWAY_SERVER or a context")),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(
             refuse_server(&server, "detach").unwrap_err().to_string(),
             "error: detach: works on this host only, not on the server \"https://lb1:7443\"\n\
-             hint: run it on that host, without --server and with SPILLWAY_SERVER unset"
+             hint: run it on that host, without --server, SPILLWAY_SERVER or a context"
         );
     }
 }

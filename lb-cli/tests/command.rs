@@ -17,9 +17,19 @@ fn spillway(arguments: &[&str]) -> Output {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spillway"));
     command.args(arguments);
-    for name in
-        ["OUTPUT", "SOCKET", "SERVER", "TLS_CERT", "TLS_KEY", "TLS_CA", "BPFFS", "STATE_DIR"]
-    {
+    // No contexts of the user.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    for name in [
+        "OUTPUT",
+        "CONTEXT",
+        "SOCKET",
+        "SERVER",
+        "TLS_CERT",
+        "TLS_KEY",
+        "TLS_CA",
+        "BPFFS",
+        "STATE_DIR",
+    ] {
         command.env_remove(format!("SPILLWAY_{name}"));
     }
     command
@@ -338,6 +348,8 @@ enum Server {
     Refuses,
     /// It needs neither a daemon nor a host.
     NeedsNone,
+    /// It writes down where the server is.
+    Takes,
 }
 
 /// Every command with valid arguments; FILE is a configuration.
@@ -354,6 +366,11 @@ const COMMANDS: &[(&str, Server)] = &[
     ("backend update 10.0.0.1 --weight 2", Server::Asks),
     ("capture -w FILE", Server::Asks),
     ("completions bash", Server::NeedsNone),
+    ("context clear", Server::NeedsNone),
+    ("context delete home", Server::NeedsNone),
+    ("context list", Server::NeedsNone),
+    ("context set other", Server::Takes),
+    ("context use home", Server::NeedsNone),
     ("detach", Server::Refuses),
     ("diff -f FILE", Server::Asks),
     ("doctor", Server::Refuses),
@@ -419,6 +436,65 @@ fn on_a_terminal(command: &mut Command) -> Output {
     command.spawn().unwrap().wait_with_output().unwrap()
 }
 
+/// A context is where commands ask, until another one is named or in use.
+#[test]
+fn a_context_says_where_to_ask() {
+    let directory = tempfile::tempdir().unwrap();
+    let ask = |words: &[&str]| {
+        let mut command = command(words);
+        command.env("XDG_CONFIG_HOME", directory.path()).output().unwrap()
+    };
+    let done = |words: &[&str]| {
+        let output = ask(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(done(&["context", "list"]), "no contexts\n");
+    let (here, there) = (path(&directory, "here.sock"), path(&directory, "there.sock"));
+    done(&["context", "set", "here", "--socket", &here]);
+    done(&["context", "set", "there", "--socket", &there]);
+    done(&["context", "use", "here"]);
+    let listed = done(&["context", "list", "-o", "json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["contexts"][0]["current"], true, "{listed}");
+    assert_eq!(listed["contexts"][1]["socket"], *there, "{listed}");
+
+    let asks = |words: &[&str], socket: &str| {
+        let (status, stderr) = failed(&ask(words));
+        assert_eq!(status, 3, "{words:?}: {stderr}");
+        assert!(stderr.contains(&format!("spillwayd at {socket}: ")), "{words:?}: {stderr}");
+    };
+    asks(&["status"], &here);
+    asks(&["status", "--context", "there"], &there);
+    asks(&["status", "--socket", &there], &there);
+    done(&["context", "use", "there"]);
+    asks(&["status"], &there);
+    done(&["context", "delete", "there"]);
+    asks(&["status"], "/run/spillway/spillwayd.sock");
+
+    for (words, status, said) in [
+        (&["status", "--context", "rome"][..], 5, "context \"rome\" does not exist"),
+        (&["context", "use", "rome"], 5, "the contexts are: here"),
+        (&["context", "set", "rome"], 2, "has neither a server nor a socket"),
+        (&["context", "set", "a b", "--socket", "/x"], 2, "is not a name"),
+        (&["context", "set", "x", "--server", "lb1:7443"], 2, "does not begin with https://"),
+        (
+            &["context", "set", "x", "--server", "https://lb1:7443", "--tls-ca", "/none"],
+            5,
+            "/none: no such file",
+        ),
+    ] {
+        let (code, stderr) = failed(&ask(words));
+        assert_eq!(code, status, "{words:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains("\nhint: "), "{words:?}: {stderr}");
+    }
+    // A broken file fails what asks a daemon, and nothing else.
+    std::fs::write(directory.path().join("spillway/contexts.toml"), "context = 3").unwrap();
+    assert!(failed(&ask(&["status"])).1.contains("contexts.toml: invalid type"));
+    asks(&["status", "--socket", &here], &here);
+    done(&["verdicts"]);
+}
+
 /// Every command asks a given server or refuses it: none looks at this host instead.
 #[test]
 fn no_command_ignores_a_server() {
@@ -437,6 +513,10 @@ fn no_command_ignores_a_server() {
         for by_environment in [false, true] {
             let mut command = command(&words);
             command.args(["--bpffs", &nowhere, "--state-dir", &nowhere, "--socket", &nowhere]);
+            std::fs::create_dir_all(directory.path().join("spillway")).unwrap();
+            let contexts = directory.path().join("spillway/contexts.toml");
+            std::fs::write(contexts, "[context.home]\nsocket = \"/run/home.sock\"\n").unwrap();
+            command.env("XDG_CONFIG_HOME", directory.path());
             // No certificate is given: a command that asks the server fails.
             match by_environment {
                 true => command.env("SPILLWAY_SERVER", "https://192.0.2.1:7443"),
@@ -453,6 +533,7 @@ fn no_command_ignores_a_server() {
                     (2, "works on this host only, not on the server \"https://192.0.2.1:7443\"\n")
                 }
                 Server::NeedsNone => (0, ""),
+                Server::Takes => (2, "context \"other\": has a server and a socket\n"),
             };
             assert_eq!(output.status.code(), Some(status), "{line}: {stderr}");
             assert!(stderr.contains(expected), "{line}: {stderr}");
