@@ -89,7 +89,7 @@ enum Command {
     /// Manage services
     Service(Nested<ObjectCommand<v1::Service>>),
     /// Show the state of the daemon, its services and its backends
-    Status,
+    Status(status::Arguments),
     /// Reload the daemon's settings and its configuration file; fails if the daemon refuses them
     Reload(reload::Arguments),
     /// Print each change of generation, health, next hop or capacity as it happens
@@ -181,7 +181,7 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
         Command::Backend(Nested { command }) => command.run(options),
         Command::Health(Nested { command }) => command.run(options),
         Command::Service(Nested { command }) => command.run(options),
-        Command::Status => status::run(options),
+        Command::Status(arguments) => status::run(options, &arguments),
         Command::Reload(arguments) => reload::run(options, &arguments),
         Command::Watch => watch::run(options),
         Command::Regions(arguments) => regions::run(&options, &arguments),

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use lb_model::Encapsulation;
+use lb_model::{Encapsulation, MemberState};
 use serde::Serialize;
 use spillway_proto::v1;
 
 use super::backend_status::BackendRow;
 use crate::{
-    arguments::Options,
+    arguments::{Options, one_of},
     client::{DaemonClient, block_on},
     failure::Failure,
     output::{Grid, Report, age, fields, print, whole_seconds},
@@ -60,11 +60,39 @@ struct InterfaceRow {
     mode: String,
 }
 
+/// Which backends are shown: those that match all that is given.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct Arguments {
+    /// Only backends of these pools, and the services of these pools
+    #[arg(long, value_name = "POOL,…", value_delimiter = ',')]
+    pool: Vec<String>,
+    /// Only backends in these regions
+    #[arg(long, value_name = "REGION,…", value_delimiter = ',')]
+    region: Vec<String>,
+    /// Only backends in these states
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = one_of::<MemberState>())]
+    state: Vec<MemberState>,
+}
+
 /// # Errors
 /// The daemon does not answer.
-pub(crate) fn run(options: Options) -> Result<(), Failure> {
+pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
     let status = block_on(async { DaemonClient::connect(&options).await?.status().await })?;
-    print(&Status::new(status, SystemTime::now()), options.output)
+    print(&Status::new(arguments.select(status), SystemTime::now()), options.output)
+}
+
+impl Arguments {
+    fn select(&self, mut status: v1::StatusResponse) -> v1::StatusResponse {
+        let Self { pool, region, state } = self;
+        let is_in =
+            |list: &[String], name: &str| list.is_empty() || list.iter().any(|it| it == name);
+        let is_state = |name: &str| state.is_empty() || state.iter().any(|it| it.name() == name);
+        status.services.retain(|service| is_in(pool, &service.pool));
+        status.backends.retain(|backend| {
+            is_in(pool, &backend.pool) && is_in(region, &backend.region) && is_state(&backend.state)
+        });
+        status
+    }
 }
 
 impl Status {
@@ -316,6 +344,30 @@ mod tests {
 
     fn now() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_090)
+    }
+
+    #[test]
+    fn backends_are_selected_by_all_that_is_given() {
+        let selected = |change: fn(&mut Arguments)| {
+            let mut arguments = Arguments::default();
+            change(&mut arguments);
+            let mut status = example();
+            status.backends[2].pool = "dns".into();
+            status.backends[1].region = "us".into();
+            let status = arguments.select(status);
+            let addresses = status.backends.into_iter().map(|backend| backend.address);
+            (addresses.collect::<Vec<_>>(), status.services.len())
+        };
+        let (one, two, three) =
+            ("10.0.0.1".to_owned(), "10.0.0.2".to_owned(), "2001:db8:0:1::3".to_owned());
+        assert_eq!(selected(|_| ()), (vec![one.clone(), two.clone(), three.clone()], 1));
+        assert_eq!(selected(|a| a.pool = vec!["dns".into()]), (vec![three.clone()], 0));
+        assert_eq!(selected(|a| a.pool = vec!["dns".into(), "web".into()]).0.len(), 3);
+        assert_eq!(selected(|a| a.region = vec!["us".into()]), (vec![two], 1));
+        assert_eq!(selected(|a| a.state = vec![MemberState::Up]), (vec![one.clone(), three], 1));
+        let both = selected(|a| (a.state, a.pool) = (vec![MemberState::Up], vec!["web".into()]));
+        assert_eq!(both, (vec![one], 1));
+        assert_eq!(selected(|a| a.state = vec![MemberState::Pending]), (vec![], 1));
     }
 
     #[test]

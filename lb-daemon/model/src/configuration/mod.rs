@@ -4,7 +4,7 @@
 pub mod bounds;
 mod health_check;
 mod name;
-mod named_value;
+pub(crate) mod named_value;
 mod pool;
 mod ports;
 pub mod rate;

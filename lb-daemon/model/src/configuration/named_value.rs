@@ -69,4 +69,4 @@ macro_rules! named_values {
     };
 }
 
-pub(super) use named_values;
+pub(crate) use named_values;

@@ -257,7 +257,7 @@ async fn what_was_asked_is_quoted_in_short() {
         client.explain(explain).await.err(),
     ];
     let refused = refused.map(|status| status.expect("it is refused"));
-    let codes = refused.each_ref().map(tonic::Status::code);
+    let codes = refused.each_ref().map(Status::code);
     assert_eq!(
         codes,
         [
