@@ -42,7 +42,7 @@ use lb_control::{
     state::{self, Inbox, Loops, Sensors},
     store::{self, Revision, Store},
 };
-use lb_health::{Prober, Tunnels};
+use lb_health::{Prober, Streaks, Tunnels};
 use lb_inspect::stats;
 use lb_maps::{self, Attached, Dataplane, Pins};
 use lb_model::{map_memory::Budget, plan::Sources};
@@ -274,9 +274,9 @@ impl Tasks {
         let check_beat = watchdog.register("check");
         let (prober, next_hops) = {
             let _on_sensors = on_sensors.enter();
-            let checks = live.checks.clone();
+            let (checks, streaks) = (live.checks.clone(), Streaks::default());
             (
-                Prober::spawn(targets, health_tx, check_beat, checks, tunnels.clone()),
+                Prober::spawn(targets, health_tx, check_beat, checks, tunnels.clone(), streaks),
                 NextHops::spawn(addresses, network_tx, resources.attached_indices)
                     .map_err(|error| Failure::about("next hops", &error))?,
             )
