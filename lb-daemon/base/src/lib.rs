@@ -1,6 +1,7 @@
 //! Helpers that all layers of the daemon and the command line share. Depends on no other crate of the project.
 
 pub mod background;
+pub mod boot_clock;
 pub mod bytes;
 pub mod conditions;
 pub mod durations;

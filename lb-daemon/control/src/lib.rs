@@ -7,6 +7,7 @@ extern crate self as lb_control;
 
 pub mod command;
 mod counters;
+pub mod health_state;
 pub mod loops;
 pub mod members;
 pub mod publisher;

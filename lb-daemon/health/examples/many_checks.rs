@@ -23,7 +23,7 @@ use lb_base::{
     heartbeat::Heartbeat,
     queue::{QueueCounters, bounded},
 };
-use lb_health::{Counters, Health, Prober, Target, Tunnels};
+use lb_health::{Counters, Health, Prober, Streaks, Target, Tunnels};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
 use nix::{
     sched::{CpuSet, sched_setaffinity},
@@ -142,6 +142,7 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
         urgent: true,
+        is_up: false,
     };
     (0..backends).map(target).collect()
 }
@@ -159,6 +160,7 @@ async fn measure(targets: Vec<Target>, time: Duration) {
         heartbeat,
         counters.clone(),
         Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+        Streaks::default(),
     );
 
     // Until all have passed once; they begin together, which is not what is measured.

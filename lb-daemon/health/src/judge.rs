@@ -4,7 +4,7 @@ use super::{
     Health,
     agent_report::{AgentReport, ReportState},
     check::{Failure, LineResult},
-    streak::Streak,
+    streak::{Streak, StreakCounts},
     targets::Judgement,
 };
 use lb_model::{CheckKind, HealthCheck};
@@ -38,6 +38,16 @@ impl Judge {
         Self { streak: Streak::new(check.rise, check.fall), source, last: None }
     }
 
+    /// Continues where an earlier daemon stopped; `None`: with a check that passed then.
+    pub(super) fn restored(check: &HealthCheck, counts: Option<StreakCounts>) -> Self {
+        let HealthCheck { rise, fall, .. } = *check;
+        let streak = match counts {
+            Some(counts) => Streak::restored(rise, fall, counts),
+            None => Streak::passed_before(rise, fall),
+        };
+        Self { streak, ..Self::new(check) }
+    }
+
     /// Continues with the results of the same check, judged by the new `rise` and `fall` from the next result on.
     pub(super) fn carried_over(&self, check: &HealthCheck) -> Self {
         let mut judge = self.clone();
@@ -49,6 +59,11 @@ impl Judge {
             ReportSource::None => {}
         }
         judge
+    }
+
+    /// What a restart must not forget of the results.
+    pub(super) fn counts(&self) -> Option<StreakCounts> {
+        self.streak.counts()
     }
 
     /// The last judgement.
@@ -107,7 +122,9 @@ impl Judge {
             self.last = Some(Judgement { health: Health::Failing, undecided, why, silent, report });
             return self.last.clone();
         }
-        let (health, why) = match (changed, &self.last) {
+        // After a restart the first result is news, even if it does not change the health.
+        let decided = if self.last.is_none() { self.streak.health() } else { changed };
+        let (health, why) = match (decided, &self.last) {
             // The host answers again, but `rise` is not reached: no failure gives a reason.
             (Some(health), _) if health != Health::Passing && !failed => {
                 (health, self.streak.rising())
@@ -143,7 +160,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{agent_report::ReportLine, check::NoConnection};
+    use crate::{Row, agent_report::ReportLine, check::NoConnection};
     use lb_model::{AgentCheck, Via};
 
     fn silence() -> Result<(), Failure> {
@@ -202,5 +219,50 @@ mod tests {
                 (Health::Passing, String::new()),
             ]
         );
+    }
+
+    /// After a restart, what is said of the first result and the one after it.
+    #[test]
+    fn the_first_result_after_a_restart_is_told_whatever_it_is() {
+        let check = |rise| HealthCheck { rise, ..check(CheckKind::Tcp, 3) };
+        let gone = "no connection within 100 ms, and the host is silent";
+        let of_rise = |passed: u32| format!("passed {passed} of 3");
+        let (pass, fail): (fn() -> _, fn() -> _) = (|| Ok(()), silence);
+        let down = |passes| {
+            let mut results = vec![pass(), fail(), fail(), fail()];
+            results.extend((0..passes).map(|_| pass()));
+            results
+        };
+        for (before, after, expected) in [
+            (
+                down(1),
+                vec![pass(), pass()],
+                vec![(Health::Failing, of_rise(2)), (Health::Passing, String::new())],
+            ),
+            (down(2), vec![pass()], vec![(Health::Passing, String::new())]),
+            (down(0), vec![fail(), fail()], vec![(Health::Silent, gone.into())]),
+            (down(0), vec![pass()], vec![(Health::Failing, of_rise(1))]),
+            (vec![pass()], vec![pass(), pass()], vec![(Health::Passing, String::new())]),
+        ] {
+            let mut judge = Judge::new(&check(3));
+            for answer in before {
+                judge.record(answer, None);
+            }
+            let mut judge = Judge::restored(&check(3), judge.counts());
+            assert_eq!(judge.last(), None);
+            let told = after.into_iter().filter_map(|answer| judge.record(answer, None));
+            let told: Vec<_> = told.map(|it| (it.health, it.why)).collect();
+            assert_eq!(told, expected);
+        }
+        // Two of three failures do not say what it is, and the third one does.
+        let mut judge = Judge::new(&check(3));
+        for answer in [pass(), fail(), fail()] {
+            judge.record(answer, None);
+        }
+        let judgement = Judge::restored(&check(3), judge.counts()).record(fail(), None).unwrap();
+        assert_eq!((judgement.health, judgement.undecided), (Health::Silent, None));
+        let mut judge = Judge::restored(&check(3), None);
+        let judgement = judge.record(fail(), None).unwrap();
+        assert_eq!(judgement.undecided, Some(Row { failed: 1, fall: 3 }));
     }
 }

@@ -23,6 +23,7 @@
 //! - An edit that does not change a probe's definition does not affect it. If only times, rise or fall change, a
 //!   new probe continues the results of the old one (`judge`).
 //! - A change is reported as soon as the check that caused it has ended.
+//! - A restart of the daemon continues the results, if it does not take long (`saved`).
 
 mod agent_report;
 pub mod check;
@@ -34,16 +35,20 @@ mod lateness;
 mod pace;
 mod probe_loop;
 mod prober;
+mod saved;
 mod streak;
 mod targets;
 pub mod tunnel;
 
-use std::{collections::BTreeSet, fmt, net::IpAddr, time::Instant};
+use std::{collections::BTreeSet, fmt, hash::Hash, net::IpAddr, time::Instant};
+
+use serde::{Deserialize, Serialize};
 
 pub use agent_report::{AgentReport, Utilisation};
 pub use counters::{Check, Counters};
 pub use lateness::Lateness;
 pub use prober::Prober;
+pub use saved::{SavedStreak, Streaks};
 use tunnel::VipTunnel;
 pub use tunnel::{AttachProgram, TunnelProgram, Tunnels};
 
@@ -61,10 +66,13 @@ pub struct Target {
     pub encapsulation: Encapsulation,
     /// Whether it takes nothing until its first result, so that its new probes start at once.
     pub urgent: bool,
+    /// Whether it takes all packets, as far as is known, so that none of its checks fails.
+    pub is_up: bool,
 }
 
 /// The result of a backend's checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Health {
     /// All pass.
     Passing,
@@ -123,8 +131,11 @@ struct ProbeKey {
 impl ProbeKey {
     /// Whether both ask the same question, maybe at other times and with another rise and fall.
     fn asks_the_same(&self, other: &Self) -> bool {
-        (self.address, self.tunnel) == (other.address, other.tunnel)
-            && self.check.asks_the_same(&other.check)
+        self.question() == other.question()
+    }
+
+    fn question(&self) -> impl Eq + Hash + '_ {
+        (self.address, self.tunnel, self.check.question())
     }
 }
 

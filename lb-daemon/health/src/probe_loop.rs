@@ -25,6 +25,7 @@ use super::{
     host::HostProber,
     judge::Judge,
     pace::Pace,
+    streak::StreakCounts,
     targets::Judgement,
     tunnel::{TunnelError, TunnelPath, Tunnels},
 };
@@ -50,7 +51,11 @@ pub(super) struct ProbeReport {
 
 /// A probe's state. Only its loop changes it; after an edit, a probe that asks the same continues from it.
 #[derive(Debug)]
-pub(super) struct ProbeState(Mutex<ProbeStatus>);
+pub(super) struct ProbeState {
+    status: Mutex<ProbeStatus>,
+    /// What a restart must not forget, packed: whoever reads it holds up no probe.
+    counts: AtomicU64,
+}
 
 /// The results so far, and when the next check starts.
 #[derive(Debug)]
@@ -61,12 +66,17 @@ pub(super) struct ProbeStatus {
 
 impl ProbeState {
     pub(super) fn new(judge: Judge, next: Instant) -> Self {
-        Self(Mutex::new(ProbeStatus { judge, next }))
+        let counts = AtomicU64::new(StreakCounts::pack(judge.counts()));
+        Self { status: Mutex::new(ProbeStatus { judge, next }), counts }
     }
 
     /// Held only while a result is recorded.
     pub(super) fn lock(&self) -> MutexGuard<'_, ProbeStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn counts(&self) -> Option<StreakCounts> {
+        StreakCounts::unpack(self.counts.load(Ordering::Relaxed))
     }
 }
 
@@ -147,6 +157,7 @@ impl ProbeLoop {
     ) -> (Option<Judgement>, Instant) {
         let mut state = self.state.lock();
         let news = answer.and_then(|answer| state.judge.record(answer, line));
+        self.state.counts.store(StreakCounts::pack(state.judge.counts()), Ordering::Relaxed);
         state.next = self.pace.next(started, state.judge.is_in_doubt()).max(Instant::now());
         (news, state.next)
     }

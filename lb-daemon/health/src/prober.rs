@@ -15,6 +15,7 @@ use super::{
     judge::Judge,
     pace::{Pace, Place},
     probe_loop::{ProbeLoop, ProbeReport, ProbeState, Progress},
+    saved::{RestoredStreaks, Streaks},
     targets::{Start, TargetRegistry},
     tunnel::Tunnels,
 };
@@ -44,6 +45,7 @@ pub struct Prober {
     host_prober: HostProber,
     tls: Arc<tls::TlsConfigs>,
     tunnels: Tunnels,
+    streaks: Streaks,
     reports: mpsc::Sender<ProbeReport>,
     changes: Sender<HealthChange>,
     counters: Counters,
@@ -69,7 +71,8 @@ struct ReceiverGone;
 impl Prober {
     /// Probes `targets` and sends `changes`. Beats when a round is complete: every due check was made and every
     /// change was sent. Sockets belong to the network namespace of the threads that run it. The link of checks
-    /// through `tunnels` is removed at the end.
+    /// through `tunnels` is removed at the end. Continues the results of an earlier daemon in `streaks`, and shows its own
+    /// there.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
@@ -78,8 +81,10 @@ impl Prober {
         heartbeat: Heartbeat,
         counters: Counters,
         tunnels: Tunnels,
+        streaks: Streaks,
     ) -> JoinHandle<()> {
-        Self::spawn_with_room(targets, changes, heartbeat, counters, tunnels, checks_at_once())
+        let room = checks_at_once();
+        Self::spawn_with_room(targets, changes, heartbeat, counters, tunnels, streaks, room)
     }
 
     /// The same, with at most `room` concurrent checks.
@@ -89,6 +94,7 @@ impl Prober {
         heartbeat: Heartbeat,
         counters: Counters,
         tunnels: Tunnels,
+        streaks: Streaks,
         room: usize,
     ) -> JoinHandle<()> {
         let (reports, received) = mpsc::channel(REPORTS);
@@ -101,6 +107,7 @@ impl Prober {
             host_prober: HostProber::open(),
             tls: Arc::default(),
             tunnels,
+            streaks,
             reports,
             changes,
             counters,
@@ -153,13 +160,18 @@ impl Prober {
 
     async fn configure(&mut self, targets: &[Target]) -> Result<(), ReceiverGone> {
         let configured = self.registry.configure(targets);
+        // The first targets are those of the earlier daemon.
+        let restored = if targets.is_empty() { None } else { self.streaks.take_restored() };
         for start in configured.start {
-            let running = self.start(&start);
+            let running = self.start(&start, restored.as_ref());
             self.running.insert(start.probed, running);
         }
         for probed in &configured.stop {
             self.running.remove(probed);
         }
+        self.streaks.show(
+            self.running.iter().map(|(probed, it)| (Arc::clone(probed), Arc::clone(&it.state))),
+        );
         self.counters.set_failing(self.registry.failing());
         let changes = self.registry.report_all(targets);
         self.send(changes).await
@@ -167,9 +179,9 @@ impl Prober {
 
     /// Starts a probe, which continues the results of the one before it. A report of that one may still be queued
     /// and will be ignored, so its last judgement is set here.
-    fn start(&mut self, start: &Start) -> Running {
+    fn start(&mut self, start: &Start, restored: Option<&RestoredStreaks>) -> Running {
         self.starts += 1;
-        let Start { probed, after, urgent } = start;
+        let Start { probed, after, urgent, .. } = start;
         let check = &probed.check;
         let before = after.as_ref().and_then(|after| Some((after, self.running.get(after)?)));
         let (judge, next) = match before {
@@ -179,7 +191,10 @@ impl Prober {
                 let keeps_pace = same(&after.check) == same(check);
                 (status.judge.carried_over(check), keeps_pace.then_some(status.next))
             }
-            None => (Judge::new(check), None),
+            None => {
+                let restored = restored.and_then(|restored| restored.judge(start));
+                (restored.unwrap_or_else(|| Judge::new(check)), None)
+            }
         };
         if let Some(judgement) = judge.last() {
             self.registry.carry_over(probed, judgement.clone());

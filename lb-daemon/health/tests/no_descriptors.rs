@@ -9,7 +9,7 @@ use lb_base::{
     heartbeat::Heartbeat,
     queue::{QueueCounters, bounded},
 };
-use lb_health::{Counters, Health, Prober, Target, Tunnels};
+use lb_health::{Counters, Health, Prober, Streaks, Target, Tunnels};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via, plan::Sources};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::{
@@ -42,6 +42,7 @@ fn target(port: u16) -> Target {
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
         urgent: true,
+        is_up: false,
     }
 }
 
@@ -73,6 +74,7 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
         heartbeat.clone(),
         Counters::default(),
         Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+        Streaks::default(),
     );
     let first = timeout(PATIENCE, changes.recv()).await.expect("no result").unwrap();
     assert!(first.health == Health::Passing && first.first);

@@ -36,6 +36,7 @@ use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
+    health_state::{HealthState, Keeper},
     loops::LoopEnd,
     members::Sensed,
     reconcile::{self, DisplacedSweeper, MemberWords, Reader, Reconciler},
@@ -112,6 +113,7 @@ struct Resources {
     sources: Sources,
     sizes: MapSizes,
     map_memory: Budget,
+    health_state: HealthState,
 }
 
 impl Resources {
@@ -155,6 +157,8 @@ impl Resources {
         let reader = reconciler.reader(&options.bpffs, Arc::clone(&attached));
         let reader = reader.map_err(|error| Failure::about("maps", &error))?;
         let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
+        // Since the pins are locked, no earlier daemon writes it any more.
+        let health_state = HealthState::read(&arguments.socket, shared.conditions.clone()).await;
         Ok(Self {
             store,
             credentials,
@@ -171,6 +175,7 @@ impl Resources {
             sources,
             sizes,
             map_memory,
+            health_state,
         })
     }
 }
@@ -207,6 +212,7 @@ struct Tasks {
     reload: JoinHandle<()>,
     status_line: JoinHandle<()>,
     watchdog: JoinHandle<()>,
+    health_state: Keeper,
     /// Keeps other daemons from the maps until the last loop has ended.
     attached: Arc<Attached>,
     _socket: Option<Socket>,
@@ -247,6 +253,7 @@ impl Tasks {
             health_counters: live.health.clone(),
             loop_counters: live.loops.clone(),
             store_counters: live.store.clone(),
+            hold_downs: resources.health_state.hold_downs.clone(),
             conditions: conditions.clone(),
             waiting_settings: waiting.clone(),
             followed: followed.clone(),
@@ -279,13 +286,15 @@ impl Tasks {
         let check_beat = watchdog.register("check");
         let (prober, next_hops) = {
             let _on_sensors = on_sensors.enter();
-            let checks = live.checks.clone();
+            let (checks, streaks) = (live.checks.clone(), resources.health_state.streaks.clone());
             (
-                Prober::spawn(targets, health_tx, check_beat, checks, tunnels.clone()),
+                Prober::spawn(targets, health_tx, check_beat, checks, tunnels.clone(), streaks),
                 NextHops::spawn(addresses, network_tx, resources.attached_indices)
                     .map_err(|error| Failure::about("next hops", &error))?,
             )
         };
+
+        let health_state = resources.health_state.keep();
 
         let displaced_beat = watchdog.register("displaced check");
         let sweeper = DisplacedSweeper::open(&bpffs)
@@ -358,6 +367,7 @@ impl Tasks {
             reload,
             status_line,
             watchdog,
+            health_state,
             attached: resources.attached,
             _socket,
         })
@@ -403,6 +413,8 @@ impl Tasks {
         for thread in loops.map(|task| task.thread) {
             let _ = thread.join();
         }
+        // While no other daemon has the maps, and so the file.
+        self.health_state.stop().await;
         drop(self.attached);
         // The prober sees that the member loop is gone, removes its tunnels, and ends.
         if !self.prober.is_finished() {

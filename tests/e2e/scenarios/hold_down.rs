@@ -1,7 +1,10 @@
 //! A backend that goes down again soon after it came back gets no new connections for a while, longer each time.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::{HTTP_ADDRESS, scrape};
@@ -20,8 +23,10 @@ const VICTIM: &str = "eu2";
 /// The first hold, seconds: long enough to look at a backend that is held, also on a busy machine.
 const HOLD: f64 = 6.0;
 
-pub(crate) const CASES: &[Case] =
-    &[Case::waits("a_flapping_backend_is_held_down_longer_each_time", flapping)];
+pub(crate) const CASES: &[Case] = &[
+    Case::waits("a_flapping_backend_is_held_down_longer_each_time", flapping),
+    Case::waits("a_hold_and_its_row_go_on_over_a_restart", restarted),
+];
 
 fn flapping(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::idle(sandbox, "held")?;
@@ -79,6 +84,71 @@ fn flapping(sandbox: &Sandbox) -> Result<()> {
 
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
+}
+
+/// `kill -9` in the middle of a hold, and an orderly stop in the middle of the next one.
+fn restarted(sandbox: &Sandbox) -> Result<()> {
+    const HOLD: f64 = 12.0;
+    let mut fixture = Fixture::idle(sandbox, "holding")?;
+    let text = configuration(&fixture.fabric, Health::QUICK).text();
+    let off = "hold_down = \"0s\"";
+    fixture.balancer.apply(&text.replace(off, &format!("hold_down = \"{HOLD}s\"")))?;
+    fixture.wait_up(&[])?;
+    fail_and_recover(&mut fixture)?;
+    wait_for(&fixture, "up", |_| true)?;
+    fail_and_recover(&mut fixture)?;
+    let held = wait_for(&fixture, "held_down", |_| true)?;
+    let (began, whole) = (Instant::now(), hold_left(&held)?);
+    wait_until_saved(&fixture)?;
+    fixture.balancer.kill()?;
+    fixture.balancer.start()?;
+    let held = backend(&fixture)?;
+    let (state, left) = (&held["state"], hold_left(&held)?);
+    let passed = began.elapsed().as_secs_f64();
+    // By another clock of another process: to within the time that asking takes.
+    ensure!(state == "held_down" && left <= whole - passed + 1.0, "{whole}, {passed}: {held}");
+    ensure!(left > whole - passed - 1.0, "{whole}, {passed}: {held}");
+    let answered = answering(&fixture)?;
+    let still = backend(&fixture)?;
+    ensure!(!answered.contains(VICTIM) || still["state"] == "up", "it is held: {answered:?}");
+    wait_for(&fixture, "up", |backend| reason(backend) == "all checks pass")?;
+    let took = began.elapsed().as_secs_f64();
+    harness::note(format!("{whole:.1} s were left, {took:.1} s later it was up"));
+    ensure!(took >= whole - 0.1, "too early: {took} of {whole}");
+    ensure!(took < whole + PATIENCE.as_secs_f64() / 2.0, "too late: {took} of {whole}");
+
+    let row = |row: u32| move |it: &Value| reason(it).ends_with(&format!("{row} times in a row"));
+    fail_and_recover(&mut fixture)?;
+    wait_for(&fixture, "held_down", row(2))?;
+    fixture.balancer.stop()?;
+    fixture.balancer.start()?;
+    let held = backend(&fixture)?;
+    ensure!(held["state"] == "held_down" && row(2)(&held), "{held}");
+    fail_and_recover(&mut fixture)?;
+    wait_for(&fixture, "held_down", row(3))?;
+    Ok(())
+}
+
+/// The file of the daemon has the hold.
+fn wait_until_saved(fixture: &Fixture) -> Result<()> {
+    let mut file = fixture.balancer.socket.clone().into_os_string();
+    file.push(".health-state");
+    let (file, address) = (PathBuf::from(file), address(fixture)?);
+    until("the hold is in the file", PATIENCE, || {
+        let Ok(text) = fs::read(&file) else { return Ok(None) };
+        let state: Value = serde_json::from_slice(&text).context("health state")?;
+        let holds = state["hold_downs"].as_array().context("no holds")?;
+        let is_it = |it: &Value| {
+            it["pool"] == "v4"
+                && it["address"] == address
+                && it["hold_down"]["phase"]["held"].is_object()
+        };
+        Ok(holds.iter().any(is_it).then_some(()))
+    })
+}
+
+fn hold_left(backend: &Value) -> Result<f64> {
+    backend["hold_left_seconds"].as_f64().with_context(|| format!("it is not held: {backend}"))
 }
 
 /// Its server fails until that is seen, and serves again.

@@ -44,6 +44,7 @@ mod slots;
 mod slow_start;
 mod source_prefix;
 mod startup_reload;
+mod streaks;
 mod top;
 mod traffic;
 mod tunnel_checks;
@@ -72,6 +73,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
     ("hold_down", hold_down::CASES),
+    ("streaks", streaks::CASES),
     ("slots", slots::CASES),
     ("unstored_drain", unstored_drain::CASES),
     ("unusable_store", unusable_store::CASES),

@@ -100,8 +100,8 @@ fn decided_by(pool: &Pool, admin_state: AdminState) -> DecidedBy {
 }
 
 impl Member {
-    /// A backend of which only its state in the packet path is known.
-    pub(super) fn new(there: Option<Accepts>, now: SystemTime) -> Self {
+    /// A backend of which only its state in the packet path is known, and maybe the hold-down that an earlier daemon knew.
+    pub(super) fn new(there: Option<Accepts>, restored: Option<HoldDown>, now: SystemTime) -> Self {
         let mut member = Self {
             state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
             reason: String::new(),
@@ -121,7 +121,7 @@ impl Member {
             ramp: None,
             history: History::default(),
         };
-        member.recover(there.unwrap_or(Accepts::Nothing));
+        member.recover(there.unwrap_or(Accepts::Nothing), restored);
         member
     }
 
@@ -141,8 +141,13 @@ impl Member {
     }
 
     /// Takes over the state of the packet path, if its checks have not decided.
-    pub(super) fn recover_state(&mut self, accepts: Accepts, now: SystemTime) {
-        self.recover(accepts);
+    pub(super) fn recover_state(
+        &mut self,
+        accepts: Accepts,
+        restored: Option<HoldDown>,
+        now: SystemTime,
+    ) {
+        self.recover(accepts, restored);
         self.update_state(now);
         self.up_since = None;
     }
@@ -159,9 +164,10 @@ impl Member {
         self.update_state(now)
     }
 
-    /// Ends a hold whose time is over. Returns whether it did.
+    /// Ends a hold whose time is over. Returns whether it did. One from before a restart lasts until a check has passed
+    /// since.
     pub(super) fn release(&mut self, now: SystemTime, at: Instant) -> bool {
-        let is_over = self.hold_down.release(at);
+        let is_over = self.is_decided && self.hold_down.release(at);
         if is_over {
             self.update_state(now);
         }
@@ -171,6 +177,11 @@ impl Member {
     /// Whether it passes its checks and is held down, drained or not.
     pub(super) fn is_held(&self) -> bool {
         self.hold_down.is_held()
+    }
+
+    /// What a restart must not forget of its hold-down.
+    pub(crate) fn hold_down(&self) -> Option<(HoldDownTimes, HoldDown)> {
+        Some((self.hold_times?, self.hold_down)).filter(|(_, it)| *it != HoldDown::default())
     }
 
     /// How much longer it is held down, if that is its state, and the reason with that time.
@@ -192,18 +203,22 @@ impl Member {
         }
     }
 
-    fn recover(&mut self, accepts: Accepts) {
+    fn recover(&mut self, accepts: Accepts, restored: Option<HoldDown>) {
         let reason = match accepts {
             Accepts::Nothing => "not checked yet",
             _ => "state from before the daemon's start, not checked yet",
         };
         self.has_served = accepts != Accepts::Nothing;
         self.undrained = (MemberState::recovered(accepts), reason.into());
-        // What it did before the start is not known, so its next return is the first one.
-        self.hold_down = match accepts {
+        // If nothing is known of what it did before the start, its next return is the first one.
+        self.hold_down = restored.unwrap_or_else(|| match accepts {
             Accepts::OpenOnly => HoldDown::DOWN,
             Accepts::All | Accepts::Nothing => HoldDown::default(),
-        };
+        });
+        // A held backend passed its checks.
+        if self.is_held() {
+            self.undrained.0 = MemberState::Up;
+        }
     }
 
     /// If the host answers, its connections stay, if it can have any. The state also stays while a row of

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     counters::HealthCounters,
+    health_state::RestoredHoldDowns,
     loops::{LoopCounters, LoopEnd, SECOND, ticks},
     reconcile::MemberPath,
     status::StatusUpdate,
@@ -70,6 +71,7 @@ impl<W: MemberPath> MemberLoop<W> {
         sensed: Sensed,
         commands: UnboundedReceiver<MemberCommand>,
         updates: UpdateSenders,
+        restored: RestoredHoldDowns,
     ) -> Self {
         Self {
             words,
@@ -79,7 +81,7 @@ impl<W: MemberPath> MemberLoop<W> {
             health_counters,
             counters,
             configuration: Arc::new(Configuration::EMPTY),
-            members: Members::default(),
+            members: Members::new(restored),
             next_hops: BTreeMap::new(),
             without_room: BTreeMap::new(),
             direct: Arc::default(),
@@ -287,7 +289,7 @@ impl<W: MemberPath> MemberLoop<W> {
             self.members.configure(name, pool, &self.words, now);
             self.members.begin_slow_start(name, pool);
             self.members.write_ramps(name, pool, &mut self.words);
-            self.members.write_states(name, &mut self.words, now);
+            self.members.write_states(name, pool, &mut self.words, now);
             self.members.write_last_resorts(name, pool, &[], &mut self.words);
         }
         self.send_changes();

@@ -8,16 +8,18 @@ use std::{
 };
 
 use super::{
-    Cause, MemberUpdate,
+    Cause, MemberUpdate, clock,
     member::{Counts, DecidedBy, Member},
 };
-use crate::reconcile::MemberPath;
+use crate::{health_state::RestoredHoldDowns, reconcile::MemberPath};
 use lb_health::HealthChange;
 use lb_model::{MemberState, Name, Pool};
 
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pools: BTreeMap<Name, PoolMembers>,
+    /// Hold-downs that an earlier daemon knew, until their members are found in the packet path.
+    restored: RestoredHoldDowns,
     /// When shares were last balanced by utilisation.
     pub(super) balanced_at: Option<Instant>,
     /// Members that changed since the last update.
@@ -81,6 +83,10 @@ impl PoolMembers {
 }
 
 impl Members {
+    pub(super) fn new(restored: RestoredHoldDowns) -> Self {
+        Self { restored, ..Self::default() }
+    }
+
     pub(super) fn pool(&self, pool: &Name) -> Option<&PoolMembers> {
         self.pools.get(pool)
     }
@@ -126,7 +132,13 @@ impl Members {
             let before = there.members.get(address);
             let mut member = match before {
                 Some(before) => (**before).clone(),
-                None => Member::new(path.state(name, *address), now),
+                None => {
+                    let state = path.state(name, *address);
+                    let restored = state.and_then(|accepts| {
+                        self.restored.take((name, *address), accepts, pool, clock())
+                    });
+                    Member::new(state, restored, now)
+                }
             };
             member.configure(pool, backend, now);
             if before.is_none_or(|before| **before != member) {
@@ -141,6 +153,7 @@ impl Members {
     pub(super) fn write_states(
         &mut self,
         name: &Name,
+        configured: &Pool,
         path: &mut impl MemberPath,
         now: SystemTime,
     ) {
@@ -152,9 +165,11 @@ impl Members {
         let differing: Vec<_> = pool.members.iter().filter_map(differing).collect();
         let (mut falls, mut rises) = (Vec::new(), Vec::new());
         for (address, there) in differing {
+            let restored = &mut self.restored;
             let write = pool.change(&address, |member| {
                 if !member.is_decided {
-                    member.recover_state(there, now);
+                    let restored = restored.take((name, address), there, configured, clock());
+                    member.recover_state(there, restored, now);
                 }
                 (member.state.accepts() != there).then_some(member.state.accepts())
             });

@@ -50,15 +50,15 @@ impl Sensors {
                 addresses.insert(*address);
                 if is_checked(pool, backend.admin_state) {
                     let member = view.get(name, address);
-                    let urgent =
-                        member.is_none_or(|member| member.state.accepts() == Accepts::Nothing);
+                    let accepts = member.map_or(Accepts::Nothing, |member| member.state.accepts());
                     targets.push(Target {
                         pool: name.clone(),
                         address: *address,
                         checks: checks.clone(),
                         vips: vips.clone(),
                         encapsulation: pool.encapsulation,
-                        urgent,
+                        urgent: accepts == Accepts::Nothing,
+                        is_up: accepts == Accepts::All,
                     });
                 }
             }

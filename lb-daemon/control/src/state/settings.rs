@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     counters::{HealthCounters, PublishCounters, StoreCounters},
+    health_state::HoldDowns,
     loops::AllLoopCounters,
     store::Revision,
 };
@@ -37,6 +38,8 @@ pub struct Settings {
     pub health_counters: HealthCounters,
     pub loop_counters: AllLoopCounters,
     pub store_counters: StoreCounters,
+    /// Those that an earlier daemon knew, and what the next one is to know.
+    pub hold_downs: HoldDowns,
     pub followed: FollowedFile,
     /// [`Revision::CURRENT`], except in tests of a later one.
     pub schema: Revision,

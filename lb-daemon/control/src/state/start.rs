@@ -49,7 +49,14 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let (mailbox_tx, updates) = mailbox(state.queue());
         let senders = UpdateSenders { status: status_tx.clone(), state: mailbox_tx };
         let counters = (settings.health_counters.clone(), member.clone());
-        let members = MemberLoop::new(counters, words, sensed, asked, senders);
+        let members = MemberLoop::new(
+            counters,
+            words,
+            sensed,
+            asked,
+            senders,
+            settings.hold_downs.take_restored(),
+        );
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
         store.count_in(settings.store_counters.clone());
         let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());

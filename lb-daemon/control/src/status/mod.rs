@@ -74,6 +74,8 @@ pub struct StatusLoop<R> {
     view: View,
     /// Statuses of the backends of pools, until something of them changes.
     backends: BTreeMap<Name, Arc<PoolBackends>>,
+    /// Whether a member changed since hold-downs were last shown to whoever keeps them over a restart.
+    has_member_news: bool,
     interfaces: InterfaceNames,
     demand: Demand,
     /// What each group could take at the last reading; `None` before the first.
@@ -104,6 +106,7 @@ impl<R: PathReader> StatusLoop<R> {
             in_force: Arc::default(),
             view: View::default(),
             backends: BTreeMap::new(),
+            has_member_news: false,
             interfaces: InterfaceNames::default(),
             demand: Demand::default(),
             offers: None,

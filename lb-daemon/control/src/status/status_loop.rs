@@ -19,7 +19,10 @@ impl<R: PathReader> StatusLoop<R> {
         loop {
             tokio::select! {
                 biased;
-                () = &mut stop => return LoopEnd::Stopped,
+                () = &mut stop => {
+                    self.show_hold_downs();
+                    return LoopEnd::Stopped;
+                }
                 _ = beat.tick() => heartbeat.beat(),
                 update = self.updates.recv() => match update {
                     Some(update) => {
@@ -39,6 +42,7 @@ impl<R: PathReader> StatusLoop<R> {
                     let _turn = counters.turn();
                     self.shared_snapshot.expire(clock());
                     self.read_counters();
+                    self.show_hold_downs();
                 }
             }
         }

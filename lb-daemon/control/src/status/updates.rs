@@ -32,6 +32,13 @@ impl<R: PathReader> StatusLoop<R> {
         }
     }
 
+    /// Shows which hold-downs a restart must not forget, once a second if a member changed.
+    pub(super) fn show_hold_downs(&mut self) {
+        if std::mem::take(&mut self.has_member_news) {
+            self.settings.hold_downs.show(self.view.hold_downs());
+        }
+    }
+
     fn take_in_force(&mut self, in_force: Arc<InForce>) {
         let before = std::mem::replace(&mut self.in_force, in_force);
         self.forget_backends(&before);
@@ -40,6 +47,7 @@ impl<R: PathReader> StatusLoop<R> {
             return;
         }
         self.view.configure(&configuration);
+        self.has_member_news = true;
         self.check_source_addresses(&configuration);
         self.check_source_prefix(&configuration);
         self.check_paths(&configuration);
@@ -50,6 +58,7 @@ impl<R: PathReader> StatusLoop<R> {
 
     fn take_member(&mut self, key: Key, member: Arc<Member>, cause: Cause) {
         let Some((before, member)) = self.view.set(&key, member) else { return };
+        self.has_member_news = true;
         self.backends.remove(&key.0);
         let (from, to) = (before.map_or("unknown", |it| it.state.name()), member.state.name());
         if cause == Cause::Checks && from != to {

@@ -4,9 +4,13 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
     sync::Arc,
+    time::Instant,
 };
 
-use crate::members::{Member, Newest};
+use crate::{
+    health_state::SavedHoldDown,
+    members::{Member, Newest},
+};
 use lb_model::{Configuration, MemberState, Name, Pool, mark_out::Availability, next_hop::NextHop};
 
 /// Pool and address.
@@ -32,6 +36,16 @@ struct PoolView {
 impl View {
     pub(crate) fn get(&self, pool: &Name, address: &IpAddr) -> Option<&Member> {
         self.pools.get(pool)?.members.get(address)?.as_deref()
+    }
+
+    /// The members whose hold-down must not be forgotten.
+    pub(crate) fn hold_downs(&self) -> impl Iterator<Item = SavedHoldDown<Instant>> + '_ {
+        self.pools.iter().flat_map(|(pool, known)| {
+            known.members.iter().filter_map(move |(address, member)| {
+                let (times, hold_down) = member.as_deref()?.hold_down()?;
+                Some(SavedHoldDown { pool: pool.clone(), address: *address, times, hold_down })
+            })
+        })
     }
 
     /// Pools that contain an address, by name.

@@ -58,6 +58,7 @@ struct TargetEntry {
     known: bool,
     /// Whether it waits for its first result.
     urgent: bool,
+    is_up: bool,
 }
 
 /// The state of a target: the combined result of its checks and its agent report.
@@ -84,6 +85,8 @@ pub(super) struct Start {
     pub(super) after: Option<Arc<ProbeKey>>,
     /// Whether one of its targets waits for its first result.
     pub(super) urgent: bool,
+    /// Whether one of its targets takes all packets.
+    pub(super) is_up: bool,
 }
 
 impl TargetRegistry {
@@ -105,8 +108,8 @@ impl TargetRegistry {
                 .map(|(name, probed)| (name, self.link_probe(probed, &key, &mut fresh)))
                 .collect();
             let known = former.get(&key).is_some_and(|entry| entry.known);
-            let urgent = target.urgent;
-            self.targets.insert(key, TargetEntry { checks, reported: None, known, urgent });
+            let Target { urgent, is_up, .. } = *target;
+            self.targets.insert(key, TargetEntry { checks, reported: None, known, urgent, is_up });
         }
         configured.start = fresh.into_iter().map(|probed| self.start_of(probed, &former)).collect();
         let unused = self.probes.extract_if(|_, probe| probe.targets_of_probe.is_empty());
@@ -143,9 +146,10 @@ impl TargetRegistry {
             let (_, after) = same.clone().find(has_name).or_else(|| same.next())?;
             Some(after.clone())
         });
-        let waits = |key| self.targets.get(key).is_some_and(|target| target.urgent);
-        let urgent = after.is_none() && targets_of_probe.iter().any(waits);
-        Start { probed, after, urgent }
+        let targets = || targets_of_probe.iter().filter_map(|key| self.targets.get(key));
+        let urgent = after.is_none() && targets().any(|target| target.urgent);
+        let is_up = targets().any(|target| target.is_up);
+        Start { probed, after, urgent, is_up }
     }
 
     /// Records a probe's judgement, and returns the changes of targets.

@@ -35,6 +35,7 @@ fn target(pool: &str, last: u8, ports: &[u16]) -> Target {
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
         urgent: false,
+        is_up: false,
     }
 }
 

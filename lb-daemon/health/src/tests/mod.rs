@@ -9,6 +9,7 @@ mod grpc;
 mod hostile;
 mod hosts;
 mod https;
+mod restarts;
 mod rounds;
 mod server;
 mod targets;
@@ -24,7 +25,7 @@ use tokio::{
 
 use super::{
     Health::{self, Failing, Passing},
-    HealthChange, Prober, Target, Tunnels,
+    HealthChange, Prober, Streaks, Target, Tunnels,
 };
 use crate::Counters;
 use lb_base::{
@@ -71,6 +72,7 @@ fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Ta
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
         urgent: true,
+        is_up: false,
     }
 }
 
@@ -79,6 +81,7 @@ struct Probing {
     targets: watch::Sender<Arc<Vec<Target>>>,
     changes: Receiver<HealthChange>,
     heartbeat: Heartbeat,
+    streaks: Streaks,
     task: JoinHandle<()>,
 }
 
@@ -89,6 +92,10 @@ impl Probing {
 
     /// At most `room` checks at once, at most `unread` changes told and not read.
     fn with_limits(targets: Vec<Target>, room: usize, unread: usize) -> Self {
+        Self::with_streaks(targets, room, unread, Streaks::default())
+    }
+
+    fn with_streaks(targets: Vec<Target>, room: usize, unread: usize, streaks: Streaks) -> Self {
         let heartbeat = Heartbeat::unwatched(Duration::from_millis(10));
         let (targets, wanted) = watch::channel(Arc::new(targets));
         let (changes_tx, changes) = bounded(unread, &QueueCounters::default());
@@ -98,9 +105,10 @@ impl Probing {
             heartbeat.clone(),
             Counters::default(),
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+            streaks.clone(),
             room,
         );
-        Self { targets, changes, heartbeat, task }
+        Self { targets, changes, heartbeat, streaks, task }
     }
 
     fn configure(&self, targets: Vec<Target>) {

@@ -6,7 +6,7 @@ use super::*;
 
 /// Answers connection after connection, `.` with 200 and `x` with 503, and writes down after which
 /// ones a change came, as `+` and `-`, or `?` where a row has only begun.
-async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> String {
+pub(super) async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> String {
     let mut changes = String::new();
     let mut held = server.next().await;
     for answer in answers.chars() {

@@ -11,7 +11,7 @@ use lb_base::{
     heartbeat::Heartbeat,
     queue::{QueueCounters, bounded},
 };
-use lb_health::{Counters, Prober, Target, Tunnels};
+use lb_health::{Counters, Prober, Streaks, Target, Tunnels};
 use lb_model::{Encapsulation, Name, plan::Sources};
 use tokio::{runtime::Builder, sync::watch};
 
@@ -27,6 +27,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
         urgent: true,
+        is_up: false,
     };
     let targets: Vec<_> = (0..BACKENDS).map(target).collect();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -40,6 +41,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
             heartbeat,
             Counters::default(),
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+            Streaks::default(),
         );
         let mut said: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..BACKENDS {

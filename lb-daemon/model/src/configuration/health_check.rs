@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{hash::Hash, time::Duration};
 
 use super::named_value::named_values;
 
@@ -36,6 +36,11 @@ impl HealthCheck {
 
     /// Whether both send the same probes; timing and thresholds may differ.
     pub fn asks_the_same(&self, other: &Self) -> bool {
+        self.question() == other.question()
+    }
+
+    /// What it asks, without timing and thresholds.
+    pub fn question(&self) -> impl Eq + Hash + '_ {
         // Names every field, so that a new one cannot be forgotten.
         let Self {
             kind,
@@ -51,7 +56,7 @@ impl HealthCheck {
             host_probe: _,
             host_probe_port: _,
         } = self;
-        (kind, tls, via, port) == (&other.kind, &other.tls, &other.via, &other.port)
+        (kind, tls, via, port)
     }
 }
 

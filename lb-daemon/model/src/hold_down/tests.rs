@@ -128,3 +128,119 @@ proptest! {
         prop_assert!(!hold_down.is_held());
     }
 }
+
+/// How a restart finds a backend in the maps: as its state was.
+fn accepts(passes: bool, hold_down: &HoldDown) -> Accepts {
+    match (passes, hold_down.is_held()) {
+        (true, false) => Accepts::All,
+        (true, true) | (false, _) => Accepts::OpenOnly,
+    }
+}
+
+/// Through the file and back, as nanoseconds of another clock.
+fn written_and_read(hold_down: HoldDown, origin: Instant) -> HoldDown {
+    let written = hold_down.convert(|time| (time - origin).as_nanos() as u64);
+    let text = serde_json::to_string(&written).unwrap();
+    let read: HoldDown<u64> = serde_json::from_str(&text).unwrap();
+    read.convert(|time| origin + Duration::from_nanos(time))
+}
+
+proptest! {
+    /// A restart at any moment changes neither how long a backend is held nor how often it failed in a row. The file may be
+    /// a moment old.
+    #[test]
+    fn a_restart_changes_no_hold(
+        events in events(), restarts in vec(any::<bool>(), 200), gap in 0u64..2_000,
+    ) {
+        let origin = Instant::now();
+        let (mut continued, mut restarted) = (HoldDown::default(), HoldDown::default());
+        let (mut now, mut passes) = (origin, true);
+        for ((after, event), restarts) in events.into_iter().zip(restarts) {
+            now += Duration::from_millis(after);
+            for hold_down in [&mut continued, &mut restarted] {
+                match event {
+                    0 => hold_down.fail(now, TIMES),
+                    1 => hold_down.pass(now, TIMES),
+                    _ => drop(hold_down.release(now)),
+                }
+            }
+            passes = if event < 2 { event == 1 } else { passes };
+            if restarts && restarted != HoldDown::default() {
+                let there = accepts(passes, &restarted);
+                let saved_at = now;
+                now += Duration::from_millis(gap);
+                let read = written_and_read(restarted, origin);
+                restarted = read.restored(saved_at, there, TIMES, now).unwrap();
+            }
+            // A hold that was over when the daemon started is released by its first result.
+            if continued.is_held() && !restarted.is_held() {
+                prop_assert_eq!(continued.left(now), Some(Duration::ZERO));
+                prop_assert!(passes);
+                let over = continued.until().unwrap();
+                continued.release(over);
+            }
+            prop_assert_eq!(continued, restarted);
+            prop_assert_eq!(continued.is_forgiven(now, TIMES), restarted.is_forgiven(now, TIMES));
+        }
+    }
+
+    /// Whatever a file says, a backend is held for no longer than the longest hold, and comes up.
+    #[test]
+    fn wrong_times_hold_nothing_for_long(
+        failures in any::<u32>(), phase in 0u8..4, times in any::<(u32, u32)>(), there in 0u8..3,
+    ) {
+        let origin = Instant::now();
+        let now = origin + Duration::from_secs(1 << 31);
+        let at = |seconds| origin + Duration::from_secs(u64::from(seconds));
+        let phase = match phase {
+            0 => Phase::Calm,
+            1 => Phase::Down,
+            2 => Phase::Held { since: at(times.0), until: at(times.1) },
+            _ => Phase::Returned { at: at(times.0) },
+        };
+        let there = [Accepts::Nothing, Accepts::OpenOnly, Accepts::All][usize::from(there)];
+        let read = HoldDown { failures, phase };
+        let Some(mut hold_down) = read.restored(now, there, TIMES, now) else {
+            panic!("it is not old");
+        };
+        prop_assert!(hold_down.length().is_none_or(|length| length <= TIMES.longest));
+        prop_assert!(hold_down.left(now).is_none_or(|left| left <= TIMES.longest));
+        prop_assert!(!(there == Accepts::All && hold_down.is_held()));
+        hold_down.pass(now, TIMES);
+        hold_down.pass(now + TIMES.longest, TIMES);
+        prop_assert!(!hold_down.is_held());
+        prop_assert_eq!(read.restored(now, there, TIMES, now + TIMES.longest + SECOND), None);
+    }
+}
+
+/// The maps are newer than the file: a daemon that was killed had a second at most that it did not write down.
+#[test]
+fn the_maps_are_right_where_the_file_is_old() {
+    let (mut hold_down, mut now) = (HoldDown::default(), Instant::now());
+    flap(&mut hold_down, &mut now);
+    let returned = hold_down;
+    assert_eq!(flap(&mut hold_down, &mut now), Some(10));
+    let (held, mut down) = (hold_down, hold_down);
+    down.fail(now, TIMES);
+    let restored = |it: HoldDown, there| it.restored(now, there, TIMES, now + SECOND).unwrap();
+    // It is up: it came up after that, and the next failure is one soon after a return.
+    for it in [held, down] {
+        let mut up = restored(it, Accepts::All);
+        assert!(!up.is_held());
+        up.fail(now + 2 * SECOND, TIMES);
+        assert_eq!(up.failures(), it.failures() + 1);
+    }
+    // Its host is gone, which is a failure, unless that was known.
+    for (it, failures) in [(returned, 1), (held, 2), (down, 2)] {
+        let mut gone = restored(it, Accepts::Nothing);
+        assert_eq!((gone.failures(), gone.phase), (failures, Phase::Down));
+        gone.pass(now + 2 * SECOND, TIMES);
+        assert!(gone.is_held());
+    }
+    for it in [returned, held, down] {
+        assert_eq!(restored(it, Accepts::OpenOnly), it);
+    }
+    // A hold that was over before the daemon started has ended when it should have.
+    let over = held.restored(now, Accepts::OpenOnly, TIMES, now + 11 * SECOND).unwrap();
+    assert_eq!((over.failures(), over.phase), (1, Phase::Returned { at: now + 10 * SECOND }));
+}

@@ -13,7 +13,7 @@ use lb_base::{
     heartbeat::Heartbeat,
     queue::{QueueCounters, Receiver, bounded},
 };
-use lb_health::{Health, HealthChange, Prober, Target, Tunnels};
+use lb_health::{Health, HealthChange, Prober, Streaks, Target, Tunnels};
 use lb_model::{CheckKind, Encapsulation, HealthCheck, HostProbe, Name, Via, plan::Sources};
 use lb_tests::{
     process::PATIENCE,
@@ -250,6 +250,7 @@ impl Probing {
             vips: BTreeSet::new(),
             encapsulation: Encapsulation::IpInIp,
             urgent: true,
+            is_up: false,
         };
         let (targets, wanted) = watch::channel(Arc::new(vec![target]));
         let (told, changes) = bounded(64, &QueueCounters::default());
@@ -262,6 +263,7 @@ impl Probing {
                 Heartbeat::unwatched(Duration::from_secs(1)),
                 lb_health::Counters::default(),
                 Tunnels::new(Sources::default(), lb_daemon::attach_tunnel_program),
+                Streaks::default(),
             );
             drop(entered);
             Ok(runtime)

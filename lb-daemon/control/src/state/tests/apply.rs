@@ -163,6 +163,7 @@ async fn sensors_follow_the_configuration_in_force() {
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
         urgent: true,
+        is_up: false,
     };
     assert_eq!(
         daemon.running.targets.borrow_and_update().as_slice(),

@@ -100,22 +100,28 @@ async fn an_incomplete_row_of_failures_changes_only_the_reason() {
     }
 }
 
-/// Backends that take nothing wait for their first check; the others can wait for their turn.
+/// Backends that take nothing wait for their first check; the others can wait for their turn. Of those that are up no check
+/// fails.
 #[tokio::test]
 async fn only_backends_without_connections_are_checked_first() {
     let mut daemon = Daemon::new();
-    let urgent = |daemon: &Daemon| {
+    let those = |daemon: &Daemon, are: fn(&Target) -> bool| {
         let targets = daemon.running.targets.borrow().clone();
-        targets.iter().filter(|it| it.urgent).map(|it| it.address).collect::<Vec<_>>()
+        targets.iter().filter(|it| are(it)).map(|it| it.address).collect::<Vec<_>>()
     };
+    let urgent = |daemon: &Daemon| those(daemon, |it| it.urgent);
+    let up = |daemon: &Daemon| those(daemon, |it| it.is_up);
     daemon.apply(WEB).await.unwrap();
     assert_eq!(urgent(&daemon), [ip("10.0.0.1"), ip("10.0.0.2")]);
+    assert_eq!(up(&daemon), [] as [IpAddr; 0]);
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&WEB.replace("port = 80", "port = 81")).await.unwrap();
     assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
+    daemon.restart().await;
+    assert_eq!(up(&daemon), [ip("10.0.0.1")]);
     daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
     daemon.restart().await;
-    assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
+    assert_eq!((urgent(&daemon), up(&daemon)), (vec![ip("10.0.0.2")], vec![]));
 }
 
 #[tokio::test]

@@ -167,3 +167,98 @@ async fn without_hold_down_each_return_is_immediate() {
         assert_eq!(daemon.first().await, (Up, All, None));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_continues_a_hold_and_its_row() {
+    let mut daemon = Daemon::returned(&held("")).await;
+    daemon.flap().await;
+    daemon.flap().await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(20)));
+    daemon.restart_keeping_hold_downs(Duration::from_secs(5)).await;
+    // It is held from the start on, before any check, and said to be so.
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(14)));
+    let reason = "held down for 14 s more: went down within 60 s of its return, 2 times in a row";
+    assert_eq!(daemon.backend("web", ONE).await.reason, reason);
+    let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
+    let changes = &histories.unwrap()[0].changes;
+    assert_eq!(changes.iter().map(|it| it.state).collect::<Vec<_>>(), [HeldDown]);
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(14)));
+    seconds(13).await;
+    assert_eq!(daemon.first().await.0, HeldDown);
+    seconds(2).await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+    // The next daemon knows that it has come back a moment ago, and how often before.
+    daemon.restart_keeping_hold_downs(Duration::from_secs(1)).await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+    daemon.flap().await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(40)));
+    // While it is down, and while its host is gone.
+    for (health, hold) in [(Failing, 60), (Silent, 60)] {
+        daemon.report_health("web", ONE, health, REFUSED).await;
+        daemon.restart_keeping_hold_downs(Duration::from_secs(1)).await;
+        assert_eq!(daemon.backend("web", ONE).await.hold_left, None);
+        daemon.report_health("web", ONE, health, REFUSED).await;
+        daemon.report_health("web", ONE, Passing, "all checks pass").await;
+        assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(hold)), "{health:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_from_before_a_restart_does_not_end_before_a_check_has_passed() {
+    let mut daemon = Daemon::returned(&held("")).await;
+    daemon.flap().await;
+    daemon.restart_keeping_hold_downs(Duration::ZERO).await;
+    seconds(20).await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(0)));
+    daemon.report_first_failure("web", ONE, 1, REFUSED).await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(0)));
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+    // One that was over when the daemon started is no hold: its first success brings it up.
+    daemon.flap().await;
+    assert_eq!(daemon.first().await.2, Some(20));
+    daemon.restart_keeping_hold_downs(Duration::from_secs(25)).await;
+    assert_eq!(daemon.first().await, (Unhealthy, OpenOnly, None));
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+    daemon.flap().await;
+    assert_eq!(daemon.first().await.2, Some(40), "the row goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_gap_other_times_and_a_disabled_backend_end_a_hold() {
+    let text = held("");
+    let mut daemon = Daemon::returned(&text).await;
+    daemon.flap().await;
+    daemon.restart_keeping_hold_downs(Duration::from_secs(61)).await;
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (Up, All, None), "what it did meanwhile is not known");
+    daemon.flap().await;
+    daemon.flap().await;
+    daemon.flap().await;
+    assert!(daemon.first().await.2.is_some());
+    let first = "address = \"10.0.0.1\"";
+    let disabled = text.replace(first, &format!("{first}\nadmin_state = \"disabled\""));
+    daemon.apply(&disabled).await.unwrap();
+    daemon.restart_keeping_hold_downs(Duration::ZERO).await;
+    daemon.apply(&text).await.unwrap();
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+}
+
+/// A new backend that fails its checks has no connections before it passes, however often the daemon restarts.
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_never_passed_stays_without_connections_over_restarts() {
+    let mut daemon = Daemon::new();
+    daemon.apply(&held("")).await.unwrap();
+    for health in [Failing, Silent, Failing] {
+        daemon.report_health("web", ONE, health, REFUSED).await;
+        daemon.restart_keeping_hold_downs(Duration::ZERO).await;
+        assert_eq!(daemon.first().await, (MemberState::Pending, Nothing, None));
+        daemon.report_health("web", ONE, health, REFUSED).await;
+        assert_eq!(daemon.first().await.1, Nothing);
+    }
+    daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+}

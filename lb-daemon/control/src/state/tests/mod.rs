@@ -28,8 +28,9 @@ use super::*;
 use crate::HealthCounters;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, Status};
 use crate::fake::{self, FakePacketPath, Heartbeats};
+use crate::health_state::HoldDowns;
 use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
-use crate::members::Sensed;
+use crate::members::{self, Sensed};
 use crate::reconcile::MemberPath as _;
 use lb_base::{
     error_chain,
@@ -62,6 +63,7 @@ struct Running {
     heartbeats: Heartbeats,
     counters: HealthCounters,
     loops: AllLoopCounters,
+    hold_downs: HoldDowns,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
 }
@@ -92,6 +94,21 @@ impl Daemon {
         self.stop().await;
         between(&self.path);
         self.running = Running::start(&self.directory, &self.path);
+        self.running.begun().await;
+    }
+
+    /// Stops the daemon, and starts another one after `gap` that has what this one kept of hold-downs.
+    async fn restart_keeping_hold_downs(&mut self, gap: Duration) {
+        // The status loop shows them once a second.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let saved = self.running.hold_downs.now(usize::MAX).unwrap();
+        self.stop().await;
+        let hold_downs = HoldDowns::restored(saved, members::clock());
+        tokio::time::sleep(gap).await;
+        let store = Store::open(self.directory.path()).unwrap();
+        let (directory, path) = (&self.directory, &self.path);
+        self.running =
+            Running::keeping(store, directory, path, Duration::from_secs(1), false, hold_downs);
         self.running.begun().await;
     }
 
@@ -183,6 +200,17 @@ impl Running {
         interval: Duration,
         any_schema: bool,
     ) -> Self {
+        Self::keeping(store, directory, path, interval, any_schema, HoldDowns::default())
+    }
+
+    fn keeping(
+        store: Store,
+        directory: &TempDir,
+        path: &FakePacketPath,
+        interval: Duration,
+        any_schema: bool,
+        hold_downs: HoldDowns,
+    ) -> Self {
         let (health, health_rx) = bounded(16, &QueueCounters::default());
         let (network, network_rx) = bounded(16, &QueueCounters::default());
         let sensors = Sensors::default();
@@ -198,6 +226,7 @@ impl Running {
             sizes: path.content().sizes,
             health_counters: counters.clone(),
             loop_counters: loop_counters.clone(),
+            hold_downs: hold_downs.clone(),
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
@@ -215,6 +244,7 @@ impl Running {
             heartbeats,
             counters,
             loops: loop_counters,
+            hold_downs,
             stop,
             ended,
         }
