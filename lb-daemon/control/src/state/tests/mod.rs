@@ -2,6 +2,7 @@ mod apply;
 mod behind;
 mod conditions;
 mod health;
+mod history;
 mod hold_down;
 mod loops;
 mod next_hops;
@@ -62,6 +63,7 @@ struct Running {
     heartbeats: Heartbeats,
     counters: HealthCounters,
     loops: AllLoopCounters,
+    followed: FollowedFile,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
 }
@@ -190,6 +192,7 @@ impl Running {
             (sensors.targets.subscribe(), sensors.next_hops.subscribe());
         let (counters, stop) = (HealthCounters::default(), CancellationToken::new());
         let loop_counters = AllLoopCounters::default();
+        let followed = FollowedFile::default();
         let (commands, requests) = Commands::counted(&loop_counters);
         let settings = Settings {
             region: Some(name("eu")),
@@ -198,6 +201,7 @@ impl Running {
             sizes: path.content().sizes,
             health_counters: counters.clone(),
             loop_counters: loop_counters.clone(),
+            followed: followed.clone(),
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
@@ -215,6 +219,7 @@ impl Running {
             heartbeats,
             counters,
             loops: loop_counters,
+            followed,
             stop,
             ended,
         }
