@@ -12,7 +12,7 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use lb_config::{DEFAULT_SOCKET, document};
+use lb_config::{DEFAULT_SOCKET, Reason, document};
 use lb_maps::{self, directory::DEFAULT_STATE_DIRECTORY};
 use lb_model::NamedValue;
 
@@ -89,6 +89,40 @@ impl From<Component> for lb_maps::Component {
             Component::Balancer => Self::Balancer,
             Component::Receiver => Self::Receiver,
         }
+    }
+}
+
+/// Why a change is made; part of every command that changes the configuration.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ReasonArgument {
+    /// Reason for the history and the audit log, at most 256 bytes
+    #[arg(long, short = 'm', value_name = "TEXT", value_parser = parse_reason)]
+    reason: Option<String>,
+}
+
+impl ReasonArgument {
+    /// As a request has it; empty: none.
+    pub(crate) fn text(&self) -> String {
+        self.reason.clone().unwrap_or_default()
+    }
+}
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    match Reason::new(text) {
+        Ok(reason) => reason.given().map(str::to_owned).ok_or_else(|| "the reason is empty".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The number of a generation.
+pub(crate) fn parse_generation(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("generations are numbered from 1".into()),
+        Ok(number) => Ok(number),
+        Err(_) if text.contains(['.', '/']) => {
+            Err("not the number of a generation; a file is named with -f".into())
+        }
+        Err(_) => Err("not the number of a generation; `spillway history` lists them".into()),
     }
 }
 

@@ -33,9 +33,9 @@ use crate::{
     commands::{
         apply, capture,
         context::ContextCommand,
-        detach, doctor, drops, edit, explain, export,
+        detach, diff, doctor, drops, edit, explain, export, history,
         objects::{BackendCommand, ObjectCommand, PoolCommand, RegionCommand},
-        regions, reload, stats, status, table, top, validate, verdicts, watch,
+        regions, reload, rollback, stats, status, table, top, validate, verdicts, watch,
     },
     failure::{Exit, Failure, describe},
 };
@@ -72,10 +72,14 @@ enum Command {
     Apply(apply::Arguments),
     /// Check a configuration file, and print all its mistakes (no daemon needed)
     Validate(validate::Arguments),
-    /// Show what a configuration file would change; exit status 8 if anything
-    Diff(apply::DiffArguments),
+    /// Show what differs between generations, or what a configuration file would change; exit status 8 if anything
+    Diff(diff::Arguments),
     /// Print the configuration in force
     Export,
+    /// List the last generations, with who applied them and why
+    History,
+    /// Put the configuration of an earlier generation in force again, as a new generation
+    Rollback(rollback::Arguments),
     /// Edit the configuration in force with $VISUAL or $EDITOR, then apply it
     Edit(edit::Arguments),
     /// Manage regions
@@ -171,11 +175,13 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
     };
     let done = match command {
         Command::Context(Nested { command }) => command.run(&options),
-        Command::Diff(arguments) => return apply::diff(options, &arguments),
+        Command::Diff(arguments) => return diff::run(options, arguments),
         Command::Edit(arguments) => edit::run(options, &arguments),
         Command::Apply(arguments) => apply::run(options, arguments),
         Command::Validate(arguments) => validate::run(&options, &arguments),
         Command::Export => export::run(options),
+        Command::History => history::run(options),
+        Command::Rollback(arguments) => rollback::run(options, &arguments),
         Command::Region(Nested { command }) => command.run(options),
         Command::Pool(Nested { command }) => command.run(options),
         Command::Backend(Nested { command }) => command.run(options),

@@ -339,6 +339,48 @@ fn every_command_that_help_shows_has_a_page_and_completions() {
     assert!(!directory.path().join("spillway-man.1").exists());
 }
 
+#[test]
+fn wrong_generations_and_reasons_are_refused_before_the_daemon_is_asked() {
+    let long = "x".repeat(257);
+    let number = "not the number of a generation; `spillway history` lists them";
+    for (arguments, expected) in [
+        (&["rollback"][..], "required arguments were not provided"),
+        (&["rollback", "0", "--yes"], "generations are numbered from 1"),
+        (&["rollback", "latest", "--yes"], number),
+        (&["rollback", "-1", "--yes"], "unexpected argument '-1'"),
+        (&["rollback", "18446744073709551616", "--yes"], number),
+        (&["rollback", "1", "2"], "unexpected argument '2'"),
+        (&["rollback", "1", "--yes", "--dry-run"], "cannot be used with"),
+        (&["rollback", "1", "--yes", "-m", "a\nb"], "must not contain line breaks"),
+        (&["rollback", "1", "--yes", "-m", " "], "the reason is empty"),
+        (&["rollback", "1", "--yes", "--reason", &long], "257 bytes are more than 256"),
+        (&["diff"], "required arguments were not provided"),
+        (&["diff", "web.toml"], "not the number of a generation; a file is named with -f"),
+        (&["diff", "1", "./2"], "not the number of a generation; a file is named with -f"),
+        (&["diff", "1", "-f", "web.toml"], "cannot be used with"),
+        (&["diff", "1", "2", "3"], "unexpected argument '3'"),
+        (&["history", "3"], "unexpected argument '3'"),
+        (&["apply", "-f", "x", "-m", &long], "257 bytes are more than 256"),
+        (&["backend", "drain", "10.0.0.1", "-m", "\u{1b}[2J"], "must not contain line breaks"),
+    ] {
+        let (status, stderr) = failed(&spillway(arguments));
+        assert_eq!(status, 2, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
+/// A script must say that it means it.
+#[test]
+fn a_rollback_without_a_terminal_needs_yes() {
+    let mut rollback = command(&["rollback", "3"]);
+    let (status, stderr) = failed(&rollback.stdin(Stdio::null()).output().unwrap());
+    let expected = "\
+error: rollback asks before it changes anything, and standard input is not a terminal
+hint: nothing was changed; see `spillway rollback 3 --dry-run`, then add --yes
+";
+    assert_eq!((status, &*stderr), (2, expected));
+}
+
 /// What a command does if a server is given.
 #[derive(Clone, Copy, Debug)]
 enum Server {
@@ -373,6 +415,8 @@ const COMMANDS: &[(&str, Server)] = &[
     ("context use home", Server::NeedsNone),
     ("detach", Server::Refuses),
     ("diff -f FILE", Server::Asks),
+    ("diff 3", Server::Asks),
+    ("diff 3 5", Server::Asks),
     ("doctor", Server::Refuses),
     ("drops", Server::Asks),
     ("edit", Server::Asks),
@@ -383,6 +427,7 @@ const COMMANDS: &[(&str, Server)] = &[
     ("health get page", Server::Asks),
     ("health list", Server::Asks),
     ("health update page --port 81", Server::Asks),
+    ("history", Server::Asks),
     ("pool create web", Server::Asks),
     ("pool delete web", Server::Asks),
     ("pool drain web", Server::Asks),
@@ -400,6 +445,7 @@ const COMMANDS: &[(&str, Server)] = &[
     ("regions", Server::Asks),
     ("reload", Server::Asks),
     ("reload --component receiver", Server::Refuses),
+    ("rollback 3 --yes", Server::Asks),
     ("service create web --address 192.0.2.1 --port 80 --protocol tcp --pool web", Server::Asks),
     ("service delete web", Server::Asks),
     ("service get web", Server::Asks),

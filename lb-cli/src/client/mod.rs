@@ -19,11 +19,12 @@ use lb_config::{FIELD_TRAILER, HINT_TRAILER};
 use lb_maps::{Component, Pins};
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    CaptureResponse, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
-    ProbeVipsRequest, ProbeVipsResponse, RegionsRequest, RegionsResponse, ReloadRequest,
-    ReloadResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, TableRequest,
-    TableResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
-    spillway_client::SpillwayClient,
+    CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
+    ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
+    ListGenerationsResponse, ProbeVipsRequest, ProbeVipsResponse, RegionsRequest, RegionsResponse,
+    ReloadRequest, ReloadResponse, RollbackRequest, RollbackResponse, StatsRequest, StatsResponse,
+    StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
+    objects_client::ObjectsClient, spillway_client::SpillwayClient,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -112,6 +113,30 @@ impl DaemonClient {
 
     pub(crate) async fn export(&mut self) -> Result<ExportResponse, Failure> {
         let answer = timeout(READ_TIMEOUT, self.client.export(ExportRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// The last generations.
+    pub(crate) async fn generations(&mut self) -> Result<ListGenerationsResponse, Failure> {
+        let request = ListGenerationsRequest {};
+        let answer = timeout(READ_TIMEOUT, self.client.list_generations(request)).await;
+        self.answer(answer)
+    }
+
+    /// What is different between two generations. Their tables are computed for that, as for a change.
+    pub(crate) async fn diff_generations(
+        &mut self,
+        request: DiffGenerationsRequest,
+    ) -> Result<DiffGenerationsResponse, Failure> {
+        let answer = timeout(CHANGE_TIMEOUT, self.client.diff_generations(request)).await;
+        self.answer(answer)
+    }
+
+    pub(crate) async fn rollback(
+        &mut self,
+        request: RollbackRequest,
+    ) -> Result<RollbackResponse, Failure> {
+        let answer = timeout(CHANGE_TIMEOUT, self.client.rollback(request)).await;
         self.answer(answer)
     }
 

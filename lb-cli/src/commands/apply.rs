@@ -1,17 +1,16 @@
-//! `spillway apply` puts a configuration file in force; `spillway diff` shows what that would change.
+//! `spillway apply` puts a configuration file in force.
 
 use std::path::{Path, PathBuf};
 
 use lb_config::document::{self, Document};
-use serde::Serialize;
 use spillway_proto::{SCHEMA_REVISION, v1};
 
-use super::changes::{Change, Changes};
+use super::changes::Changes;
 use crate::{
-    arguments::{Options, input_name, read_input},
+    arguments::{Options, ReasonArgument, input_name, read_input},
     client::{DaemonClient, block_on},
     failure::{Exit, Failure},
-    output::{Report, print},
+    output::print,
 };
 
 #[derive(clap::Args, Debug)]
@@ -29,20 +28,27 @@ pub(crate) struct Arguments {
     /// knows are lost
     #[arg(long)]
     any_schema: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// # Errors
 /// The file cannot be read or is not a configuration, or the daemon refuses or does not answer.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { file, dry_run, expect_generation, any_schema } = arguments;
+    let Arguments { file, dry_run, expect_generation, any_schema, reason } = arguments;
     let file = ConfigurationFile::read(&file)?;
-    let how = ApplyOptions { dry_run, expected_generation: expect_generation, any_schema };
+    let how = ApplyOptions {
+        dry_run,
+        expected_generation: expect_generation,
+        any_schema,
+        reason: reason.text(),
+    };
     let changes =
         block_on(async { file.apply(&mut DaemonClient::connect(&options).await?, how).await })?;
     print(&changes, options.output)
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ApplyOptions {
     /// Only answer what it would change.
     pub(super) dry_run: bool,
@@ -50,6 +56,8 @@ pub(super) struct ApplyOptions {
     pub(super) expected_generation: Option<u64>,
     /// Ignore the schema revisions.
     pub(super) any_schema: bool,
+    /// Empty: none.
+    pub(super) reason: String,
 }
 
 pub(super) struct ConfigurationFile {
@@ -85,13 +93,14 @@ impl ConfigurationFile {
         daemon: &mut DaemonClient,
         how: ApplyOptions,
     ) -> Result<Changes, Failure> {
-        let ApplyOptions { dry_run, expected_generation, any_schema } = how;
+        let ApplyOptions { dry_run, expected_generation, any_schema, reason } = how;
         let request = v1::ApplyRequest {
             configuration: Some(self.configuration.clone()),
             dry_run,
             expected_generation,
             schema_revision: SCHEMA_REVISION.into(),
             any_schema,
+            reason,
         };
         let answer = daemon.apply(request).await;
         let answer = answer.map_err(|failure| with_location(failure, &self.name, &self.text))?;
@@ -104,51 +113,10 @@ pub(super) fn with_location(failure: Failure, source: &str, text: &str) -> Failu
     failure.located(source, |field| document::find_field(text, field))
 }
 
-#[derive(clap::Args, Debug)]
-pub(crate) struct DiffArguments {
-    /// Configuration file (TOML); `-` reads standard input
-    #[arg(long, short, value_name = "FILE")]
-    file: PathBuf,
-}
-
-#[derive(Serialize)]
-struct Differences {
-    generation: u64,
-    different: bool,
-    changes: Vec<Change>,
-    #[serde(skip)]
-    file: String,
-}
-
-/// The exit status says whether anything differs.
-///
-/// # Errors
-/// The file cannot be read or is not a configuration, or the daemon refuses or does not answer.
-pub(crate) fn diff(options: Options, arguments: &DiffArguments) -> Result<Exit, Failure> {
-    let file = ConfigurationFile::read(&arguments.file)?;
-    // As an apply with --any-schema would.
-    let how = ApplyOptions { dry_run: true, expected_generation: None, any_schema: true };
-    let Changes { generation, changes, .. } =
-        block_on(async { file.apply(&mut DaemonClient::connect(&options).await?, how).await })?;
-    let different = !changes.is_empty();
-    print(&Differences { generation, different, changes, file: file.name }, options.output)?;
-    Ok(if different { Exit::Different } else { Exit::Success })
-}
-
-impl Report for Differences {
-    fn table(&self) -> String {
-        let Self { generation, file, changes, .. } = self;
-        if changes.is_empty() {
-            return format!("generation {generation} and {file} are equal\n");
-        }
-        let lines: String = changes.iter().map(Change::lines).collect();
-        format!("from generation {generation} to {file}:\n{lines}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Report as _;
 
     fn answer() -> v1::ApplyResponse {
         use v1::change::Kind;

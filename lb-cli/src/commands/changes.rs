@@ -85,6 +85,26 @@ impl Changes {
         }
     }
 
+    pub(crate) fn from_rollback(answer: v1::RollbackResponse, dry_run: bool) -> Self {
+        let v1::RollbackResponse {
+            generation,
+            changes,
+            memory,
+            movements,
+            warnings,
+            movements_unknown,
+        } = answer;
+        let applied = v1::ApplyResponse {
+            generation,
+            changes,
+            memory,
+            movements,
+            warnings,
+            movements_unknown,
+        };
+        Self::new(applied, dry_run)
+    }
+
     /// No change, at this generation.
     pub(crate) fn none(generation: u64, dry_run: bool) -> Self {
         Self::new(v1::ApplyResponse { generation, ..v1::ApplyResponse::default() }, dry_run)
@@ -131,7 +151,7 @@ impl Report for Changes {
 
 /// The effect of a change on the open connections of an object.
 #[derive(Serialize)]
-struct Movement {
+pub(super) struct Movement {
     object: String,
     effect: Effect,
     /// Share of the object's connections at home, 0 to 1.
@@ -183,7 +203,7 @@ fn format_share(share: f64) -> String {
 }
 
 /// The effects on open connections, one line each; `None`: unknown.
-fn describe_movements(movements: Option<&[Movement]>) -> String {
+pub(super) fn describe_movements(movements: Option<&[Movement]>) -> String {
     let Some(movements) = movements else {
         return "open connections: unknown which of them move\n".into();
     };

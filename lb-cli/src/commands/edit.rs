@@ -13,7 +13,7 @@ use super::{
     export::Exported,
 };
 use crate::{
-    arguments::{Options, read_input},
+    arguments::{Options, ReasonArgument, read_input},
     client::{DaemonClient, block_on},
     failure::{Exit, Failure, describe},
     output::{Report as _, print},
@@ -27,6 +27,8 @@ pub(crate) struct Arguments {
     /// Only print what would change, and keep the file
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// A temporary file with the configuration that was in force.
@@ -61,6 +63,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
                     dry_run: arguments.dry_run,
                     expected_generation: Some(draft.generation),
                     any_schema: false,
+                    reason: arguments.reason.text(),
                 };
                 file.apply(&mut DaemonClient::connect(&options).await?, how).await
             })

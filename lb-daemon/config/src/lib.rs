@@ -5,12 +5,14 @@
 pub mod document;
 mod draft;
 pub mod message;
+mod reason;
 pub mod validate;
 
 pub use draft::Draft;
 pub use message::{
     StoredMessage, UnknownValue, encode, encode_pool, encode_without_pools, to_message,
 };
+pub use reason::{MAX_REASON, Reason, ReasonError};
 pub use validate::{
     Invalid, OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message, validate,
     validate_first,

@@ -3,6 +3,7 @@
 mod access;
 mod all_backends;
 pub mod convert;
+mod generations;
 mod health;
 mod limits;
 mod objects;

@@ -3,21 +3,24 @@
 use futures::stream::Empty;
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    Configuration, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
-    ProbeVipsRequest, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse, StatsRequest,
-    StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
-    WatchResponse, spillway_server::Spillway,
+    Configuration, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
+    ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
+    ListGenerationsResponse, ProbeVipsRequest, RegionsRequest, RegionsResponse, ReloadRequest,
+    ReloadResponse, RollbackRequest, RollbackResponse, StatsRequest, StatsResponse, StatusRequest,
+    StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
+    spillway_server::Spillway,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{
     access::{caller, working},
-    convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream},
+    convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
     server::Handles,
 };
 use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
 use lb_base::error_chain;
+use lb_config::Reason;
 use lb_control::{
     command::{Apply, Commands, Refusal},
     store::{Revision, SchemaMismatch},
@@ -31,12 +34,12 @@ use lb_inspect::{
 /// The service `spillway.v1.Spillway`.
 #[derive(Debug)]
 pub(super) struct Api {
-    commands: Commands,
+    pub(super) commands: Commands,
     counters: stats::Source,
     captures: Captures,
     vip_prober: VipProber,
     reloads: Reloads,
-    audit: Audit,
+    pub(super) audit: Audit,
 }
 
 impl Api {
@@ -64,7 +67,9 @@ impl Spillway for Api {
             expected_generation,
             schema_revision,
             any_schema,
+            reason,
         } = request.into_inner();
+        let reason = self::reason(&reason)?;
         let schema = Revision::new(schema_revision);
         let message = configuration.unwrap_or_default();
         let (actor, request) = (caller().actor, describe(&message));
@@ -89,6 +94,8 @@ impl Spillway for Api {
             any_schema,
             actor,
             request,
+            reason,
+            rollback_to: None,
         };
         let _at_work = working().await;
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
@@ -99,6 +106,27 @@ impl Spillway for Api {
         let _at_work = working().await;
         let exported = self.commands.export().await.or_status()?;
         Ok(Response::new(convert::exported(&exported).or_status()?))
+    }
+
+    async fn list_generations(
+        &self,
+        _: Request<ListGenerationsRequest>,
+    ) -> Result<Response<ListGenerationsResponse>, Status> {
+        Ok(Response::new(self.generations().await?))
+    }
+
+    async fn diff_generations(
+        &self,
+        request: Request<DiffGenerationsRequest>,
+    ) -> Result<Response<DiffGenerationsResponse>, Status> {
+        Ok(Response::new(self.difference(request.into_inner()).await?))
+    }
+
+    async fn rollback(
+        &self,
+        request: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        Ok(Response::new(self.roll_back(request.into_inner()).await?))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
@@ -206,6 +234,11 @@ impl Spillway for Api {
             Err(error) => Err(Status::internal(format!("the maps: {error}"))),
         }
     }
+}
+
+/// The reason that a request gives.
+pub(super) fn reason(text: &str) -> Result<Reason, WrongField> {
+    Reason::new(text).map_err(|error| WrongField::new("reason", error.to_string()))
 }
 
 /// Describes a configuration for the audit log.

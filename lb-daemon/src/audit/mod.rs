@@ -88,15 +88,20 @@ impl Audit {
         if apply.dry_run {
             return commands.apply(apply, None).await;
         }
-        let change = self.log_intent(&apply.actor, &apply.request).await;
+        let change = self.log_intent(&apply.actor, &apply.request, apply.reason.given()).await;
         let answer = commands.apply(apply, Some(Box::new(change))).await;
         self.flush().await;
         answer
     }
 
-    async fn log_intent(&self, actor: &Actor, request: &str) -> AuditedChange {
+    async fn log_intent(
+        &self,
+        actor: &Actor,
+        request: &str,
+        reason: Option<&str>,
+    ) -> AuditedChange {
         let change = AuditedChange::new(self.clone(), actor.clone(), self.id());
-        change.intended(request);
+        change.intended(request, reason);
         self.flush().await;
         change
     }
@@ -204,10 +209,10 @@ impl AuditedChange {
         Self { audit, actor, id, settled: false }
     }
 
-    fn intended(&self, request: &str) {
+    fn intended(&self, request: &str, reason: Option<&str>) {
         let Self { audit, actor, id, .. } = self;
-        tracing::info!(target: "audit", actor = %actor, id, "change requested: {request}");
-        audit.line("intent", actor, json!({"id": id, "request": request}));
+        tracing::info!(target: "audit", actor = %actor, id, reason, "change requested: {request}");
+        audit.line("intent", actor, json!({"id": id, "request": request, "reason": reason}));
     }
 
     fn refused_early(mut self, request: &str, cause: &str) {

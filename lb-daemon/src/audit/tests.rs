@@ -19,7 +19,7 @@ async fn a_change_that_is_dropped_is_noted_as_not_carried_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit");
     let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let change = audit.log_intent(&Actor::User(7), "a configuration").await;
+    let change = audit.log_intent(&Actor::User(7), "a configuration", None).await;
     let intent = lines(&path);
     assert_eq!((intent.len(), &intent[0]["what"]), (1, &"intent".into()), "it is written by then");
     drop(change);
@@ -69,7 +69,7 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
 async fn a_full_disk_refuses_no_change_and_is_a_condition() {
     let conditions = Conditions::default();
     let audit = Audit::open(Some(Path::new("/dev/full")), conditions.clone()).unwrap();
-    drop(audit.log_intent(&Actor::User(7), "a configuration").await);
+    drop(audit.log_intent(&Actor::User(7), "a configuration", None).await);
     audit.flush().await;
     let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: "), "{cause}");
@@ -84,7 +84,7 @@ async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
     let audit = Audit { writer: Some(writer), ..Audit::default() };
     let begun = Instant::now();
     for _ in 0..3_000 {
-        drop(audit.log_intent(&Actor::User(7), "a configuration").await);
+        drop(audit.log_intent(&Actor::User(7), "a configuration", None).await);
     }
     let took = begun.elapsed();
     assert!(took >= WRITE_TIMEOUT && took < 20 * WRITE_TIMEOUT, "{took:?}");
@@ -102,7 +102,9 @@ async fn while_one_change_waits_for_a_thread_that_hangs_nothing_else_does() {
     let audit = Audit { writer: Some(writer), ..Audit::default() };
     let waiting = audit.clone();
     let waiting =
-        tokio::spawn(async move { waiting.log_intent(&Actor::User(7), "a configuration").await });
+        tokio::spawn(
+            async move { waiting.log_intent(&Actor::User(7), "a configuration", None).await },
+        );
     let (mut ticks, mut longest, mut last) = (0, Duration::ZERO, Instant::now());
     while !waiting.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;

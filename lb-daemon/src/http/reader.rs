@@ -111,9 +111,11 @@ impl Reader {
     async fn read(&self) -> Result<Facts, ReadError> {
         let status = self.commands.status().await??;
         let regions = self.commands.regions(None).await??;
+        let generations = self.commands.generations().await?;
         let counters = self.counters.clone();
         let stats = spawn_blocking(move || counters.read()).await??;
-        Ok(Facts { stats, status, regions, live: self.live.clone(), at: SystemTime::now() })
+        let (live, at) = (self.live.clone(), SystemTime::now());
+        Ok(Facts { stats, status, regions, generations, live, at })
     }
 }
 

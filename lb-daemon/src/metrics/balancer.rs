@@ -20,6 +20,7 @@ use crate::tls::{Validities, Validity};
 use lb_control::{
     command::{BackendStatus, Regions, Status},
     loops::{AllLoopCounters, LoopCounters},
+    store::HistoryEntry,
 };
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
@@ -34,6 +35,8 @@ pub struct Facts {
     pub status: Status,
     /// Demand against capacity.
     pub regions: Regions,
+    /// The last generations, by number.
+    pub generations: Vec<HistoryEntry>,
     /// What the daemon counted.
     pub live: Live,
     /// When it was read.

@@ -1569,6 +1569,10 @@ pub struct ApplyRequest {
     /// fields that only one of them knows are lost. Unset: false.
     #[prost(bool, tag = "5")]
     pub any_schema: bool,
+    /// Why, for the history and the audit log: at most 256 bytes, without line breaks and other control characters.
+    /// Unset: no reason is given.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is in force now.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1754,6 +1758,114 @@ pub mod change {
             }
         }
     }
+}
+/// Empty: there is nothing to choose.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListGenerationsRequest {}
+/// The history.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListGenerationsResponse {
+    /// The newest first, which is the one in force. Empty: nothing was applied yet. A generation is missing if another one
+    /// replaced it while it was in memory only.
+    #[prost(message, repeated, tag = "1")]
+    pub generations: ::prost::alloc::vec::Vec<Generation>,
+}
+/// A generation of the history.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Generation {
+    /// Number, from 1.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// When it was applied. Unset: its description is damaged.
+    #[prost(message, optional, tag = "2")]
+    pub applied_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who applied it: "uid 0", "certificate ci.example", "file /etc/spillway/web.toml". Empty: not known, because an
+    /// earlier version stored it.
+    #[prost(string, tag = "3")]
+    pub who: ::prost::alloc::string::String,
+    /// Why: the reason that the caller gave, or else what the call was, as "update of pool "web"". A rollback begins with
+    /// "rollback to generation 7". Empty: not known.
+    #[prost(string, tag = "4")]
+    pub why: ::prost::alloc::string::String,
+    /// How many objects differ from the generation before. Unset: not known.
+    #[prost(uint64, optional, tag = "5")]
+    pub changes: ::core::option::Option<u64>,
+    /// Whether it is in force.
+    #[prost(bool, tag = "6")]
+    pub current: bool,
+    /// Why the daemon cannot use it. Empty: nothing is known to be wrong with it.
+    #[prost(string, tag = "7")]
+    pub unusable: ::prost::alloc::string::String,
+    /// Whether it is in memory only, because the store cannot be written. It is stored once the store can be written.
+    #[prost(bool, tag = "8")]
+    pub unstored: bool,
+}
+/// Which generations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiffGenerationsRequest {
+    /// The one that the changes start from. Must be set.
+    #[prost(uint64, tag = "1")]
+    pub from: u64,
+    /// The one that they lead to. Unset: the one in force.
+    #[prost(uint64, optional, tag = "2")]
+    pub to: ::core::option::Option<u64>,
+}
+/// What is different.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DiffGenerationsResponse {
+    /// The one that the changes start from.
+    #[prost(uint64, tag = "1")]
+    pub from: u64,
+    /// The one that they lead to.
+    #[prost(uint64, tag = "2")]
+    pub to: u64,
+    /// Objects that differ. Empty: none.
+    #[prost(message, repeated, tag = "3")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections if the second one comes into force after the first. Empty: no connection moves.
+    #[prost(message, repeated, tag = "4")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+}
+/// What to go back to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RollbackRequest {
+    /// The generation whose configuration is to be in force again. Must be set.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// Roll back only while this generation is in force. Unset: whatever is in force.
+    #[prost(uint64, optional, tag = "2")]
+    pub expected_generation: ::core::option::Option<u64>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Replace a configuration in force that has a higher schema revision than the daemon. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub any_schema: bool,
+}
+/// What is in force now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RollbackResponse {
+    /// The generation now in force, a new one; under dry_run, or if nothing changes, the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What changed, or would, as in ApplyResponse. Empty: nothing, that configuration is in force already.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// Kernel memory that the maps take with it, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "3")]
+    pub memory: ::core::option::Option<MapMemory>,
+    /// What becomes of open connections, or would, as in ApplyResponse.
+    #[prost(message, repeated, tag = "4")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// What the caller should know, as in ApplyResponse; also whether the configuration file will revert the rollback.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2511,6 +2623,84 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Export"));
             self.inner.unary(req, path, codec).await
         }
+        /// The last generations, at most 20, with who applied them and why.
+        pub async fn list_generations(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListGenerationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListGenerationsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/ListGenerations",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "ListGenerations"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What is different between two generations of the history. NOT_FOUND: the history does not have one of them.
+        /// FAILED_PRECONDITION: the daemon cannot use one of them: it is damaged, or was written by another version.
+        /// INTERNAL: the store cannot be read.
+        pub async fn diff_generations(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DiffGenerationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DiffGenerationsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/DiffGenerations",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "DiffGenerations"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a new generation with exactly the configuration of an earlier one. The call is checked, answered and refused
+        /// as an Apply of that configuration. NOT_FOUND, FAILED_PRECONDITION and INTERNAL also as for DiffGenerations.
+        pub async fn rollback(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RollbackRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RollbackResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Rollback",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Rollback"));
+            self.inner.unary(req, path, codec).await
+        }
         /// What the daemon is and how its backends are.
         pub async fn status(
             &mut self,
@@ -2800,6 +2990,33 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::ExportRequest>,
         ) -> std::result::Result<tonic::Response<super::ExportResponse>, tonic::Status>;
+        /// The last generations, at most 20, with who applied them and why.
+        async fn list_generations(
+            &self,
+            request: tonic::Request<super::ListGenerationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListGenerationsResponse>,
+            tonic::Status,
+        >;
+        /// What is different between two generations of the history. NOT_FOUND: the history does not have one of them.
+        /// FAILED_PRECONDITION: the daemon cannot use one of them: it is damaged, or was written by another version.
+        /// INTERNAL: the store cannot be read.
+        async fn diff_generations(
+            &self,
+            request: tonic::Request<super::DiffGenerationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DiffGenerationsResponse>,
+            tonic::Status,
+        >;
+        /// Makes a new generation with exactly the configuration of an earlier one. The call is checked, answered and refused
+        /// as an Apply of that configuration. NOT_FOUND, FAILED_PRECONDITION and INTERNAL also as for DiffGenerations.
+        async fn rollback(
+            &self,
+            request: tonic::Request<super::RollbackRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RollbackResponse>,
+            tonic::Status,
+        >;
         /// What the daemon is and how its backends are.
         async fn status(
             &self,
@@ -3037,6 +3254,139 @@ pub mod spillway_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExportSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/ListGenerations" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListGenerationsSvc<T: Spillway>(pub Arc<T>);
+                    impl<
+                        T: Spillway,
+                    > tonic::server::UnaryService<super::ListGenerationsRequest>
+                    for ListGenerationsSvc<T> {
+                        type Response = super::ListGenerationsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListGenerationsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::list_generations(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListGenerationsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/DiffGenerations" => {
+                    #[allow(non_camel_case_types)]
+                    struct DiffGenerationsSvc<T: Spillway>(pub Arc<T>);
+                    impl<
+                        T: Spillway,
+                    > tonic::server::UnaryService<super::DiffGenerationsRequest>
+                    for DiffGenerationsSvc<T> {
+                        type Response = super::DiffGenerationsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DiffGenerationsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::diff_generations(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DiffGenerationsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/Rollback" => {
+                    #[allow(non_camel_case_types)]
+                    struct RollbackSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::RollbackRequest>
+                    for RollbackSvc<T> {
+                        type Response = super::RollbackResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RollbackRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::rollback(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RollbackSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -3577,6 +3927,9 @@ pub struct CreateRegionRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "4")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3624,6 +3977,9 @@ pub struct UpdateRegionRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "7")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3640,6 +3996,9 @@ pub struct DeleteRegionRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is in force without it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3707,6 +4066,9 @@ pub struct CreateHealthCheckRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "4")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3754,6 +4116,9 @@ pub struct UpdateHealthCheckRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "7")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3770,6 +4135,9 @@ pub struct DeleteHealthCheckRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is in force without it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3837,6 +4205,9 @@ pub struct CreatePoolRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "4")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3884,6 +4255,9 @@ pub struct UpdatePoolRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "7")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3900,6 +4274,9 @@ pub struct DeletePoolRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is in force without it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3973,6 +4350,9 @@ pub struct CreateBackendRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "5")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4030,6 +4410,9 @@ pub struct UpdateBackendRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "8")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "9")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4049,6 +4432,9 @@ pub struct DeleteBackendRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is in force without it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4116,6 +4502,9 @@ pub struct CreateServiceRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "4")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4163,6 +4552,9 @@ pub struct UpdateServiceRequest {
     /// As in ApplyRequest. Unset: false.
     #[prost(bool, tag = "7")]
     pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4179,6 +4571,9 @@ pub struct DeleteServiceRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// What is in force without it.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -15,6 +15,7 @@ mod doctor;
 mod explain;
 mod failover;
 mod frozen_store;
+mod history;
 mod hold_down;
 mod host;
 mod large_configurations;
@@ -72,6 +73,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
+    ("history", history::CASES),
     ("hold_down", hold_down::CASES),
     ("streaks", streaks::CASES),
     ("slots", slots::CASES),

@@ -27,11 +27,20 @@ pub(crate) struct ObjectAnswer<K> {
 }
 
 #[derive(Clone, Debug, Default)]
+pub(crate) struct CreateOptions {
+    pub(crate) dry_run: bool,
+    /// Empty: none.
+    pub(crate) reason: String,
+}
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct UpdateOptions {
     pub(crate) paths: Vec<String>,
     pub(crate) etag: String,
     pub(crate) allow_missing: bool,
     pub(crate) dry_run: bool,
+    /// Empty: none.
+    pub(crate) reason: String,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -39,6 +48,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) etag: String,
     pub(crate) allow_missing: bool,
     pub(crate) dry_run: bool,
+    /// Empty: none.
+    pub(crate) reason: String,
 }
 
 /// The five calls of a kind.
@@ -53,7 +64,7 @@ pub(crate) trait ObjectCalls: Clone + Default + Debug {
         client: &mut Client,
         pool: String,
         object: Self,
-        dry_run: bool,
+        how: CreateOptions,
     ) -> Result<ObjectAnswer<Self>, Status>;
     async fn update(
         client: &mut Client,
@@ -112,15 +123,16 @@ macro_rules! calls {
                 client: &mut Client,
                 pool: String,
                 object: Self,
-                dry_run: bool,
+                how: CreateOptions,
             ) -> Result<ObjectAnswer<Self>, Status> {
                 let _ = &pool;
                 let request = v1::$create_request {
                     $($pool: pool,)?
                     $field: Some(object),
-                    dry_run,
+                    dry_run: how.dry_run,
                     schema_revision: SCHEMA_REVISION.into(),
                     any_schema: false,
+                    reason: how.reason,
                 };
                 Ok(client.$create_call(request).await?.into_inner().into())
             }
@@ -141,6 +153,7 @@ macro_rules! calls {
                     dry_run: how.dry_run,
                     schema_revision: SCHEMA_REVISION.into(),
                     any_schema: false,
+                    reason: how.reason,
                 };
                 Ok(client.$update_call(request).await?.into_inner().into())
             }
@@ -152,6 +165,7 @@ macro_rules! calls {
                     etag: how.etag,
                     allow_missing: how.allow_missing,
                     dry_run: how.dry_run,
+                    reason: how.reason,
                 };
                 let answer = client.$delete_call(request).await?.into_inner();
                 Ok(v1::ApplyResponse {

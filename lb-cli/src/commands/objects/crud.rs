@@ -1,14 +1,14 @@
 //! `spillway KIND list|get|create|update|delete`, written once for all kinds.
 
 use super::{
-    calls::{DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
+    calls::{CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
     hints::add_hint,
     input::{Input, ObjectSource, pool_for_create, resolve_id},
     kind::{Fields as _, Kind, PoolArgument, Selector as _},
     report::{ChangeReport, ListReport, ObjectReport},
 };
 use crate::{
-    arguments::Options,
+    arguments::{Options, ReasonArgument},
     client::{DaemonClient, block_on},
     commands::changes::Changes,
     failure::{Exit, Failure},
@@ -63,6 +63,8 @@ pub(crate) struct CreateArguments<K: Kind> {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// # Errors
@@ -78,8 +80,8 @@ pub(super) fn create<K: Kind>(
         let mut daemon = DaemonClient::connect(&options).await?;
         let id = input.id(pool);
         let object = input.patch.object.clone();
-        let create =
-            async |client: &mut _| K::create(client, id.pool.clone(), object, dry_run).await;
+        let how = CreateOptions { dry_run, reason: arguments.reason.text() };
+        let create = async |client: &mut _| K::create(client, id.pool.clone(), object, how).await;
         let created = daemon.objects(create).await.map_err(|failure| input.with_location(failure));
         ChangeReport::new(add_hint::<K, _>(&mut daemon, &id, created).await?, dry_run)
     })?;
@@ -105,6 +107,8 @@ pub(crate) struct UpdateArguments<K: Kind> {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// # Errors
@@ -176,7 +180,13 @@ async fn try_update<K: Kind>(
     };
     let (paths, object) = (paths.clone(), input.patch.object.clone());
     let etag = etag.unwrap_or_default();
-    let how = UpdateOptions { paths, etag, allow_missing: *allow_missing, dry_run: *dry_run };
+    let how = UpdateOptions {
+        paths,
+        etag,
+        allow_missing: *allow_missing,
+        dry_run: *dry_run,
+        reason: arguments.reason.text(),
+    };
     let update = async |client: &mut _| K::update(client, id.pool.clone(), object, how).await;
     let updated = daemon.objects(update).await;
     let updated =
@@ -223,6 +233,8 @@ pub(crate) struct DeleteArguments<K: Kind> {
     /// Only print what would be deleted
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// # Errors
@@ -231,11 +243,12 @@ pub(super) fn delete<K: Kind>(
     options: Options,
     arguments: &DeleteArguments<K>,
 ) -> Result<(), Failure> {
-    let DeleteArguments { which, etag, allow_missing, dry_run } = arguments;
+    let DeleteArguments { which, etag, allow_missing, dry_run, reason } = arguments;
     let how = DeleteOptions {
         etag: etag.clone().unwrap_or_default(),
         allow_missing: *allow_missing,
         dry_run: *dry_run,
+        reason: reason.text(),
     };
     let changes = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;

@@ -16,7 +16,7 @@ use super::{
     report::ChangeReport,
 };
 use crate::{
-    arguments::Options,
+    arguments::{Options, ReasonArgument},
     client::{DaemonClient, block_on},
     commands::changes::Changes,
     failure::{Exit, Failure},
@@ -47,6 +47,8 @@ pub(crate) struct PoolArguments {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 #[derive(clap::Args, Debug)]
@@ -56,6 +58,8 @@ pub(crate) struct RegionArguments {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// Groups by pool and region; `None`: all.
@@ -63,6 +67,7 @@ pub(super) struct GroupFilter<'a> {
     pool: Option<&'a str>,
     region: Option<&'a str>,
     dry_run: bool,
+    reason: String,
 }
 
 /// Arguments that select groups.
@@ -72,14 +77,16 @@ pub(super) trait GroupArguments {
 
 impl GroupArguments for PoolArguments {
     fn groups(&self) -> GroupFilter<'_> {
-        let Self { name, region, dry_run } = self;
-        GroupFilter { pool: Some(name), region: region.as_deref(), dry_run: *dry_run }
+        let Self { name, region, dry_run, reason } = self;
+        let (pool, region, reason) = (Some(&**name), region.as_deref(), reason.text());
+        GroupFilter { pool, region, dry_run: *dry_run, reason }
     }
 }
 
 impl GroupArguments for RegionArguments {
     fn groups(&self) -> GroupFilter<'_> {
-        GroupFilter { pool: None, region: Some(&self.name), dry_run: self.dry_run }
+        let (region, reason) = (Some(&*self.name), self.reason.text());
+        GroupFilter { pool: None, region, dry_run: self.dry_run, reason }
     }
 }
 
@@ -124,6 +131,7 @@ async fn try_drain(
         expected_generation: Some(exported.generation),
         schema_revision: SCHEMA_REVISION.into(),
         any_schema: false,
+        reason: groups.reason.clone(),
     };
     let applied =
         daemon.apply(request).await.map_err(|failure| describe_denial(failure, groups, action))?;
@@ -217,6 +225,8 @@ pub(crate) struct BackendArguments {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
 }
 
 /// Changes each backend by itself, in the order given.
@@ -256,7 +266,7 @@ async fn update_backend(
     arguments: &BackendArguments,
     admin_state: v1::AdminState,
 ) -> Result<ChangeReport<v1::Backend>, Failure> {
-    let BackendArguments { etag, dry_run, .. } = arguments;
+    let BackendArguments { etag, dry_run, reason, .. } = arguments;
     let id = resolve_id(daemon, which).await?;
     let backend = v1::Backend {
         address: id.name.clone(),
@@ -268,6 +278,7 @@ async fn update_backend(
         etag: etag.clone().unwrap_or_default(),
         allow_missing: false,
         dry_run: *dry_run,
+        reason: reason.text(),
     };
     let pool = id.pool.clone();
     let update = async |client: &mut _| v1::Backend::update(client, pool, backend, how).await;
@@ -285,7 +296,7 @@ mod tests {
             let message =
                 format!("certificate a: is {role}, but /spillway.v1.Spillway/Apply needs admin");
             let failure = Failure { code, ..Failure::new(Exit::Permission, message) }.hint("ask");
-            let groups = GroupFilter { pool, region, dry_run: false };
+            let groups = GroupFilter { pool, region, dry_run: false, reason: String::new() };
             let Failure { message, hint, exit, .. } = describe_denial(failure, &groups, action);
             assert_eq!(exit, Exit::Permission);
             (message, hint.unwrap())
@@ -340,7 +351,8 @@ mod tests {
     #[test]
     fn a_region_is_drained_in_every_pool_and_only_there() {
         let mut configuration = fixture();
-        let eu = GroupFilter { pool: None, region: Some("eu"), dry_run: false };
+        let eu =
+            GroupFilter { pool: None, region: Some("eu"), dry_run: false, reason: String::new() };
         assert_eq!(set_drained(&mut configuration, &eu, DrainAction::Drain), 2);
         let drained = [("web", "eu", Some(0.5), true), ("dns", "eu", None, true)];
         assert_eq!(groups(&configuration), drained);
@@ -350,17 +362,28 @@ mod tests {
     #[test]
     fn a_pool_is_drained_in_all_its_regions_or_in_one_and_comes_back_as_it_was() {
         let mut configuration = fixture();
-        let web = GroupFilter { pool: Some("web"), region: None, dry_run: false };
+        let web =
+            GroupFilter { pool: Some("web"), region: None, dry_run: false, reason: String::new() };
         assert_eq!(set_drained(&mut configuration, &web, DrainAction::Drain), 2);
         let drained = [("web", "eu", Some(0.5), true), ("web", "us", None, true)];
         assert_eq!(groups(&configuration), drained);
-        let us = GroupFilter { pool: Some("web"), region: Some("us"), dry_run: false };
+        let us = GroupFilter {
+            pool: Some("web"),
+            region: Some("us"),
+            dry_run: false,
+            reason: String::new(),
+        };
         assert_eq!(set_drained(&mut configuration, &us, DrainAction::Enable), 1);
         let one = [("web", "eu", Some(0.5), true), ("web", "us", None, false)];
         assert_eq!(groups(&configuration), one);
         assert_eq!(set_drained(&mut configuration, &web, DrainAction::Enable), 2);
         assert_eq!(groups(&configuration)[0], ("web", "eu", Some(0.5), false));
-        let none = GroupFilter { pool: Some("dns"), region: Some("us"), dry_run: false };
+        let none = GroupFilter {
+            pool: Some("dns"),
+            region: Some("us"),
+            dry_run: false,
+            reason: String::new(),
+        };
         assert_eq!(set_drained(&mut configuration, &none, DrainAction::Drain), 0);
     }
 
@@ -368,7 +391,12 @@ mod tests {
     fn a_scaler_of_0_is_a_drain_too() {
         let mut configuration = fixture();
         configuration.pools[0].groups[0].scaler = Some(0.0);
-        let eu = GroupFilter { pool: Some("web"), region: Some("eu"), dry_run: false };
+        let eu = GroupFilter {
+            pool: Some("web"),
+            region: Some("eu"),
+            dry_run: false,
+            reason: String::new(),
+        };
         assert_eq!(set_drained(&mut configuration, &eu, DrainAction::Enable), 1);
         assert_eq!(groups(&configuration), [("web", "eu", None, false)]);
     }

@@ -11,10 +11,10 @@ use tokio::sync::{broadcast, oneshot};
 
 use crate::{
     loops::AllLoopCounters,
-    store::{Revision, Unusable},
+    store::{HistoryEntry, Revision, Unusable},
 };
 use lb_base::queue::{Receiver, Sender, bounded};
-use lb_config::Requested;
+use lb_config::{Reason, Requested};
 use lb_model::{
     Configuration,
     diff::{Change, Movement},
@@ -60,6 +60,17 @@ pub enum Query {
         address: Option<String>,
         reply: oneshot::Sender<Result<Vec<BackendHistory>, Refusal>>,
     },
+    /// The last generations.
+    Generations(oneshot::Sender<Vec<HistoryEntry>>),
+    /// The configuration of a generation.
+    Generation(u64, oneshot::Sender<Result<Arc<Configuration>, Refusal>>),
+    /// What is different between two generations.
+    Difference {
+        from: u64,
+        /// `None`: the one in force.
+        to: Option<u64>,
+        reply: oneshot::Sender<Result<Difference, Refusal>>,
+    },
     /// The status, then all changes of it.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
     /// The same for a watcher that lags, whose snapshot may be shared and up to a second old.
@@ -87,6 +98,24 @@ pub struct Apply {
     pub actor: Actor,
     /// What is requested, as the audit log shows it.
     pub request: String,
+    /// Why, for the history and the audit log.
+    pub reason: Reason,
+    /// The generation whose configuration this is, for a rollback.
+    pub rollback_to: Option<u64>,
+}
+
+impl Apply {
+    /// Why the generation exists, as the history shows it.
+    pub(crate) fn why(&self) -> String {
+        let given = self.reason.given();
+        match (self.rollback_to, &self.actor, given) {
+            (Some(number), _, None) => format!("rollback to generation {number}"),
+            (Some(number), _, Some(reason)) => format!("rollback to generation {number}: {reason}"),
+            (None, _, Some(reason)) => reason.to_owned(),
+            (None, Actor::File(path), None) => format!("configuration file {}", path.display()),
+            (None, _, None) => self.request.clone(),
+        }
+    }
 }
 
 /// The outcome of an apply.
@@ -115,6 +144,16 @@ pub struct Exported {
     pub schema: Revision,
     /// What is stored, if it cannot be used.
     pub unusable: Option<Unusable>,
+}
+
+/// What a change of one generation into another one means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    pub from: u64,
+    pub to: u64,
+    pub changes: Vec<Change>,
+    /// Open connections that do not simply stay where they are, if `to` came into force after `from`.
+    pub movements: Vec<Movement>,
 }
 
 #[derive(Debug)]
@@ -218,6 +257,37 @@ impl Commands {
         self.ask(|reply| Query::History { pool, address, reply }).await
     }
 
+    /// The last generations, by number; the one in force is the last.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub async fn generations(&self) -> Result<Vec<HistoryEntry>, Stopping> {
+        self.ask(Query::Generations).await
+    }
+
+    /// The configuration of a generation.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub async fn generation(
+        &self,
+        number: u64,
+    ) -> Result<Result<Arc<Configuration>, Refusal>, Stopping> {
+        self.ask(|reply| Query::Generation(number, reply)).await
+    }
+
+    /// What is different between two generations; without `to`, between one and the generation in force.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub async fn difference(
+        &self,
+        from: u64,
+        to: Option<u64>,
+    ) -> Result<Result<Difference, Refusal>, Stopping> {
+        self.ask(|reply| Query::Difference { from, to, reply }).await
+    }
+
     pub async fn watch(&self) -> Result<Result<Subscription, Refusal>, Stopping> {
         self.ask(Query::Watch).await
     }
@@ -243,6 +313,9 @@ impl Query {
             Self::Condition(reply) => reply.is_closed(),
             Self::Regions(_, reply) => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
+            Self::Generations(reply) => reply.is_closed(),
+            Self::Generation(_, reply) => reply.is_closed(),
+            Self::Difference { reply, .. } => reply.is_closed(),
             Self::Watch(reply) | Self::WatchAgain(reply) => reply.is_closed(),
         }
     }

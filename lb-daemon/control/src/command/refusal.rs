@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use crate::{
     reconcile::ReconcileError,
-    store::{SchemaMismatch, StoreError},
+    store::{HISTORY, SchemaMismatch, StoreError},
 };
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
@@ -68,6 +68,13 @@ pub enum Refusal {
     NoPool(String),
     #[error("pool {} has no backend {}", Quoted(.0), Quoted(.1))]
     NoBackend(String, String),
+    #[error("generation {0} is not in the history, which has the last {HISTORY} generations")]
+    NoGeneration(u64),
+    #[error("generation {number} cannot be used: {cause}")]
+    UnusableGeneration { number: u64, cause: String },
+    /// The store cannot be read.
+    #[error("the generation cannot be read")]
+    UnreadGeneration(#[source] StoreError),
     /// Nothing changed.
     #[error("nothing was changed: the configuration cannot be compared")]
     Thread(#[source] std::io::Error),

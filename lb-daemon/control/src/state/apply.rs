@@ -35,7 +35,8 @@ impl State {
         change: &mut Option<Box<dyn ChangeRecord>>,
     ) -> Result<Applied, Refusal> {
         let schema_warning = self.check_schemas(&apply)?;
-        let Apply { configuration, dry_run, expected_generation, actor, .. } = apply;
+        let why = apply.why();
+        let Apply { configuration, dry_run, expected_generation, actor, rollback_to, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
@@ -78,6 +79,10 @@ impl State {
         };
         if dry_run {
             applied.warnings.extend(self.behind_warning());
+            if rollback_to.is_some() {
+                // Whoever rolls back has no file at hand that says the same.
+                applied.warnings.extend(self.file_warning(&basis.configuration, &actor).await);
+            }
             return Ok(applied);
         }
         applied.warnings.extend(self.file_warning(&basis.configuration, &actor).await);
@@ -88,6 +93,9 @@ impl State {
             configuration: Arc::clone(&basis.configuration),
             ids: Arc::clone(&basis.ids),
             schema: self.settings.schema,
+            who: actor.to_string(),
+            why,
+            changes: Some(applied.changes.len() as u64).filter(|_| !movements_unknown),
         };
         if let Stored::No(warning) = self.store_generation(generation).await? {
             applied.warnings.push(warning);

@@ -104,7 +104,9 @@ impl State {
         self.send_status(StatusUpdate::InForce(Arc::new(InForce {
             generation: self.generation(),
             applied_at: self.applied_at(),
-            is_unstored: self.unstored.is_some(),
+            unstored: self.unstored.as_ref().map(|unstored| unstored.generation.entry(true)),
+            history: Arc::clone(self.store.history()),
+            reader: self.store.reader().clone(),
             configuration: Arc::clone(&self.configuration),
             hash_key: self.store.hash_key(),
             unusable: self.store.unusable().cloned(),

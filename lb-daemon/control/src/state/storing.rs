@@ -113,6 +113,7 @@ impl State {
             }
             None => {
                 // Should the write succeed after all, what is in force replaces it.
+                self.store.take_back();
                 let stored = self.store.generation().cloned();
                 let stored = stored.map(|generation| Unstored { generation, cause: SILENT.into() });
                 if let Some(unstored) = self.unstored.take().or(stored) {

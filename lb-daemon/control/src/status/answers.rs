@@ -47,7 +47,7 @@ impl<R: PathReader> StatusLoop<R> {
             region: self.settings.region.clone(),
             generation: self.in_force.generation,
             applied_at: self.in_force.applied_at,
-            is_unstored: self.in_force.is_unstored,
+            is_unstored: self.in_force.unstored.is_some(),
             checksum,
             behind: self.in_force.behind.clone(),
             interfaces: self.path.interfaces(),

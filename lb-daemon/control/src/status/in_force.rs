@@ -8,7 +8,7 @@ use std::{
 use crate::{
     command::{Applied, Refusal},
     members::MemberUpdate,
-    store::Unusable,
+    store::{GenerationReader, HistoryEntry, Unusable},
 };
 use lb_model::{Configuration, ids::Ids, mark_out::MarkOuts, remap::Settling};
 
@@ -31,8 +31,11 @@ pub(crate) struct InForce {
     /// 0 before the first apply, and the number of the stored generation even if that cannot be used.
     pub(crate) generation: u64,
     pub(crate) applied_at: Option<SystemTime>,
-    /// Whether it is in memory only.
-    pub(crate) is_unstored: bool,
+    /// The generation, if it is in memory only.
+    pub(crate) unstored: Option<HistoryEntry>,
+    /// The generations that are stored.
+    pub(crate) history: Arc<[HistoryEntry]>,
+    pub(crate) reader: GenerationReader,
     pub(crate) configuration: Arc<Configuration>,
     /// The daemon's own hash key.
     pub(crate) hash_key: [u64; 2],
@@ -51,7 +54,9 @@ impl Default for InForce {
         Self {
             generation: 0,
             applied_at: None,
-            is_unstored: false,
+            unstored: None,
+            history: Arc::default(),
+            reader: GenerationReader::default(),
             configuration: Arc::new(Configuration::EMPTY),
             hash_key: [0; 2],
             unusable: None,

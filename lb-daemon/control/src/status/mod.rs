@@ -9,6 +9,7 @@ mod answers;
 mod backends;
 mod conditions;
 mod demand;
+mod generations;
 mod in_force;
 mod log_lines;
 mod narrow_paths;
@@ -23,7 +24,7 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 
 pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
@@ -86,6 +87,8 @@ pub struct StatusLoop<R> {
     outgrown: BTreeSet<Name>,
     events: broadcast::Sender<Arc<Event>>,
     shared_snapshot: SharedSnapshot,
+    /// Generations that are read at a time.
+    reading: Arc<Semaphore>,
     started: Instant,
 }
 
@@ -115,6 +118,7 @@ impl<R: PathReader> StatusLoop<R> {
             outgrown: BTreeSet::new(),
             events,
             shared_snapshot: SharedSnapshot::default(),
+            reading: Arc::new(Semaphore::new(generations::AT_A_TIME)),
             started: Instant::now(),
         }
     }

@@ -62,6 +62,9 @@ impl<R: PathReader> StatusLoop<R> {
             Query::History { pool, address, reply } => {
                 drop(reply.send(self.history(&pool, address.as_deref())));
             }
+            Query::Generations(reply) => drop(reply.send(self.generations())),
+            Query::Generation(number, reply) => self.read_generation(number, reply),
+            Query::Difference { from, to, reply } => self.compare_generations(from, to, reply),
             Query::Watch(reply) => drop(reply.send(self.watch())),
             Query::WatchAgain(reply) => drop(reply.send(self.watch_again())),
         }

@@ -1,11 +1,12 @@
-//! What outlives the daemon: the generation in force with its numbers, and the daemon's own hash key, in one
-//! embedded database in the state directory.
+//! What outlives the daemon: the generation in force with its numbers, the generations before it, and the daemon's own
+//! hash key, in one embedded database in the state directory.
+//!
+//! The configurations of generations are kept in pieces that are named by their content ([`pieces`]). A piece is written
+//! once, and removed with the last generation that has it. Pieces and descriptions prove themselves, so a damaged old
+//! generation does not stop a start; the checksum covers all else.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -13,13 +14,17 @@ use std::{
 use error::Cause;
 use tokio::time::timeout;
 
-use redb::{Database, StorageBackend as _, TableDefinition, backends::InMemoryBackend};
+use redb::{Database, TableDefinition};
 
 use crate::counters::StoreCounters;
 use lb_base::background::Job;
 use lb_model::{Configuration, ids::Ids};
 
+mod earlier;
 mod error;
+mod file;
+mod history;
+mod pieces;
 mod record;
 mod rows;
 mod schema;
@@ -27,12 +32,15 @@ mod schema;
 pub(crate) mod test_disk;
 
 pub use error::StoreError;
+use file::StoreFile;
+pub use history::{GenerationReader, HISTORY, HistoryEntry, ReadError};
+use record::Disk;
 pub use record::Unusable;
 pub use schema::{Revision, SchemaMismatch};
 
 pub const FILE: &str = "spillway.redb";
 
-/// The only table; [`record`] names its entries.
+/// The only table; [`rows`] names its entries.
 const TABLE: TableDefinition<&str, &[u8]> = TableDefinition::new("spillway");
 
 /// A configuration that was acknowledged.
@@ -46,28 +54,55 @@ pub struct Generation {
     pub ids: Arc<Ids>,
     /// Schema revision of the daemon that applied it.
     pub schema: Revision,
+    /// Who applied it; empty: unknown.
+    pub who: String,
+    /// Why, or what the call was; empty: unknown.
+    pub why: String,
+    /// Objects that it changed; `None`: unknown.
+    pub changes: Option<u64>,
+}
+
+impl Generation {
+    /// As the history lists it.
+    pub fn entry(&self, is_unstored: bool) -> HistoryEntry {
+        HistoryEntry {
+            number: self.number,
+            applied_at: Some(self.applied_at),
+            who: self.who.clone(),
+            why: self.why.clone(),
+            changes: self.changes,
+            unusable: None,
+            is_unstored,
+        }
+    }
 }
 
 /// A write that goes on beside the loop.
 #[derive(Debug)]
 struct Write {
     generation: Arc<Generation>,
-    job: Job<Result<Database, Cause>>,
+    job: Job<Result<(Arc<Database>, Disk), Cause>>,
     /// Whether it was waited for in vain.
     is_stalled: bool,
+    /// It removes generations from this number on.
+    void: Option<u64>,
 }
 
 /// The open database, and what it contains. Only one process can open it.
 #[derive(Debug)]
 pub struct Store {
     file: StoreFile,
-    /// `None` after a failed write: the database must be opened again first. A write has it while it lasts.
-    database: Option<Database>,
+    /// `None` after a failed write: the database must be opened again first.
+    database: Option<Arc<Database>>,
+    reader: GenerationReader,
     /// A write that goes on.
     write: Option<Write>,
     hash_key: [u64; 2],
-    /// What is certainly on disk, in the current format: a commit writes what differs from it.
-    written: Option<Arc<Generation>>,
+    /// What is certainly on disk. A write has it while it lasts.
+    disk: Option<Disk>,
+    history: Arc<[HistoryEntry]>,
+    /// Generations from this number on were never in force, although they may be on disk.
+    void: Option<u64>,
     generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
@@ -75,7 +110,7 @@ pub struct Store {
     unwritable: Option<StoreError>,
     counters: StoreCounters,
     #[cfg(test)]
-    disk: test_disk::TestDisk,
+    disk_answers: test_disk::TestDisk,
 }
 
 impl Store {
@@ -101,41 +136,52 @@ impl Store {
     /// As for [`Self::open`].
     pub fn open_any_schema(state_directory: &Path) -> Result<Self, StoreError> {
         let file = StoreFile::new(state_directory);
+        let reader = GenerationReader::new(file.path());
         let read = || -> Result<_, Cause> {
             let database = file.open()?;
             let record = match record::read(&database)? {
                 Some(record) => record,
                 None => record::create(&database)?,
             };
-            Ok((Some(database), record, None))
+            Ok((database, record, None))
         };
         let read = match read() {
             Err(cause) if cause.is_unwritable_disk() => match file.read_only() {
-                Ok(Some(record)) => Ok((None, record, Some(file.error(cause.reopened())))),
+                Ok(Some((database, record))) => {
+                    Ok((database, record, Some(file.error(cause.reopened()))))
+                }
                 _ => Err(cause),
             },
             read => read,
         };
         let (database, record, unwritable) = read.map_err(|cause| file.error(cause))?;
-        let record::Record { hash_key, stored, is_current } = record;
+        let record::Record { hash_key, stored, mut disk } = record;
         let (generation, unusable) = match stored {
             None => (None, None),
             Some(Ok(generation)) => (Some(Arc::new(generation)), None),
             Some(Err(unusable)) => (None, Some(Arc::from(unusable))),
         };
-        let written = generation.clone().filter(|_| is_current);
+        if let Some(generation) = &generation {
+            disk.know(generation);
+        }
+        let (database, history) = (Arc::new(database), disk.history());
+        reader.set(Some(Arc::clone(&database)));
+        let is_writable = unwritable.is_none();
         Ok(Self {
             file,
-            database,
+            database: is_writable.then_some(database),
+            reader,
             write: None,
             hash_key,
-            written,
+            disk: is_writable.then_some(disk),
+            history,
+            void: None,
             generation,
             unusable,
             unwritable,
             counters: StoreCounters::default(),
             #[cfg(test)]
-            disk: test_disk::TestDisk::default(),
+            disk_answers: test_disk::TestDisk::default(),
         })
     }
 
@@ -152,7 +198,7 @@ impl Store {
     /// The disk that its writes pass.
     #[cfg(test)]
     pub(crate) fn test_disk(&self) -> test_disk::TestDisk {
-        self.disk.clone()
+        self.disk_answers.clone()
     }
 
     /// Created at random with the store.
@@ -188,6 +234,22 @@ impl Store {
     pub fn ids(&self) -> Option<&Ids> {
         let unusable = self.unusable.as_ref().map(|unusable| &unusable.ids);
         self.generation.as_ref().map(|generation| &*generation.ids).or(unusable)
+    }
+
+    /// The last generations, by number. The last one is the current one.
+    pub fn history(&self) -> &Arc<[HistoryEntry]> {
+        &self.history
+    }
+
+    /// Takes the generation back whose write goes on: the next commit removes it, even if it has another number.
+    pub fn take_back(&mut self) {
+        let number = self.write.as_ref().map(|write| write.generation.number);
+        self.void = number.into_iter().chain(self.void).min();
+    }
+
+    /// Reads generations of the history.
+    pub fn reader(&self) -> &GenerationReader {
+        &self.reader
     }
 
     /// Marks a valid generation as unusable. It stays unchanged on disk.
@@ -249,23 +311,24 @@ impl Store {
 
     fn begin_write(&mut self, generation: Generation) {
         let generation = Arc::new(generation);
-        let (file, database, hash_key) = (self.file.clone(), self.database.take(), self.hash_key);
-        let (before, after) = (self.written.take(), Arc::clone(&generation));
+        let (file, hash_key) = (self.file.clone(), self.hash_key);
+        let (open, reader) = (self.database.clone().zip(self.disk.take()), self.reader.clone());
+        let (after, void) = (Arc::clone(&generation), self.void);
         #[cfg(test)]
-        let disk = self.disk.clone();
+        let disk_answers = self.disk_answers.clone();
         let write = move || {
             #[cfg(test)]
-            disk.write()?;
-            let database = match database {
-                Some(database) => database,
-                None => file.open().map_err(Cause::reopened)?,
+            disk_answers.write()?;
+            let (database, disk) = match open {
+                Some(open) => open,
+                None => file.reopen(&reader, hash_key).map_err(Cause::reopened)?,
             };
-            record::write(&database, &hash_key, before.as_deref(), &after)?;
-            Ok(database)
+            let disk = record::write(&database, &hash_key, disk, &after, void)?;
+            Ok((database, disk))
         };
         let counters = self.counters.clone();
         let job = Job::start(move || counters.measure(write));
-        self.write = Some(Write { generation, job, is_stalled: false });
+        self.write = Some(Write { generation, job, is_stalled: false, void });
     }
 
     /// Waits for a write that goes on, if there is one.
@@ -274,10 +337,21 @@ impl Store {
     /// As for [`Self::commit`].
     pub async fn finish_write(&mut self) -> Result<(), StoreError> {
         let Some(Write { job, .. }) = &mut self.write else { return Ok(()) };
-        let database = job.done().await.map_err(Cause::Inaccessible).and_then(|written| written);
-        let Some(Write { generation, .. }) = self.write.take() else { return Ok(()) };
-        self.database = Some(database.map_err(|cause| self.file.error(cause))?);
-        self.written = Some(Arc::clone(&generation));
+        let written = job.done().await.map_err(Cause::Inaccessible).and_then(|written| written);
+        let Some(Write { generation, void, .. }) = self.write.take() else { return Ok(()) };
+        let (database, disk) = written.map_err(|cause| {
+            // What is on disk is not certain any more.
+            self.database = None;
+            self.file.error(cause)
+        })?;
+        self.database = Some(database);
+        self.void = self.void.filter(|number| void != Some(*number));
+        self.history = disk.history();
+        if let Some(void) = self.void {
+            let was = |entry: &&HistoryEntry| entry.number < void;
+            self.history = self.history.iter().filter(was).cloned().collect();
+        }
+        self.disk = Some(disk);
         self.generation = Some(generation);
         self.unusable = None;
         self.unwritable = None;
@@ -299,42 +373,3 @@ fn begin_write(database: &Database) -> Result<redb::WriteTransaction, Cause> {
 
 #[cfg(test)]
 mod tests;
-
-#[derive(Clone, Debug)]
-struct StoreFile {
-    directory: PathBuf,
-}
-
-impl StoreFile {
-    fn new(state_directory: &Path) -> Self {
-        Self { directory: state_directory.into() }
-    }
-
-    fn error(&self, cause: Cause) -> StoreError {
-        StoreError { path: self.directory.join(FILE), cause }
-    }
-
-    /// Opens or creates the file. Only its owner may read it, because it contains the hash key.
-    fn open(&self) -> Result<Database, Cause> {
-        let made = || -> io::Result<File> {
-            fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.directory)?;
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            let file = options.open(self.directory.join(FILE))?;
-            // After a crash a new file exists only if its directory is on disk too.
-            File::open(&self.directory)?.sync_all()?;
-            Ok(file)
-        };
-        let file = made().map_err(Cause::Inaccessible)?;
-        Ok(Database::builder().create_file(file)?)
-    }
-
-    /// What the file has, by a copy in memory: the database library mends a file of a killed daemon, which needs writes.
-    fn read_only(&self) -> Result<Option<record::Record>, Cause> {
-        let content = fs::read(self.directory.join(FILE)).map_err(Cause::Inaccessible)?;
-        let memory = InMemoryBackend::new();
-        let filled = memory.set_len(content.len() as u64).and_then(|()| memory.write(0, &content));
-        filled.map_err(Cause::Inaccessible)?;
-        record::read(&Database::builder().create_with_backend(memory)?)
-    }
-}

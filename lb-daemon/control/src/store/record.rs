@@ -1,34 +1,65 @@
 //! The content of the database, protected against damage and against other formats.
 
-use std::{hash::Hasher, sync::Arc, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use redb::{Database, ReadableDatabase, ReadableTable, Table, TableError};
-use serde::Deserialize;
-use xxhash_rust::xxh64::Xxh64;
 
 use super::{
     Generation, Revision, TABLE, begin_write,
+    earlier::{self, Earlier},
     error::Cause,
-    rows::{self, CONFIGURATION, Description, GENERATION, Rows, row_hash},
+    history::{self, HistoryEntry, Kept},
+    pieces::{Contents, Digest, PieceList},
+    rows::{
+        self, CHECKSUM, CURRENT, Description, FORMAT, HASH_KEY, Key, Rows, fixed, generation_key,
+        is_summed, piece_key, row_hash,
+    },
 };
 use lb_config::StoredMessage;
-use lb_model::ids::Ids;
+use lb_model::{Configuration, ids::Ids};
 
-/// Version of this format, little-endian.
-const FORMAT: &str = "format";
-const HASH_KEY: &str = "hash_key";
-/// Sum of the hashes of all other rows, little-endian.
-const CHECKSUM: &str = "checksum";
-
-const CURRENT_FORMAT: u32 = 2;
-/// The format in which one row has the whole configuration. It is read, and the next commit replaces it.
-const ONE_ROW: u32 = 1;
+pub(super) const CURRENT_FORMAT: u32 = 3;
 
 pub(super) struct Record {
     pub(super) hash_key: [u64; 2],
     pub(super) stored: Option<Result<Generation, Box<Unusable>>>,
-    /// Whether the rows are in the current format.
-    pub(super) is_current: bool,
+    pub(super) disk: Disk,
+}
+
+/// What is certainly on disk: a commit writes what differs from it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk {
+    /// By number; the last one is the current generation.
+    history: Vec<Kept>,
+    ids: Arc<Ids>,
+    /// The current generation, if it is known.
+    generation: Option<Arc<Generation>>,
+    /// Pieces that are missing or damaged, with the cause.
+    broken: BTreeMap<Digest, String>,
+    /// Rows that nothing refers to.
+    strays: Vec<String>,
+    /// Whether all rows must be written anew, and the pieces of the generations for that.
+    replace: Option<Contents>,
+}
+
+impl Disk {
+    /// A file whose content is to be replaced.
+    pub(super) fn replaced() -> Self {
+        Self { replace: Some(Contents::new()), ..Self::default() }
+    }
+
+    /// The generations, by number.
+    pub(super) fn history(&self) -> Arc<[HistoryEntry]> {
+        self.history.iter().map(|kept| kept.entry(&self.broken)).collect()
+    }
+
+    pub(super) fn know(&mut self, generation: &Arc<Generation>) {
+        self.generation = Some(Arc::clone(generation));
+    }
 }
 
 /// Reads a store; `None` if nothing was ever written.
@@ -45,20 +76,30 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
         Err(error) => return Err(Cause::read(error)),
     };
     let mut rows: Rows<Vec<u8>> = Rows::new();
+    let (mut history, mut strays) = (Vec::new(), Vec::new());
+    let mut pieces: BTreeMap<Digest, bool> = BTreeMap::new();
     for row in table.iter().map_err(Cause::read)? {
         let (key, value) = row.map_err(Cause::read)?;
-        rows.insert(key.value().into(), value.value().to_vec());
+        match Key::parse(key.value()) {
+            Key::Generation(number) => {
+                let description = Description::read(number, value.value());
+                history.push(Kept { number, description });
+            }
+            Key::Piece(digest) => {
+                pieces.insert(digest, Digest::new(value.value()) == digest);
+            }
+            Key::Unknown => strays.push(key.value().to_owned()),
+            Key::Summed => drop(rows.insert(key.value().into(), value.value().to_vec())),
+        }
     }
     let value =
         |name: &str| rows.get(name).ok_or_else(|| Cause::Damaged(format!("{name} is missing")));
     let damaged = |what: &str| Cause::Damaged(what.into());
     let format = fixed(value(FORMAT)?).map(u32::from_le_bytes);
     let expected = match format {
-        Some(CURRENT_FORMAT) => sum(&rows),
-        Some(ONE_ROW) => {
-            let values = [FORMAT, HASH_KEY, GENERATION, CONFIGURATION].map(value);
-            let [format, hash_key, description, configuration] = values;
-            one_row_checksum([format?, hash_key?, description?, configuration?])
+        Some(CURRENT_FORMAT) => rows::sum(&rows),
+        Some(earlier @ (earlier::ONE_ROW | earlier::ROW_EACH)) => {
+            earlier::checksum(earlier, &rows)?
         }
         Some(newer) if newer > CURRENT_FORMAT => return Err(Cause::Newer(newer)),
         _ => return Err(damaged("its format number is unknown")),
@@ -68,44 +109,121 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
     }
     let hash_key = fixed(value(HASH_KEY)?).map(u128::from_le_bytes);
     let hash_key = hash_key.ok_or_else(|| damaged("its hash_key has the wrong length"))?;
-    let is_current = format == Some(CURRENT_FORMAT);
-    let description = value(GENERATION)?;
-    let stored = match description.is_empty() {
-        true => None,
-        false => {
-            let ids = if is_current { rows::ids(&rows)? } else { one_row_ids(description)? };
-            let description: Description = serde_json::from_slice(description)
-                .map_err(|error| Cause::Damaged(error.to_string()))?;
-            Some(generation(description, ids, &rows::configuration(&rows)))
+    let hash_key = [hash_key as u64, (hash_key >> 64) as u64];
+    if format != Some(CURRENT_FORMAT) {
+        let Some(Earlier { description, ids, contents }) = earlier::read(&rows)? else {
+            return Ok(Some(Record { hash_key, stored: None, disk: Disk::replaced() }));
+        };
+        let bytes: Vec<u8> = description
+            .pieces
+            .digests()
+            .filter_map(|it| contents.get(it))
+            .flatten()
+            .copied()
+            .collect();
+        let stored = generation(&description, ids.clone(), &bytes);
+        let history = vec![Kept { number: description.number, description: Ok(description) }];
+        let disk = Disk { history, ids: ids.into(), replace: Some(contents), ..Disk::default() };
+        return Ok(Some(Record { hash_key, stored: Some(stored), disk }));
+    }
+    let current = fixed(value(CURRENT)?).map(u64::from_le_bytes);
+    let current = current.ok_or_else(|| damaged("its current has the wrong length"))?;
+    // Only generations up to the current one were ever acknowledged.
+    let more = history.extract_if(.., |kept| kept.number > current);
+    strays.extend(more.map(|kept| generation_key(kept.number)));
+    history.sort_by_key(|kept| kept.number);
+    let used = history::pieces(&history);
+    let unused = pieces.keys().filter(|digest| !used.contains(digest));
+    strays.extend(unused.map(piece_key));
+    let broken = used.iter().filter_map(|digest| match pieces.get(digest) {
+        Some(true) => None,
+        Some(false) => Some((*digest, format!("piece {digest} is damaged"))),
+        None => Some((*digest, format!("piece {digest} is missing"))),
+    });
+    let broken = broken.collect();
+    let ids = rows::ids(&rows)?;
+    let stored = match current {
+        0 => None,
+        number => {
+            let damaged = |cause: &str| Cause::Damaged(format!("generation {number}: {cause}"));
+            let kept = history.last().filter(|kept| kept.number == number);
+            let kept = kept.ok_or_else(|| damaged("its description is missing"))?;
+            let description = kept.description.as_ref().map_err(|cause| damaged(cause))?;
+            let bytes = join_pieces(&table, &description.pieces)?;
+            let bytes = bytes.map_err(|cause| damaged(&cause))?;
+            Some(generation(description, ids.clone(), &bytes))
         }
     };
-    let hash_key = [hash_key as u64, (hash_key >> 64) as u64];
-    Ok(Some(Record { hash_key, stored, is_current }))
+    let disk = Disk { history, ids: ids.into(), generation: None, broken, strays, replace: None };
+    Ok(Some(Record { hash_key, stored, disk }))
 }
 
-/// Decodes the generation, if this version can use it.
+/// The bytes of a configuration.
+///
+/// # Errors
+/// The file cannot be read; inside: a piece is missing or damaged.
+pub(super) fn join_pieces(
+    table: &impl ReadableTable<&'static str, &'static [u8]>,
+    pieces: &PieceList,
+) -> Result<Result<Vec<u8>, String>, Cause> {
+    let mut bytes = Vec::new();
+    for digest in pieces.digests() {
+        let piece = table.get(&*piece_key(digest)).map_err(Cause::read)?;
+        match piece {
+            None => return Ok(Err(format!("piece {digest} is missing"))),
+            Some(piece) if Digest::new(piece.value()) != *digest => {
+                return Ok(Err(format!("piece {digest} is damaged")));
+            }
+            Some(piece) => bytes.extend_from_slice(piece.value()),
+        }
+    }
+    Ok(Ok(bytes))
+}
+
+fn read_message(bytes: &[u8]) -> Result<StoredMessage, String> {
+    let message = StoredMessage::read(bytes);
+    let mut message = message.map_err(|error| format!("it cannot be read: {error}"))?;
+    // Pieces have the pools by groups.
+    message.0.pools.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(message)
+}
+
+fn validate(message: &StoredMessage) -> Result<Configuration, String> {
+    message.configuration().map_err(|invalid| format!("this version refuses it: {invalid}"))
+}
+
+/// The configuration in stored bytes.
+///
+/// # Errors
+/// Why this version cannot use it.
+pub(super) fn decode(bytes: &[u8]) -> Result<Configuration, String> {
+    validate(&read_message(bytes)?)
+}
+
+/// Decodes the current generation, if this version can use it.
 fn generation(
-    description: Description,
+    description: &Description,
     ids: Ids,
     bytes: &[u8],
 ) -> Result<Generation, Box<Unusable>> {
-    let Description { number, applied_at, schema } = description;
-    let message = StoredMessage::read(bytes);
-    let used = match &message {
-        Err(error) => Err(format!("it cannot be read: {error}")),
-        Ok(_) if schema > Revision::CURRENT => Err(format!(
-            "it has schema revision {schema}, and this version supports {}",
-            Revision::CURRENT
-        )),
-        Ok(message) => {
-            message.configuration().map_err(|invalid| format!("this version refuses it: {invalid}"))
-        }
+    let Description { number, applied_at, schema, .. } = *description;
+    let message = read_message(bytes);
+    let used = match (&message, history::newer(schema)) {
+        (Err(cause), _) => Err(cause.clone()),
+        (Ok(_), Some(newer)) => Err(newer),
+        (Ok(message), None) => validate(message),
     };
     match used {
-        Ok(configuration) => {
-            let (configuration, ids) = (Arc::new(configuration), Arc::new(ids));
-            Ok(Generation { number, applied_at, configuration, ids, schema })
-        }
+        Ok(configuration) => Ok(Generation {
+            number,
+            applied_at,
+            configuration: Arc::new(configuration),
+            ids: Arc::new(ids),
+            schema,
+            who: description.who.clone(),
+            why: description.why.clone(),
+            changes: description.changes,
+        }),
         Err(cause) => {
             let message = message.ok();
             Err(Box::new(Unusable { number, applied_at, ids, schema, cause, message }))
@@ -119,26 +237,80 @@ pub(super) fn create(database: &Database) -> Result<Record, Cause> {
     getrandom::fill(&mut key).map_err(|error| Cause::Inaccessible(error.into()))?;
     let key = u128::from_le_bytes(key);
     let hash_key = [key as u64, (key >> 64) as u64];
-    let nothing = Rows::from([
-        (GENERATION.to_owned(), Some(Vec::new())),
-        (CONFIGURATION.to_owned(), Some(Vec::new())),
-    ]);
-    replace(database, &hash_key, nothing)?;
-    Ok(Record { hash_key, stored: None, is_current: true })
+    let rows = Rows::from([(CURRENT.to_owned(), Some(0u64.to_le_bytes().to_vec()))]);
+    replace(database, &hash_key, rows)?;
+    Ok(Record { hash_key, stored: None, disk: Disk::default() })
 }
 
-/// Writes a generation in one transaction: all of it, or what differs from the one that is stored.
+/// Writes a generation in one transaction, and removes those that are too old, and those from `void` on, which were never in
+/// force, with the pieces that only they had. Returns what is on disk then.
 pub(super) fn write(
     database: &Database,
     hash_key: &[u64; 2],
-    stored: Option<&Generation>,
-    generation: &Generation,
-) -> Result<(), Cause> {
-    let changed = rows::changed(stored, generation)?;
-    match stored {
-        Some(_) => change(database, changed),
-        None => replace(database, hash_key, changed),
+    disk: Disk,
+    generation: &Arc<Generation>,
+    void: Option<u64>,
+) -> Result<Disk, Cause> {
+    let Disk { history, ids, generation: before, mut broken, strays, replace: anew } = disk;
+    let current = history.last().and_then(|kept| kept.description.as_ref().ok());
+    let before = before.as_ref().zip(current);
+    let before = before.filter(|(before, current)| before.number == current.number);
+    let before = before.map(|(before, current)| (&*before.configuration, &current.pieces));
+    let mut contents = Contents::new();
+    let pieces = PieceList::new(before, &generation.configuration, &mut contents);
+    let is_anew = anew.is_some();
+    let on_disk = match &anew {
+        None => history::pieces(&history),
+        Some(_) => BTreeSet::new(),
+    };
+    let number = generation.number;
+    let description = Description {
+        number,
+        applied_at: generation.applied_at,
+        schema: generation.schema,
+        who: generation.who.clone(),
+        why: generation.why.clone(),
+        changes: generation.changes,
+        pieces,
+    };
+    let (mut history, gone) =
+        history::retain(history, void.map_or(number, |void| void.min(number)));
+    let mut rows = Rows::new();
+    if let Some(earlier) = anew {
+        contents.extend(earlier);
+        for description in history.iter().flat_map(|kept| &kept.description) {
+            let (key, row) = description.row()?;
+            rows.insert(key, Some(row));
+        }
     }
+    let gone = gone.iter().map(|kept| generation_key(kept.number));
+    rows.extend(strays.into_iter().chain(gone).map(|key| (key, None)));
+    let (key, row) = description.row()?;
+    rows.insert(key, Some(row));
+    history.push(Kept { number, description: Ok(description) });
+    let used = history::pieces(&history);
+    rows.extend(on_disk.difference(&used).map(|digest| (piece_key(digest), None)));
+    for (digest, content) in contents.into_iter().filter(|(digest, _)| used.contains(digest)) {
+        if broken.remove(&digest).is_some() || !on_disk.contains(&digest) {
+            rows.insert(piece_key(&digest), Some(content));
+        }
+    }
+    broken.retain(|digest, _| used.contains(digest));
+    rows.insert(CURRENT.into(), Some(number.to_le_bytes().to_vec()));
+    let stored_ids = if is_anew { &Ids::default() } else { &*ids };
+    rows.extend(rows::changed_ids(stored_ids, &generation.ids)?);
+    match is_anew {
+        true => replace(database, hash_key, rows)?,
+        false => change(database, rows)?,
+    }
+    Ok(Disk {
+        history,
+        ids: Arc::clone(&generation.ids),
+        generation: Some(Arc::clone(generation)),
+        broken,
+        strays: Vec::new(),
+        replace: None,
+    })
 }
 
 /// Replaces all rows.
@@ -174,7 +346,7 @@ fn change(database: &Database, rows: Rows<Option<Vec<u8>>>) -> Result<(), Cause>
     transaction.commit().map_err(Cause::write)
 }
 
-/// Writes and removes rows. Returns the sum of all rows' hashes, which was `sum`.
+/// Writes and removes rows. Returns the checksum, which was `sum`.
 fn put(
     table: &mut Table<'_, &'static str, &'static [u8]>,
     mut sum: u64,
@@ -186,38 +358,12 @@ fn put(
             None => table.remove(&*key),
         };
         let former = former.map_err(Cause::write)?;
-        sum = sum.wrapping_sub(former.map_or(0, |former| row_hash(&key, former.value())));
-        sum = sum.wrapping_add(value.map_or(0, |value| row_hash(&key, &value)));
+        if is_summed(&key) {
+            sum = sum.wrapping_sub(former.map_or(0, |former| row_hash(&key, former.value())));
+            sum = sum.wrapping_add(value.map_or(0, |value| row_hash(&key, &value)));
+        }
     }
     Ok(sum)
-}
-
-fn sum(rows: &Rows<Vec<u8>>) -> u64 {
-    let rows = rows.iter().filter(|(key, _)| *key != CHECKSUM);
-    rows.map(|(key, value)| row_hash(key, value)).fold(0, u64::wrapping_add)
-}
-
-fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
-    bytes.try_into().ok()
-}
-
-fn one_row_checksum(values: [&Vec<u8>; 4]) -> u64 {
-    let mut state = Xxh64::new(0);
-    for value in values {
-        state.write(&(value.len() as u64).to_le_bytes());
-        state.write(value);
-    }
-    state.finish()
-}
-
-fn one_row_ids(description: &[u8]) -> Result<Ids, Cause> {
-    #[derive(Deserialize)]
-    struct Numbers {
-        ids: Ids,
-    }
-    let numbers: Numbers =
-        serde_json::from_slice(description).map_err(|error| Cause::Damaged(error.to_string()))?;
-    Ok(numbers.ids)
 }
 
 /// A stored generation that this version cannot use. The packet path may still be at it.
@@ -237,7 +383,7 @@ pub struct Unusable {
 
 impl Unusable {
     pub(super) fn from_generation(generation: &Generation, cause: String) -> Self {
-        let Generation { number, applied_at, configuration, ids, schema } = generation;
+        let Generation { number, applied_at, configuration, ids, schema, .. } = generation;
         let message = Some(StoredMessage::from(&**configuration));
         let (number, applied_at, ids, schema) = (*number, *applied_at, (**ids).clone(), *schema);
         Self { number, applied_at, ids, schema, cause, message }

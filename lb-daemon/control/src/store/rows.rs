@@ -1,19 +1,28 @@
-//! A generation as rows of the database, so that a commit writes those that a change concerns, and no others.
+//! The rows of the database, but for the pieces of configurations.
 
 use std::{collections::BTreeMap, hash::Hasher, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Generation, Revision, error::Cause};
+use super::{
+    Revision,
+    error::Cause,
+    pieces::{Digest, PieceList},
+};
 use lb_model::ids::Ids;
 
-/// [`Description`] in JSON; empty before the first generation.
-pub(super) const GENERATION: &str = "generation";
-/// The configuration without its pools.
-pub(super) const CONFIGURATION: &str = "configuration";
-/// Followed by the name of a pool: the pool, in a form that can follow [`CONFIGURATION`].
-const POOL: &str = "pool/";
+/// Version of the format, little-endian.
+pub(super) const FORMAT: &str = "format";
+pub(super) const HASH_KEY: &str = "hash_key";
+/// Sum of the hashes of the rows that do not prove themselves, little-endian.
+pub(super) const CHECKSUM: &str = "checksum";
+/// Number of the current generation, little-endian; 0 before the first.
+pub(super) const CURRENT: &str = "current";
+/// Followed by a number: the hash of the rest, and [`Description`] in JSON.
+const GENERATION: &str = "generation/";
+/// Followed by a digest: content with this digest.
+const PIECE: &str = "piece/";
 /// Followed by the number of a part: [`Ids`] of it, in JSON.
 const IDS: &str = "ids/";
 
@@ -21,47 +30,84 @@ const IDS: &str = "ids/";
 pub(super) type Rows<V> = BTreeMap<String, V>;
 
 /// A generation without its configuration and the numbers.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) number: u64,
     pub(super) applied_at: SystemTime,
-    /// Stores from before schema revisions have none.
-    #[serde(default = "first")]
     pub(super) schema: Revision,
+    /// Empty: unknown.
+    pub(super) who: String,
+    /// Empty: unknown.
+    pub(super) why: String,
+    /// Objects that differ from the generation before; `None`: unknown.
+    pub(super) changes: Option<u64>,
+    pub(super) pieces: PieceList,
 }
 
-fn first() -> Revision {
-    Revision::FIRST
-}
+impl Description {
+    pub(super) fn row(&self) -> Result<(String, Vec<u8>), Cause> {
+        let (key, text) = (generation_key(self.number), json(self)?);
+        let hash = row_hash(&key, &text).to_le_bytes();
+        Ok((key, [&hash, &*text].concat()))
+    }
 
-/// All rows of a generation, or those that differ from the generation that is stored.
-pub(super) fn changed(
-    before: Option<&Generation>,
-    after: &Generation,
-) -> Result<Rows<Option<Vec<u8>>>, Cause> {
-    let Generation { number, applied_at, configuration, ids, schema } = after;
-    let description = Description { number: *number, applied_at: *applied_at, schema: *schema };
-    let mut rows = Rows::new();
-    rows.insert(GENERATION.into(), Some(json(&description)?));
-    rows.insert(CONFIGURATION.into(), Some(lb_config::encode_without_pools(configuration)));
-    let former = before.map(|before| &before.configuration.pools);
-    for (name, pool) in &configuration.pools {
-        if former.and_then(|pools| pools.get(name)) != Some(pool) {
-            rows.insert(format!("{POOL}{name}"), Some(lb_config::encode_pool(name, pool)));
+    /// # Errors
+    /// What is wrong with the row.
+    pub(super) fn read(number: u64, row: &[u8]) -> Result<Self, String> {
+        let (hash, text) = row.split_first_chunk().ok_or("its description is too short")?;
+        if u64::from_le_bytes(*hash) != row_hash(&generation_key(number), text) {
+            return Err("the checksum of its description does not match".into());
+        }
+        let description: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        match description.number == number {
+            true => Ok(description),
+            false => Err(format!("its description is that of generation {}", description.number)),
         }
     }
-    let gone = former.into_iter().flat_map(BTreeMap::keys);
-    let gone = gone.filter(|name| !configuration.pools.contains_key(*name));
-    rows.extend(gone.map(|name| (format!("{POOL}{name}"), None)));
-    let parts = match before {
-        Some(before) => ids.changed_parts(&before.ids),
-        None => ids.parts(),
-    };
-    for (part, ids) in parts {
-        let value = if ids == Ids::default() { None } else { Some(json(&ids)?) };
-        rows.insert(format!("{IDS}{part}"), value);
+}
+
+pub(super) fn generation_key(number: u64) -> String {
+    format!("{GENERATION}{number}")
+}
+
+pub(super) fn piece_key(digest: &Digest) -> String {
+    format!("{PIECE}{digest}")
+}
+
+/// What a key names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Generation(u64),
+    Piece(Digest),
+    /// A row that the checksum contains.
+    Summed,
+    /// A row that no version writes.
+    Unknown,
+}
+
+impl Key {
+    pub(super) fn parse(key: &str) -> Self {
+        if let Some(digest) = key.strip_prefix(PIECE) {
+            return Digest::parse(digest).map_or(Self::Unknown, Self::Piece);
+        }
+        match key.strip_prefix(GENERATION) {
+            Some(number) => match number.parse() {
+                Ok(parsed) if generation_key(parsed) == key => Self::Generation(parsed),
+                _ => Self::Unknown,
+            },
+            None => Self::Summed,
+        }
     }
-    Ok(rows)
+}
+
+/// The parts of numbers that differ from those that are stored.
+pub(super) fn changed_ids(stored: &Ids, ids: &Ids) -> Result<Rows<Option<Vec<u8>>>, Cause> {
+    let parts = ids.changed_parts(stored).into_iter();
+    let parts = parts.map(|(part, ids)| {
+        let value = if ids == Ids::default() { None } else { Some(json(&ids)?) };
+        Ok((format!("{IDS}{part}"), value))
+    });
+    parts.collect()
 }
 
 /// The numbers in rows.
@@ -72,13 +118,6 @@ pub(super) fn ids(rows: &Rows<Vec<u8>>) -> Result<Ids, Cause> {
     Ok(Ids::join(parts.map_err(|error| Cause::Damaged(error.to_string()))?))
 }
 
-/// The configuration in rows, as bytes of one message.
-pub(super) fn configuration(rows: &Rows<Vec<u8>>) -> Vec<u8> {
-    let settings = rows.get(CONFIGURATION).into_iter();
-    let pools = rows.iter().filter(|(key, _)| key.starts_with(POOL)).map(|(_, pool)| pool);
-    settings.chain(pools).flatten().copied().collect()
-}
-
 /// What a row adds to the checksum: a sum, so that a change of one row reads no other.
 pub(super) fn row_hash(key: &str, value: &[u8]) -> u64 {
     let mut state = Xxh64::new(0);
@@ -87,6 +126,20 @@ pub(super) fn row_hash(key: &str, value: &[u8]) -> u64 {
         state.write(part);
     }
     state.finish()
+}
+
+/// The checksum of rows.
+pub(super) fn sum(rows: &Rows<Vec<u8>>) -> u64 {
+    let rows = rows.iter().filter(|(key, _)| is_summed(key));
+    rows.map(|(key, value)| row_hash(key, value)).fold(0, u64::wrapping_add)
+}
+
+pub(super) fn is_summed(key: &str) -> bool {
+    key != CHECKSUM && Key::parse(key) == Key::Summed
+}
+
+pub(super) fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Cause> {

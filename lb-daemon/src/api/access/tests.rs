@@ -41,8 +41,9 @@ fn each_role_may_what_it_may() {
     for call in served() {
         let name = call.rsplit('/').next().unwrap();
         // By their names, not by the table.
-        let writes =
-            ["Apply", "Create", "Update", "Delete", "Reload"].iter().any(|w| name.starts_with(w));
+        let writes = ["Apply", "Create", "Update", "Delete", "Reload", "Rollback"]
+            .iter()
+            .any(|w| name.starts_with(w));
         // Packets have what people say to each other in them; and probes are packets that are sent.
         let reads = !writes && !["Capture", "ProbeVips"].contains(&name);
         assert_eq!(may(Some(Role::Viewer), &call), reads, "{call}");

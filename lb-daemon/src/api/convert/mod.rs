@@ -8,6 +8,8 @@ mod vip_probe;
 
 pub(super) use capture::{CaptureStream, capture_filter, capture_stream};
 pub(super) use explain::flow;
-pub(super) use responses::{applied, backend, event, exported, history, regions, without_backends};
+pub(super) use responses::{
+    applied, backend, difference, event, exported, generations, history, regions, without_backends,
+};
 pub(super) use status::{IntoStatus, OrStatus, WrongField, hinted};
 pub(super) use vip_probe::{ProbeVipsStream, probe_request, probe_vips_stream};

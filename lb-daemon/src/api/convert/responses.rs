@@ -9,10 +9,10 @@ use lb_base::conditions::Condition;
 use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::{
     command::{
-        Applied, BackendHistory, BackendStatus, Event, Exported, GroupStatus, InterfaceStatus,
-        Refusal, Regions, ServiceStatus, SettlingStatus, StateChange, Status,
+        Applied, BackendHistory, BackendStatus, Difference, Event, Exported, GroupStatus,
+        InterfaceStatus, Refusal, Regions, ServiceStatus, SettlingStatus, StateChange, Status,
     },
-    store::Unusable,
+    store::{HistoryEntry, Unusable},
 };
 use lb_health::Utilisation;
 use lb_inspect::message::counters;
@@ -56,6 +56,31 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
         schema_revision: schema.number(),
         unusable,
     })
+}
+
+/// The newest first.
+pub(in crate::api) fn generations(entries: &[HistoryEntry]) -> v1::ListGenerationsResponse {
+    let generation = |(place, entry): (usize, &HistoryEntry)| v1::Generation {
+        number: entry.number,
+        applied_at: entry.applied_at.map(timestamp),
+        who: entry.who.clone(),
+        why: entry.why.clone(),
+        changes: entry.changes,
+        current: place == 0,
+        unusable: entry.unusable.clone().unwrap_or_default(),
+        unstored: entry.is_unstored,
+    };
+    let generations = entries.iter().rev().enumerate().map(generation).collect();
+    v1::ListGenerationsResponse { generations }
+}
+
+pub(in crate::api) fn difference(difference: &Difference) -> v1::DiffGenerationsResponse {
+    v1::DiffGenerationsResponse {
+        from: difference.from,
+        to: difference.to,
+        changes: changes(&difference.changes),
+        movements: difference.movements.iter().map(movement).collect(),
+    }
 }
 
 impl TryFrom<ReloadOutcome> for v1::ReloadResponse {

@@ -90,18 +90,22 @@ impl IntoStatus for Refusal {
             | Refusal::Exhausted(_)
             | Refusal::Memory(_)
             | Refusal::Room(ReconcileError::Full(_)) => Code::ResourceExhausted,
-            Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
+            Refusal::NoPool(_) | Refusal::NoBackend(..) | Refusal::NoGeneration(_) => {
+                Code::NotFound
+            }
             Refusal::NoHashKey { .. } | Refusal::OpenSlots(_) | Refusal::Invalid(_) => {
                 Code::InvalidArgument
             }
-            Refusal::Schema(_) | Refusal::Unusable(_) | Refusal::SourcePrefix(_) => {
-                Code::FailedPrecondition
-            }
+            Refusal::Schema(_)
+            | Refusal::Unusable(_)
+            | Refusal::UnusableGeneration { .. }
+            | Refusal::SourcePrefix(_) => Code::FailedPrecondition,
             Refusal::Plan(_)
             | Refusal::Room(_)
             | Refusal::Store(_)
             | Refusal::Behind { .. }
             | Refusal::Thread(_)
+            | Refusal::UnreadGeneration(_)
             | Refusal::Unreadable(_) => Code::Internal,
         };
         let message = error_chain::message(&self);
@@ -120,7 +124,10 @@ impl IntoStatus for Refusal {
             Refusal::Room(ReconcileError::Full(full)) => (None, full.hint()),
             Refusal::OpenSlots(open) => (Some(open.invalid.path()), Some(open.hint.clone())),
             Refusal::Invalid(invalid) => (Some(invalid.path()), None),
-            Refusal::Store(error) => (None, Some(error.hint())),
+            Refusal::Store(error) | Refusal::UnreadGeneration(error) => (None, Some(error.hint())),
+            Refusal::NoGeneration(_) | Refusal::UnusableGeneration { .. } => {
+                (None, Some(HISTORY_HINT.into()))
+            }
             Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
             Refusal::Overtaken => (None, Some(OVERTAKEN_HINT.into())),
             Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
@@ -153,6 +160,9 @@ pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
 }
 
 const OVERTAKEN_HINT: &str = "apply again once the disk answers: until then the condition `store` of `spillway status` lasts";
+
+const HISTORY_HINT: &str =
+    "`spillway history` lists the generations that are kept, and which of them cannot be used";
 
 const UNUSABLE_HINT: &str =
     "`spillway export` shows the stored configuration; correct and apply it";

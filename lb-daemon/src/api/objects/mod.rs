@@ -13,7 +13,7 @@ mod service;
 
 use std::time::Duration;
 
-use lb_config::{Draft, Invalid};
+use lb_config::{Draft, Invalid, Reason};
 use prost_types::FieldMask;
 use spillway_proto::v1;
 use tokio::{sync::Mutex, time::timeout};
@@ -55,11 +55,25 @@ struct Update<'a, O> {
     allow_missing: bool,
 }
 
+/// What all calls that change something have.
+#[derive(Clone, Debug)]
+struct Options {
+    dry_run: bool,
+    reason: Reason,
+}
+
+impl Options {
+    fn new(dry_run: bool, reason: &str) -> Result<Self, ObjectRefused> {
+        let reason = super::service::reason(reason).map_err(ObjectRefused::Wrong)?;
+        Ok(Self { dry_run, reason })
+    }
+}
+
 #[derive(Clone, Copy)]
 struct ObjectChange<'a> {
     verb: &'static str,
     id: &'a Id,
-    dry_run: bool,
+    options: &'a Options,
     /// Whether it drains a backend, or ends that.
     is_drain: bool,
 }
@@ -76,7 +90,7 @@ impl ObjectChange<'_> {
             ObjectRefused::Command(_)
             | ObjectRefused::NotPermitted(_)
             | ObjectRefused::Stopping(_) => false,
-            _ => !self.dry_run,
+            _ => !self.options.dry_run,
         }
     }
 }
@@ -124,7 +138,7 @@ impl Objects {
         id: &Id,
         object: &O,
         sender: Sender,
-        dry_run: bool,
+        options: Options,
     ) -> Result<ObjectAnswer<O>, ObjectRefused> {
         let edit = |configuration: &mut v1::Configuration, daemon| {
             sender.check_schema(daemon, false)?;
@@ -137,7 +151,7 @@ impl Objects {
             }
             Ok(())
         };
-        let change = ObjectChange { verb: "creation", id, dry_run, is_drain: false };
+        let change = ObjectChange { verb: "creation", id, options: &options, is_drain: false };
         self.change_one(change, edit, ObjectRefused::Invalid, same).await
     }
 
@@ -146,7 +160,7 @@ impl Objects {
         id: &Id,
         update: &Update<'_, O>,
         sender: Sender,
-        dry_run: bool,
+        options: Options,
     ) -> Result<ObjectAnswer<O>, ObjectRefused> {
         let edit = |configuration: &mut v1::Configuration, daemon| {
             sender.check_schema(daemon, mask::replaces(update.object, update.mask)?)?;
@@ -161,7 +175,7 @@ impl Objects {
             put(configuration, id, object)
         };
         let is_drain = update.mask.is_some_and(|mask| mask.paths == [DRAIN_MASK]);
-        let change = ObjectChange { verb: "update", id, dry_run, is_drain };
+        let change = ObjectChange { verb: "update", id, options: &options, is_drain };
         self.change_one(change, edit, ObjectRefused::Invalid, |_, _| Ok(())).await
     }
 
@@ -170,7 +184,7 @@ impl Objects {
         id: &Id,
         etag: &str,
         allow_missing: bool,
-        dry_run: bool,
+        options: Options,
     ) -> Result<Removed, ObjectRefused> {
         let edit = |configuration: &mut v1::Configuration, _| {
             let old = match find::<O>(configuration, id) {
@@ -192,7 +206,7 @@ impl Objects {
             Ok(Vec::new())
         };
         let needed = |invalid| ObjectRefused::Needed(id.clone(), invalid);
-        let change = ObjectChange { verb: "deletion", id, dry_run, is_drain: false };
+        let change = ObjectChange { verb: "deletion", id, options: &options, is_drain: false };
         let (applied, _) = self.apply::<O>(change, edit, needed, |_, _| Ok(())).await?;
         Ok(Removed(applied))
     }
@@ -243,7 +257,8 @@ impl Objects {
         invalid: impl Fn(Box<Invalid>) -> ObjectRefused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
     ) -> Result<(v1::ApplyResponse, v1::Configuration), ObjectRefused> {
-        let ObjectChange { id, dry_run, .. } = change;
+        let ObjectChange { id, options, .. } = change;
+        let Options { dry_run, reason } = options;
         for _ in 0..MAX_TRIES {
             let in_force = self.in_force().await?;
             let (generation, schema) = (in_force.generation, in_force.schema);
@@ -262,12 +277,14 @@ impl Objects {
             within(&before, &after).map_err(ObjectRefused::NotPermitted)?;
             let apply = Apply {
                 configuration: requested,
-                dry_run,
+                dry_run: *dry_run,
                 expected_generation,
                 schema,
                 any_schema: false,
                 actor: actor.clone(),
                 request: change.describe(),
+                reason: reason.clone(),
+                rollback_to: None,
             };
             match self.audit.apply(&self.commands, apply).await? {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),

@@ -3,7 +3,7 @@
 use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
-use super::{Id, Object, ObjectAnswer, ObjectRefused, Objects, Sender, Update};
+use super::{Id, Object, ObjectAnswer, ObjectRefused, Objects, Options, Sender, Update};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -31,7 +31,9 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let (id, object) = sent(None, r.region)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn get_region(
@@ -62,7 +64,9 @@ impl objects_server::Objects for Objects {
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn delete_region(
@@ -71,7 +75,14 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteRegionResponse> {
         let r = request.into_inner();
         let id = v1::Region::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::Region>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        let gone = self
+            .delete::<v1::Region>(
+                &id,
+                &r.etag,
+                r.allow_missing,
+                Options::new(r.dry_run, &r.reason)?,
+            )
+            .await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -82,7 +93,9 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let (id, object) = sent(None, r.health_check)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn get_health_check(
@@ -113,7 +126,9 @@ impl objects_server::Objects for Objects {
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn delete_health_check(
@@ -122,7 +137,14 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteHealthCheckResponse> {
         let r = request.into_inner();
         let id = v1::HealthCheck::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::HealthCheck>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        let gone = self
+            .delete::<v1::HealthCheck>(
+                &id,
+                &r.etag,
+                r.allow_missing,
+                Options::new(r.dry_run, &r.reason)?,
+            )
+            .await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -133,7 +155,9 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let (id, object) = sent(None, r.pool)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn get_pool(&self, request: Request<v1::GetPoolRequest>) -> Answered<v1::PoolObject> {
@@ -161,7 +185,9 @@ impl objects_server::Objects for Objects {
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn delete_pool(
@@ -170,7 +196,9 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeletePoolResponse> {
         let r = request.into_inner();
         let id = v1::Pool::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::Pool>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        let gone = self
+            .delete::<v1::Pool>(&id, &r.etag, r.allow_missing, Options::new(r.dry_run, &r.reason)?)
+            .await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -181,7 +209,9 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn get_backend(
@@ -222,7 +252,9 @@ impl objects_server::Objects for Objects {
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn delete_backend(
@@ -231,7 +263,14 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteBackendResponse> {
         let r = request.into_inner();
         let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
-        let gone = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        let gone = self
+            .delete::<v1::Backend>(
+                &id,
+                &r.etag,
+                r.allow_missing,
+                Options::new(r.dry_run, &r.reason)?,
+            )
+            .await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -242,7 +281,9 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let (id, object) = sent(None, r.service)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn get_service(
@@ -273,7 +314,9 @@ impl objects_server::Objects for Objects {
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
+        Ok(Response::new(
+            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
+        ))
     }
 
     async fn delete_service(
@@ -282,7 +325,14 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteServiceResponse> {
         let r = request.into_inner();
         let id = v1::Service::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::Service>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        let gone = self
+            .delete::<v1::Service>(
+                &id,
+                &r.etag,
+                r.allow_missing,
+                Options::new(r.dry_run, &r.reason)?,
+            )
+            .await?;
         Ok(Response::new(gone.into()))
     }
 }

@@ -1,5 +1,6 @@
 mod audited;
 mod calls;
+mod generations;
 mod objects;
 mod queries;
 mod schema;

@@ -241,7 +241,8 @@ async fn a_stranger_learns_the_whole_api() {
             "allow_missing",
             "dry_run",
             "schema_revision",
-            "any_schema"
+            "any_schema",
+            "reason"
         ]
     );
 }

@@ -11,7 +11,10 @@ use serde::Serialize;
 
 use crate::metrics::Facts;
 use lb_base::conditions::PACKET_PATH;
-use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, StateChange};
+use lb_control::{
+    command::{BackendHistory, BackendStatus, GroupStatus, StateChange},
+    store::HistoryEntry,
+};
 use lb_health::Utilisation;
 use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence};
 use lb_model::{
@@ -43,9 +46,23 @@ pub(in crate::http) struct Data {
     /// Time that rates are of.
     window_seconds: Option<f64>,
     pools: Vec<Pool>,
+    /// The last generations, the newest first.
+    generations: Vec<Generation>,
     verdicts: Vec<Fate>,
     tables: Vec<Table>,
     events: Vec<EventStats>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Generation {
+    number: u64,
+    applied_at: Option<u64>,
+    who: String,
+    why: String,
+    changes: Option<u64>,
+    /// Why it cannot be used.
+    unusable: Option<String>,
+    unstored: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -133,7 +150,7 @@ struct Fate {
 impl Data {
     /// What of the facts is shown, with the backends of one pool, or of all where they are few.
     pub(super) fn new(facts: &Facts, wanted: Option<&str>) -> Self {
-        let Facts { stats, status, regions, at, .. } = facts;
+        let Facts { stats, status, regions, generations, at, .. } = facts;
         let traffic: HashMap<&str, Traffic> =
             stats.backends.iter().map(|b| (b.backend.as_str(), b.traffic)).collect();
         let mut pools: Vec<Pool> = Vec::new();
@@ -182,6 +199,7 @@ impl Data {
             balancers: regions.balancers.map_or(0, NonZeroU32::get),
             window_seconds: regions.window.map(|window| window.as_secs_f64()),
             pools,
+            generations: generations.iter().rev().map(Into::into).collect(),
             verdicts: stats.verdicts.iter().map(Into::into).collect(),
             tables: stats.remembered.tables.clone(),
             events: stats.remembered.events.clone(),
@@ -206,6 +224,20 @@ impl Data {
         for member in members {
             let changes = of.get(&member.address).copied().unwrap_or_default();
             member.history = changes.iter().map(Into::into).collect();
+        }
+    }
+}
+
+impl From<&HistoryEntry> for Generation {
+    fn from(entry: &HistoryEntry) -> Self {
+        Self {
+            number: entry.number,
+            applied_at: entry.applied_at.map(milliseconds),
+            who: entry.who.clone(),
+            why: entry.why.clone(),
+            changes: entry.changes,
+            unusable: entry.unusable.clone(),
+            unstored: entry.is_unstored,
         }
     }
 }

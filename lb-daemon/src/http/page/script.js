@@ -276,6 +276,17 @@ function below() {
     const quick = speed("ofVerdict", v.verdict, "packets");
     put(row.children[1], v.packets ? number.format(v.packets) + (quick ? ", now " + rate(quick) : "") : "");
   });
+  keep($("history"), now.generations, (g) => g.number, () => {
+    const row = make("div", "row");
+    row.append(make("span"), make("span", "number quiet"), make("p"));
+    return row;
+  }, (row, g) => {
+    const changes = g.changes === null ? "" : g.changes === 1 ? " · 1 change" : " · " + number.format(g.changes) + " changes";
+    put(row.children[0], "Generation " + g.number + (g.who ? " by " + g.who : "") + changes);
+    put(row.children[1], g.applied_at === null ? "" : age(now.at - g.applied_at) + " ago");
+    row.children[1].title = g.applied_at === null ? "" : new Date(g.applied_at).toISOString();
+    put(row.children[2], [g.why, g.unstored ? "(in memory only)" : "", g.unusable === null ? "" : "(cannot be used: " + g.unusable + ")"].filter(Boolean).join(" "));
+  });
   const names = { displaced: "Displaced", udp_flows: "UDP flows", handshakes: "Recent SYNs" };
   keep($("memory"), now.tables, (t) => t.table + t.ip, (t) => {
     const row = make("div", "row"), bar = make("div", "share meter");

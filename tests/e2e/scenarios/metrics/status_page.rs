@@ -85,6 +85,9 @@ fn traffic(fixture: &MetricsFixture, going: &AtomicBool) -> Result<()> {
 fn data(fixture: &MetricsFixture) -> Result<()> {
     let (_, text) = get(&fixture.fabric.balancer, "/data.json")?;
     let data: Value = serde_json::from_str(&text)?;
+    let newest = &data["generations"][0];
+    let is_told = newest["number"] == data["generation"] && newest["who"] == "uid 0";
+    ensure!(is_told && newest["why"].as_str().is_some_and(|why| !why.is_empty()), "{newest}");
     let pools = data["pools"].as_array().context("no pools")?;
     let names: Vec<_> = pools.iter().filter_map(|pool| pool["pool"].as_str()).collect();
     ensure!(names == ["away", "even", "far", "over", "shop", "strict"], "{names:?}");

@@ -2,6 +2,7 @@ mod apply;
 mod behind;
 mod conditions;
 mod health;
+mod history;
 mod hold_down;
 mod loops;
 mod next_hops;
@@ -64,6 +65,7 @@ struct Running {
     counters: HealthCounters,
     loops: AllLoopCounters,
     hold_downs: HoldDowns,
+    followed: FollowedFile,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
 }
@@ -218,6 +220,7 @@ impl Running {
             (sensors.targets.subscribe(), sensors.next_hops.subscribe());
         let (counters, stop) = (HealthCounters::default(), CancellationToken::new());
         let loop_counters = AllLoopCounters::default();
+        let followed = FollowedFile::default();
         let (commands, requests) = Commands::counted(&loop_counters);
         let settings = Settings {
             region: Some(name("eu")),
@@ -227,6 +230,7 @@ impl Running {
             health_counters: counters.clone(),
             loop_counters: loop_counters.clone(),
             hold_downs: hold_downs.clone(),
+            followed: followed.clone(),
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
@@ -245,6 +249,7 @@ impl Running {
             counters,
             loops: loop_counters,
             hold_downs,
+            followed,
             stop,
             ended,
         }

@@ -32,11 +32,11 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
     for (who, least) in [
         (
             remote.ours.client("eye.example"),
-            &["Create", "Update", "Delete", "Apply", "Capture", "Probe", "Reload"][..],
+            &["Create", "Update", "Delete", "Apply", "Capture", "Probe", "Reload", "Rollback"][..],
         ),
         (
             remote.ours.client("hand.example"),
-            &["Create", "Update", "Delete", "Apply", "Reload"][..],
+            &["Create", "Update", "Delete", "Apply", "Reload", "Rollback"][..],
         ),
         (stranger, &[""][..]),
     ] {

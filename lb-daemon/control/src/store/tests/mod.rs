@@ -1,13 +1,19 @@
+mod crash;
+mod earlier;
+mod history;
+
 use std::{
-    fs,
+    collections::BTreeMap,
+    fs, io,
     os::unix::fs::PermissionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
-    time::{Duration, Instant, UNIX_EPOCH},
+    path::PathBuf,
+    time::{Instant, UNIX_EPOCH},
 };
 
 use lb_common::abi::sizes::MapSizes;
 use proptest::{collection::vec, prelude::*};
-use redb::ReadableDatabase;
+use redb::{ReadableDatabase, ReadableTable as _};
 use tempfile::TempDir;
 
 use super::*;
@@ -24,7 +30,16 @@ fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generatio
         .unwrap();
     let applied_at = UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789);
     let (configuration, ids) = (Arc::new(configuration), Arc::new(ids));
-    Generation { number, applied_at, configuration, ids, schema: Revision::CURRENT }
+    Generation {
+        number,
+        applied_at,
+        configuration,
+        ids,
+        schema: Revision::CURRENT,
+        who: format!("uid {number}"),
+        why: format!("reason {number}"),
+        changes: Some(number),
+    }
 }
 
 fn commit(store: &mut Store, generation: Generation) {
@@ -117,8 +132,8 @@ fn a_newer_format_and_a_changed_value_are_distinguished() {
     };
     set("hash_key", &[7; 16]);
     assert_eq!(refusal(&state).0, "is damaged: its checksum does not match");
-    set("format", &3u32.to_le_bytes());
-    let newer = "was written by a newer spillwayd, in format 3";
+    set("format", &4u32.to_le_bytes());
+    let newer = "was written by a newer spillwayd, in format 4";
     assert_eq!(refusal(&state).0, newer);
     set("format", b"x");
     assert_eq!(refusal(&state).0, "is damaged: its format number is unknown");
@@ -190,18 +205,6 @@ fn a_newer_schema_is_refused_unless_requested() {
 }
 
 #[test]
-fn a_store_without_revision_has_the_first() {
-    let state = directory();
-    written(&state);
-    lb_fake::stored::rewrite(state.path(), |description, _, _| {
-        description.as_object_mut().unwrap().remove("schema").unwrap();
-    })
-    .unwrap();
-    let store = Store::open(state.path()).unwrap();
-    assert_eq!(store.generation().unwrap().schema, Revision::FIRST);
-}
-
-#[test]
 fn a_path_that_cannot_be_written_is_named() {
     let state = directory();
     fs::write(state.path().join("file"), "").unwrap();
@@ -222,7 +225,7 @@ fn a_file_is_read_without_being_written_even_if_its_daemon_was_killed() {
     let (clean, unclean) = (fs::read(&path).unwrap(), fs::read(killed.path().join(FILE)).unwrap());
     assert_ne!(clean, unclean);
     for (directory, content) in [(&state, clean), (&killed, unclean)] {
-        let record = StoreFile::new(directory.path()).read_only().unwrap().unwrap();
+        let (_, record) = StoreFile::new(directory.path()).read_only().unwrap().unwrap();
         assert_eq!(record.stored.map(Result::unwrap), expected);
         assert_eq!(fs::read(directory.path().join(FILE)).unwrap(), content);
     }
@@ -280,13 +283,29 @@ fn damage_is_noticed_or_harmless() {
     assert!(noticed > 0 && passed > 0, "{noticed} noticed, {passed} harmless");
 }
 
-/// What a commit writes besides the description and what is small.
-fn changed(before: Option<&Generation>, after: &Generation) -> Vec<(String, bool)> {
-    let mut rows = rows::changed(before, after).unwrap();
-    for always in ["generation", "configuration"] {
-        assert!(rows.remove(always).unwrap().is_some());
-    }
-    rows.into_iter().map(|(key, value)| (key, value.is_some())).collect()
+/// All rows of a store that is closed.
+fn rows_on_disk(state: &TempDir) -> BTreeMap<String, Vec<u8>> {
+    let database = Database::open(state.path().join(FILE)).unwrap();
+    let table = database.begin_read().unwrap().open_table(TABLE).unwrap();
+    let rows = table.iter().unwrap().map(|row| {
+        let (key, value) = row.unwrap();
+        (key.value().to_owned(), value.value().to_vec())
+    });
+    rows.collect()
+}
+
+/// What a commit writes besides what is small: numbers by key, and how many pieces. No piece goes.
+fn written_rows(
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+) -> (Vec<String>, usize) {
+    assert!(before.keys().all(|key| after.contains_key(key)));
+    let changed = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
+    let (pieces, others): (Vec<_>, Vec<_>) =
+        changed.map(|(key, _)| key.clone()).partition(|key| key.starts_with("piece/"));
+    let is_small = |key: &String| ["checksum", "current"].contains(&&**key);
+    let others = others.into_iter().filter(|key| !is_small(key)).collect();
+    (others, pieces.len())
 }
 
 #[test]
@@ -310,89 +329,54 @@ fn a_commit_writes_what_changed() {
         configuration.pools.insert(name(text), pool(low));
     }
     let first = generation(1, configuration.clone(), &Ids::default());
-    let rows = |rows: &[&str]| rows.iter().map(|row| (row.to_string(), true)).collect::<Vec<_>>();
-    let all = ["ids/0", "ids/1", "ids/2", "pool/a", "pool/b", "pool/c"];
-    assert_eq!(changed(None, &first), rows(&all));
-    assert_eq!(changed(Some(&first), &first), []);
-
-    let backends = &mut configuration.pool_mut(&name("b")).unwrap().backends;
-    backends.get_mut(&[10, 0, 1, 7].into()).unwrap().weight = 5;
-    let second = generation(2, configuration.clone(), &first.ids);
-    assert_eq!(changed(Some(&first), &second), rows(&["pool/b"]));
-
+    let mut generations = vec![first];
+    let next = |configuration: &Configuration, before: &Generation| {
+        generation(before.number + 1, configuration.clone(), &before.ids)
+    };
+    let weight = |configuration: &mut Configuration, weight| {
+        let backends = &mut configuration.pool_mut(&name("b")).unwrap().backends;
+        backends.get_mut(&[10, 0, 1, 7].into()).unwrap().weight = weight;
+    };
+    weight(&mut configuration, 5);
+    generations.push(next(&configuration, &generations[0]));
     // Its number, 601, is in the third part.
     let backends = &mut configuration.pool_mut(&name("a")).unwrap().backends;
     let more = backends.values().next().unwrap().clone();
     backends.insert([10, 0, 9, 9].into(), more);
-    let third = generation(3, configuration.clone(), &second.ids);
-    assert_eq!(changed(Some(&second), &third), rows(&["ids/2", "pool/a"]));
-
+    generations.push(next(&configuration, &generations[1]));
+    weight(&mut configuration, 1);
+    generations.push(next(&configuration, &generations[2]));
     // 401 to 600; the pool's own number is 3.
     configuration.pools.remove(&name("c"));
-    let fourth = generation(4, configuration, &third.ids);
-    let gone = ("pool/c".to_owned(), false);
-    let expected = [rows(&["ids/0", "ids/1", "ids/2"]), vec![gone]].concat();
-    assert_eq!(changed(Some(&third), &fourth), expected);
+    generations.push(next(&configuration, &generations[3]));
 
-    // One after the other, they are read back, and what is gone is gone.
+    let expected: [(&[&str], usize); 5] = [
+        (&["generation/1", "ids/0", "ids/1", "ids/2"], 4),
+        (&["generation/2"], 1),
+        (&["generation/3", "ids/2"], 1),
+        // The piece of the first generation.
+        (&["generation/4"], 0),
+        (&["generation/5", "ids/0", "ids/1", "ids/2"], 0),
+    ];
     let state = directory();
     let mut store = Store::open(state.path()).unwrap();
-    for generation in [&first, &second, &third, &fourth] {
+    for (generation, (keys, pieces)) in generations.iter().zip(expected) {
+        drop(store);
+        let before = rows_on_disk(&state);
+        store = Store::open(state.path()).unwrap();
         commit(&mut store, generation.clone());
         drop(store);
+        let keys = keys.iter().map(ToString::to_string).collect();
+        let number = generation.number;
+        assert_eq!(written_rows(&before, &rows_on_disk(&state)), (keys, pieces), "{number}");
         store = Store::open(state.path()).unwrap();
         assert_eq!(store.generation(), Some(generation));
     }
-}
-
-/// As versions before rows wrote it.
-#[test]
-fn a_store_of_format_1_is_read_and_then_replaced() {
-    let state = directory();
-    let path = written(&state);
-    let expected = Store::open(state.path()).unwrap().generation().unwrap().clone();
-    let description = serde_json::json!({
-        "number": 1,
-        "applied_at": expected.applied_at,
-        "ids": expected.ids,
-        "schema": expected.schema,
-    });
-    let values: [(&str, Vec<u8>); 4] = [
-        ("format", 1u32.to_le_bytes().into()),
-        ("hash_key", [7; 16].into()),
-        ("generation", description.to_string().into()),
-        ("configuration", lb_config::encode(&expected.configuration)),
-    ];
-    let sized = values.iter().flat_map(|(_, value)| {
-        let size = (value.len() as u64).to_le_bytes();
-        size.into_iter().chain(value.iter().copied())
-    });
-    let checksum = xxhash_rust::xxh64::xxh64(&sized.collect::<Vec<_>>(), 0);
-    let database = Database::open(&path).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.delete_table(TABLE).unwrap();
-    {
-        let mut table = transaction.open_table(TABLE).unwrap();
-        for (name, value) in &values {
-            table.insert(*name, &**value).unwrap();
-        }
-        table.insert("checksum", &checksum.to_le_bytes()[..]).unwrap();
-    }
-    transaction.commit().unwrap();
-    drop(database);
-
-    let mut store = Store::open(state.path()).unwrap();
-    assert_eq!(store.generation(), Some(&expected));
-    let key = store.hash_key();
-    assert_eq!(key, [u64::from_le_bytes([7; 8]); 2]);
-    let next = Generation { number: 2, ..expected };
-    commit(&mut store, next.clone());
-    drop(store);
-    let store = Store::open(state.path()).unwrap();
-    assert_eq!((store.generation(), store.hash_key()), (Some(&next), key));
-    drop(store);
-    let table = Database::open(&path).unwrap().begin_read().unwrap().open_table(TABLE).unwrap();
-    assert_eq!(table.get("format").unwrap().unwrap().value(), 2u32.to_le_bytes());
+    // Nothing is read again for the second of two commits of one process.
+    let sixth = generation(6, configuration, &generations[4].ids);
+    commit(&mut store, Generation { number: 6, ..sixth.clone() });
+    commit(&mut store, Generation { number: 7, ..sixth });
+    assert_eq!(store.history().len(), 7);
 }
 
 proptest! {

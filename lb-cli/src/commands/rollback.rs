@@ -1,0 +1,87 @@
+//! `spillway rollback`: makes a new generation with the configuration of an earlier one.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use spillway_proto::v1;
+
+use super::changes::Changes;
+use crate::{
+    arguments::{Options, ReasonArgument, parse_generation},
+    client::{DaemonClient, block_on},
+    failure::{Exit, Failure},
+    output::{Report as _, print, print_stderr},
+};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Generation whose configuration is to be in force again
+    #[arg(value_name = "N", value_parser = parse_generation)]
+    generation: u64,
+    /// Only print what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask; needed if standard input is not a terminal
+    #[arg(long, short, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Roll back only while this generation is in force
+    #[arg(long, value_name = "N", value_parser = parse_generation)]
+    expect_generation: Option<u64>,
+    /// Replace a configuration in force that is newer than the daemon's schema
+    #[arg(long)]
+    any_schema: bool,
+    #[command(flatten)]
+    reason: ReasonArgument,
+}
+
+/// # Errors
+/// The generation is not in the history or cannot be used, the user does not agree, or the daemon refuses or does not
+/// answer.
+pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { generation, dry_run, yes, expect_generation, any_schema, reason } = arguments;
+    let is_terminal = io::stdin().is_terminal();
+    if !yes && !dry_run && !is_terminal {
+        let message =
+            "rollback asks before it changes anything, and standard input is not a terminal";
+        let hint = format!(
+            "nothing was changed; see `spillway rollback {generation} --dry-run`, then add --yes"
+        );
+        return Err(Failure::new(Exit::Usage, message).hint(hint));
+    }
+    let request = |dry_run, expected_generation| v1::RollbackRequest {
+        generation: *generation,
+        expected_generation,
+        dry_run,
+        reason: reason.text(),
+        any_schema: *any_schema,
+    };
+    let changes = block_on(async {
+        let mut daemon = DaemonClient::connect(&options).await?;
+        if *yes || *dry_run {
+            let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
+            return Ok(Changes::from_rollback(answer, *dry_run));
+        }
+        let seen = daemon.rollback(request(true, *expect_generation)).await?;
+        let in_force = seen.generation;
+        let seen = Changes::from_rollback(seen, true);
+        if seen.changes.is_empty() {
+            return Ok(seen);
+        }
+        print_stderr(seen.table().trim_end());
+        seen.warnings().iter().for_each(|warning| print_stderr(&format!("warning: {warning}")));
+        confirm(*generation)?;
+        // Only what was shown.
+        let answer = daemon.rollback(request(false, Some(in_force))).await?;
+        Ok(Changes::from_rollback(answer, false))
+    })?;
+    print(&changes, options.output)
+}
+
+fn confirm(generation: u64) -> Result<(), Failure> {
+    print_stderr(&format!("Roll back to the configuration of generation {generation}? [y/N]"));
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    match (read, line.trim().to_lowercase().as_str()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => Err(Failure::new(Exit::Failure, "not confirmed").hint("nothing was changed")),
+    }
+}

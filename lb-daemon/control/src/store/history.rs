@@ -1,0 +1,176 @@
+//! The last generations: what is kept of them, and how an old one is read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+    time::SystemTime,
+};
+
+use redb::{Database, ReadableDatabase};
+
+use super::{
+    Revision, StoreError, TABLE,
+    error::Cause,
+    pieces::Digest,
+    record,
+    rows::{Description, FORMAT, fixed, generation_key},
+};
+use lb_model::Configuration;
+
+/// Generations that the store keeps, the current one among them.
+pub const HISTORY: usize = 20;
+
+/// A generation as the history lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    pub number: u64,
+    /// `None`: its description is damaged.
+    pub applied_at: Option<SystemTime>,
+    /// Who applied it; empty: unknown.
+    pub who: String,
+    /// Why, or what the call was; empty: unknown.
+    pub why: String,
+    /// Objects that it changed; `None`: unknown.
+    pub changes: Option<u64>,
+    /// Why it cannot be used, as far as that is known before it is read.
+    pub unusable: Option<String>,
+    /// Whether it is in memory only.
+    pub is_unstored: bool,
+}
+
+/// A generation in the store.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) number: u64,
+    /// Or what is wrong with it.
+    pub(super) description: Result<Description, String>,
+}
+
+impl Kept {
+    pub(super) fn digests(&self) -> impl Iterator<Item = &Digest> {
+        self.description.iter().flat_map(|description| description.pieces.digests())
+    }
+
+    /// `broken` are pieces that are missing or damaged, with the cause.
+    pub(super) fn entry(&self, broken: &BTreeMap<Digest, String>) -> HistoryEntry {
+        let (number, is_unstored) = (self.number, false);
+        match &self.description {
+            Err(cause) => HistoryEntry {
+                number,
+                applied_at: None,
+                who: String::new(),
+                why: String::new(),
+                changes: None,
+                unusable: Some(cause.clone()),
+                is_unstored,
+            },
+            Ok(description) => {
+                let damage = description.pieces.digests().find_map(|digest| broken.get(digest));
+                let unusable = damage.cloned().or_else(|| newer(description.schema));
+                HistoryEntry {
+                    number,
+                    applied_at: Some(description.applied_at),
+                    who: description.who.clone(),
+                    why: description.why.clone(),
+                    changes: description.changes,
+                    unusable,
+                    is_unstored,
+                }
+            }
+        }
+    }
+}
+
+/// Why a generation of another schema cannot be used.
+pub(super) fn newer(schema: Revision) -> Option<String> {
+    let own = Revision::CURRENT;
+    (schema > own)
+        .then(|| format!("it has schema revision {schema}, and this version supports {own}"))
+}
+
+/// Splits the generations into those that stay when another one is committed and those that go, because they are too old or
+/// not from before `number`.
+pub(super) fn retain(history: Vec<Kept>, number: u64) -> (Vec<Kept>, Vec<Kept>) {
+    let (mut stay, mut gone): (Vec<_>, Vec<_>) =
+        history.into_iter().partition(|kept| kept.number < number);
+    stay.sort_by_key(|kept| kept.number);
+    let more = stay.len().saturating_sub(HISTORY - 1);
+    gone.extend(stay.drain(..more));
+    (stay, gone)
+}
+
+/// The pieces of generations.
+pub(super) fn pieces(history: &[Kept]) -> BTreeSet<Digest> {
+    history.iter().flat_map(Kept::digests).copied().collect()
+}
+
+/// Reads generations beside the loops. Clones read the same store.
+#[derive(Clone, Debug, Default)]
+pub struct GenerationReader(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    path: PathBuf,
+    /// `None` while the database is opened again. Locked while it is read.
+    database: RwLock<Option<Arc<Database>>>,
+}
+
+/// Why a generation cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The store does not have it.
+    #[error("not kept")]
+    NotKept,
+    /// It is damaged, or this version refuses it.
+    #[error("{0}")]
+    Unusable(String),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl GenerationReader {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self(Arc::new(Shared { path, database: RwLock::default() }))
+    }
+
+    /// Waits until nothing is read.
+    pub(super) fn set(&self, database: Option<Arc<Database>>) {
+        *self.0.database.write().unwrap_or_else(PoisonError::into_inner) = database;
+    }
+
+    /// Reads and decodes the configuration of a generation. Waits for the disk, so it is not for a loop.
+    ///
+    /// # Errors
+    /// [`ReadError`]
+    pub fn read(&self, number: u64) -> Result<Configuration, ReadError> {
+        let Shared { path, database } = &*self.0;
+        let database = database.read().unwrap_or_else(PoisonError::into_inner);
+        let failed = |cause| ReadError::Store(StoreError { path: path.clone(), cause });
+        let database = database.as_ref().ok_or_else(|| {
+            failed(Cause::Inaccessible(std::io::Error::other("the last write failed")))
+        })?;
+        let bytes = (|| -> Result<_, Cause> {
+            let transaction = database.begin_read().map_err(Cause::read)?;
+            let table = transaction.open_table(TABLE).map_err(Cause::read)?;
+            let format = table.get(FORMAT).map_err(Cause::read)?;
+            let format = format.and_then(|row| fixed(row.value())).map(u32::from_le_bytes);
+            let row = table.get(&*generation_key(number)).map_err(Cause::read)?;
+            let Some(row) = row.filter(|_| format == Some(record::CURRENT_FORMAT)) else {
+                return Ok(Err(ReadError::NotKept));
+            };
+            let description = match Description::read(number, row.value()) {
+                Ok(description) => description,
+                Err(cause) => return Ok(Err(ReadError::Unusable(cause))),
+            };
+            if let Some(cause) = newer(description.schema) {
+                return Ok(Err(ReadError::Unusable(cause)));
+            }
+            let bytes = record::join_pieces(&table, &description.pieces)?;
+            Ok(bytes.map_err(ReadError::Unusable))
+        })();
+        let bytes = bytes.map_err(failed)??;
+        record::decode(&bytes).map_err(ReadError::Unusable)
+    }
+}

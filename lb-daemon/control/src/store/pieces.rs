@@ -1,0 +1,140 @@
+//! A configuration in pieces that are named by a digest of their content: generations share the pieces that are equal, and
+//! a commit writes only new ones.
+
+use std::{collections::BTreeMap, fmt};
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize, de::Error as _};
+use xxhash_rust::xxh64::xxh64;
+
+use lb_model::{Configuration, Name, Pool};
+
+/// Largest piece, bytes: a third of what etcd takes in one request.
+pub(super) const MAX_PIECE: usize = 512 << 10;
+
+/// Groups of pools. Each group is a piece, so a change of a pool writes its group anew.
+const BUCKETS: u64 = 256;
+
+/// SHA-256 of a piece. Not a faster hash: two configurations must never be taken for the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Digest([u8; 32]);
+
+/// Content of pieces.
+pub(super) type Contents = BTreeMap<Digest, Vec<u8>>;
+
+impl Digest {
+    pub(super) fn new(content: &[u8]) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, content).as_ref());
+        Self(bytes)
+    }
+
+    /// From [`Self::to_string`].
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 || !digits.iter().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// 64 hexadecimal digits.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("a digest has 64 hexadecimal digits"))
+    }
+}
+
+/// Which pieces a configuration consists of. One after the other they are its message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PieceList {
+    /// The configuration without its pools.
+    settings: Vec<Digest>,
+    /// Pools, by the group that a hash of their name chooses.
+    pools: BTreeMap<u8, Vec<Digest>>,
+}
+
+impl PieceList {
+    /// The pieces of a configuration. Adds the content of those that may not be among `before`, the pieces of another
+    /// configuration: groups in which no pool differs are not encoded.
+    pub(super) fn new(
+        before: Option<(&Configuration, &Self)>,
+        configuration: &Configuration,
+        contents: &mut Contents,
+    ) -> Self {
+        let settings = split(&lb_config::encode_without_pools(configuration), contents);
+        let mut buckets: BTreeMap<u8, Vec<(&Name, &Pool)>> = BTreeMap::new();
+        let mut changed: BTreeMap<u8, bool> = BTreeMap::new();
+        for (name, pool) in &configuration.pools {
+            let bucket = bucket(name);
+            buckets.entry(bucket).or_default().push((name, pool));
+            let former = before.and_then(|(before, _)| before.pools.get(name));
+            *changed.entry(bucket).or_default() |= former != Some(pool);
+        }
+        let gone = before.into_iter().flat_map(|(before, _)| before.pools.keys());
+        for name in gone.filter(|name| !configuration.pools.contains_key(*name)) {
+            changed.insert(bucket(name), true);
+        }
+        let pools = buckets.into_iter().map(|(bucket, pools)| {
+            let same = before.and_then(|(_, list)| list.pools.get(&bucket));
+            let same = same.filter(|_| changed.get(&bucket) == Some(&false));
+            let pieces = match same {
+                Some(same) => same.clone(),
+                None => {
+                    let encoded =
+                        pools.iter().map(|(name, pool)| lb_config::encode_pool(name, pool));
+                    split(&encoded.collect::<Vec<_>>().concat(), contents)
+                }
+            };
+            (bucket, pieces)
+        });
+        Self { pools: pools.collect(), settings }
+    }
+
+    /// The pieces of a configuration whose bytes are kept as they are.
+    pub(super) fn from_bytes(bytes: &[u8], contents: &mut Contents) -> Self {
+        Self { settings: split(bytes, contents), pools: BTreeMap::new() }
+    }
+
+    /// In the order of the message. A digest may occur twice.
+    pub(super) fn digests(&self) -> impl Iterator<Item = &Digest> {
+        self.settings.iter().chain(self.pools.values().flatten())
+    }
+}
+
+fn bucket(name: &Name) -> u8 {
+    u8::try_from(xxh64(name.as_str().as_bytes(), 0) % BUCKETS).unwrap_or_default()
+}
+
+fn split(bytes: &[u8], contents: &mut Contents) -> Vec<Digest> {
+    let pieces = bytes.chunks(MAX_PIECE).map(|piece| {
+        let digest = Digest::new(piece);
+        contents.entry(digest).or_insert_with(|| piece.to_vec());
+        digest
+    });
+    pieces.collect()
+}
