@@ -27,6 +27,8 @@ pub fn rewrite(
     let mut rows = read(&database)?;
     let (key, mut described) = description(&rows)?;
     let (mut message, mut more) = (Configuration::decode(&*joined(&rows)?)?, Vec::new());
+    // Pieces have the pools by groups.
+    message.pools.sort_by(|one, other| one.name.cmp(&other.name));
     change(&mut described, &mut message, &mut more);
     let bytes = [message.encode_to_vec(), more].concat();
     let digest = hex(digest(&SHA256, &bytes).as_ref());
