@@ -179,20 +179,18 @@ fn pools_of_one_piece_change_by_themselves() {
     let list = PieceList::new(None, &before, &mut contents);
     // Fewer pieces than pools: most pools share one.
     assert!((200..=257).contains(&contents.len()), "{}", contents.len());
-    for number in 0..20 {
-        let changed: Vec<_> = all
-            .iter()
-            .map(|(name, seconds)| (*name, seconds + u64::from(*name == names[number])))
-            .collect();
-        let less: Vec<_> = all.iter().filter(|(name, _)| *name != names[number]).copied().collect();
+    for one in &names[..20] {
+        let changed: Vec<_> =
+            all.iter().map(|(name, seconds)| (*name, seconds + u64::from(name == one))).collect();
+        let less: Vec<_> = all.iter().filter(|(name, _)| name != one).copied().collect();
         let more = [&all[..], &[("another", 1)]].concat();
         for (pools, pieces) in [(&changed, 1..=1), (&less, 0..=1), (&more, 1..=1)] {
             let after = with_pools(pools);
             let mut new = Contents::new();
             let next = PieceList::new(Some((&before, &list)), &after, &mut new);
             new.retain(|digest, _| !contents.contains_key(digest));
-            assert!(pieces.contains(&new.len()), "{number}: {}", new.len());
-            assert_eq!(next, PieceList::new(None, &after, &mut Contents::new()), "{number}");
+            assert!(pieces.contains(&new.len()), "{one}: {}", new.len());
+            assert_eq!(next, PieceList::new(None, &after, &mut Contents::new()), "{one}");
             new.extend(contents.clone());
             let bytes: Vec<u8> = next.digests().flat_map(|digest| new[digest].clone()).collect();
             assert_eq!(record::decode(&bytes), Ok(after));
