@@ -29,7 +29,7 @@ impl Digest {
         Self(bytes)
     }
 
-    /// From [`Self::to_string`].
+    /// From 64 hexadecimal digits.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 64 || !digits.iter().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {

@@ -169,6 +169,35 @@ fn a_generation_that_was_taken_back_is_not_in_the_history() {
     assert_eq!(pieces_on_disk(&state).len(), 4);
 }
 
+/// Pools that share a piece with the one that changes, comes or goes.
+#[test]
+fn pools_of_one_piece_change_by_themselves() {
+    let names: Vec<_> = (0..600).map(|number| format!("pool-{number}")).collect();
+    let all = names.iter().map(|name| (&**name, 1)).collect::<Vec<_>>();
+    let before = with_pools(&all);
+    let mut contents = Contents::new();
+    let list = PieceList::new(None, &before, &mut contents);
+    // Fewer pieces than pools: most pools share one.
+    assert!((200..=257).contains(&contents.len()), "{}", contents.len());
+    for one in &names[..20] {
+        let changed: Vec<_> =
+            all.iter().map(|(name, seconds)| (*name, seconds + u64::from(name == one))).collect();
+        let less: Vec<_> = all.iter().filter(|(name, _)| name != one).copied().collect();
+        let more = [&all[..], &[("another", 1)]].concat();
+        for (pools, pieces) in [(&changed, 1..=1), (&less, 0..=1), (&more, 1..=1)] {
+            let after = with_pools(pools);
+            let mut new = Contents::new();
+            let next = PieceList::new(Some((&before, &list)), &after, &mut new);
+            new.retain(|digest, _| !contents.contains_key(digest));
+            assert!(pieces.contains(&new.len()), "{one}: {}", new.len());
+            assert_eq!(next, PieceList::new(None, &after, &mut Contents::new()), "{one}");
+            new.extend(contents.clone());
+            let bytes: Vec<u8> = next.digests().flat_map(|digest| new[digest].clone()).collect();
+            assert_eq!(record::decode(&bytes), Ok(after));
+        }
+    }
+}
+
 #[test]
 fn a_large_piece_is_split() {
     let mut configuration = Configuration::default();
