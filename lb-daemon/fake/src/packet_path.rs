@@ -25,6 +25,7 @@ use lb_model::{
     Name,
     capacity::{GroupReading, Member, Share},
     ids::Named,
+    maglev::BuiltTables,
     map_memory::TableMemory,
     next_hop::NextHop,
     plan::{Plan, PlannedMember, PlannedPool},
@@ -51,6 +52,8 @@ pub struct Content {
     pub adopting: BTreeSet<u32>,
     /// Adoptions that were refused.
     pub refused: u64,
+    /// Whether each new table of the last plan was built before.
+    pub built: Vec<bool>,
     /// Number of plans that were applied.
     pub applied: usize,
     /// Counters by index of the region.
@@ -224,7 +227,11 @@ impl PacketPath for FakePacketPath {
         }
     }
 
-    async fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn publish(
+        &mut self,
+        plan: &Plan,
+        built: &BuiltTables,
+    ) -> Result<ApplySummary, ReconcileError> {
         let stall = self.content().stall.take();
         if let Some((stalled, release)) = stall {
             stalled.send(()).unwrap();
@@ -245,6 +252,8 @@ impl PacketPath for FakePacketPath {
             }
         }
         content.change_homes(plan);
+        let new = plan.tables.keys().filter(|id| !content.plan.tables.contains_key(id));
+        content.built = new.map(|id| built.has(id)).collect();
         content.plan = plan.clone();
         content.applied += 1;
         Ok(ApplySummary::default())

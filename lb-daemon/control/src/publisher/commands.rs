@@ -5,7 +5,7 @@ use tokio::sync::{oneshot, watch};
 use super::PublishedPools;
 use crate::reconcile::{ApplySummary, ReconcileError};
 use lb_base::queue::{QueueCounters, UnboundedReceiver, UnboundedSender, unbounded};
-use lb_model::{ids::Named, map_memory::TableMemory, plan::Plan};
+use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
 
 type Reply<T> = oneshot::Sender<Result<T, ReconcileError>>;
 
@@ -13,7 +13,7 @@ type Reply<T> = oneshot::Sender<Result<T, ReconcileError>>;
 #[derive(Debug)]
 pub(crate) enum PublisherCommand {
     Check(Arc<Plan>, Reply<TableMemory>),
-    Publish(Arc<Plan>, Reply<ApplySummary>),
+    Publish(Arc<Plan>, Arc<BuiltTables>, Reply<ApplySummary>),
     /// By index of the pool.
     SetAdopting(Vec<(u32, bool)>, Reply<()>),
     ForgetPrevious(BTreeSet<u32>, Reply<()>),
@@ -50,8 +50,12 @@ impl Publisher {
     }
 
     /// If it is no longer waited for, it is given up half-way.
-    pub(crate) async fn publish(&self, plan: &Arc<Plan>) -> Result<ApplySummary, ReconcileError> {
-        self.ask(|reply| PublisherCommand::Publish(Arc::clone(plan), reply)).await
+    pub(crate) async fn publish(
+        &self,
+        plan: &Arc<Plan>,
+        built: Arc<BuiltTables>,
+    ) -> Result<ApplySummary, ReconcileError> {
+        self.ask(|reply| PublisherCommand::Publish(Arc::clone(plan), built, reply)).await
     }
 
     pub(crate) async fn set_adopting(&self, pools: Vec<(u32, bool)>) -> Result<(), ReconcileError> {

@@ -15,7 +15,7 @@ pub(crate) use commands::{Publisher, PublisherCommand};
 pub use publisher_loop::PublisherLoop;
 
 use crate::reconcile::{ApplySummary, PoolHomes, ReconcileError};
-use lb_model::{ids::Named, map_memory::TableMemory, plan::Plan};
+use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
 
 /// The maps of a packet path but for member words.
 pub trait PacketPath: Send {
@@ -25,7 +25,7 @@ pub trait PacketPath: Send {
     /// Those of [`Self::publish`], except what only the kernel knows.
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError>;
 
-    /// Brings the maps to a plan, and writes only what differs. Members keep their states; new ones accept
+    /// Brings the maps to a plan, and writes only what differs. A table that is among `built` is not built again. Members keep their states; new ones accept
     /// nothing until a state is set. Packets see each pool and each service either as before or as planned.
     ///
     /// # Errors
@@ -34,6 +34,7 @@ pub trait PacketPath: Send {
     fn publish(
         &mut self,
         plan: &Plan,
+        built: &BuiltTables,
     ) -> impl Future<Output = Result<ApplySummary, ReconcileError>> + Send;
 
     /// Sets whether connections at a pool's previous home are adopted, that is, remembered one by one.

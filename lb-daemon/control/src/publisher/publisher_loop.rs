@@ -56,8 +56,8 @@ impl<P: PacketPath> PublisherLoop<P> {
         // A caller that no longer waits is being dropped.
         match command {
             PublisherCommand::Check(plan, reply) => drop(reply.send(self.path.check(&plan))),
-            PublisherCommand::Publish(plan, mut reply) => {
-                let published = unless(reply.closed(), self.path.publish(&plan)).await;
+            PublisherCommand::Publish(plan, built, mut reply) => {
+                let published = unless(reply.closed(), self.path.publish(&plan, &built)).await;
                 self.show();
                 if let Some(published) = published {
                     drop(reply.send(published));

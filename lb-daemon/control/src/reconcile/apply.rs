@@ -20,7 +20,10 @@ use super::{
 };
 use lb_base::error_chain;
 use lb_maps::{MapsError, NewTable};
-use lb_model::{maglev::TableSpec, plan::Plan};
+use lb_model::{
+    maglev::{BuiltTables, TableSpec},
+    plan::Plan,
+};
 
 /// Tables that are built between two heartbeats.
 const TABLES_AT_ONCE: usize = 128;
@@ -76,6 +79,7 @@ impl Reconciler {
         &mut self,
         plan: &Plan,
         change: MapChange,
+        built: &BuiltTables,
     ) -> Result<usize, ReconcileError> {
         let planned = PlannedMembers::new(plan, &change.published, self.planned.as_ref());
         let members = MembersChange::between(
@@ -89,7 +93,7 @@ impl Reconciler {
         let new: Vec<u32> = chunks.difference(there).copied().collect();
         self.maps.add_chunks(&new)?;
         for tables in change.tables.chunks(TABLES_AT_ONCE) {
-            self.build_tables(tables)?;
+            self.build_tables(tables, built)?;
             // For the heartbeat.
             tokio::task::yield_now().await;
         }
@@ -153,11 +157,15 @@ impl Reconciler {
     }
 
     /// Builds tables in their chunks, on all CPUs.
-    fn build_tables(&self, tables: &[(NewTable, Arc<TableSpec>)]) -> Result<(), MapsError> {
+    fn build_tables(
+        &self,
+        tables: &[(NewTable, Arc<TableSpec>)],
+        built: &BuiltTables,
+    ) -> Result<(), MapsError> {
         let (maps, next) = (&self.maps, AtomicUsize::new(0));
         let build = || {
             while let Some((table, spec)) = tables.get(next.fetch_add(1, Ordering::Relaxed)) {
-                maps.write_table(table, |set| spec.fill(set))?;
+                maps.write_table(table, |set| built.fill(spec, set))?;
             }
             Ok(())
         };

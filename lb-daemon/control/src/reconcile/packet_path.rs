@@ -11,7 +11,7 @@ use super::{
 };
 use crate::publisher::{PacketPath, PublishedPools};
 use lb_maps::TableName;
-use lb_model::{ids::Named, map_memory::TableMemory, plan::Plan};
+use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
 
 impl PacketPath for Reconciler {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
@@ -30,7 +30,11 @@ impl PacketPath for Reconciler {
         Ok(TableMemory { chunks: tables.chunks().len() as u32, peak })
     }
 
-    async fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn publish(
+        &mut self,
+        plan: &Plan,
+        built: &BuiltTables,
+    ) -> Result<ApplySummary, ReconcileError> {
         self.rescan_if_stale().await?;
         let change = self.change_to(plan)?;
         let mut applied = ApplySummary {
@@ -43,7 +47,7 @@ impl PacketPath for Reconciler {
             limits: 0,
         };
         self.stale = true;
-        match self.write_change(plan, change).await {
+        match self.write_change(plan, change, built).await {
             Ok(limits) => applied.limits = limits,
             Err(error) => {
                 self.rescan_after(&error).await;

@@ -12,8 +12,9 @@ use lb_base::{background, conditions::STORED, error_chain};
 use lb_config::{Requested, SlotsByPool, slots_by_pool, slots_of_message};
 use lb_model::{
     Configuration, SourceClash,
-    diff::{self, Change, Movement, TableDiffs},
+    diff::{self, Change, Movement, TableDiffs, TableMembers},
     ids::{Exhausted, Ids},
+    maglev::BuiltTables,
     plan::Plan,
     room,
 };
@@ -24,6 +25,8 @@ struct Compared {
     movements: Vec<Movement>,
     /// Its numbers.
     ids: Result<Ids, Exhausted>,
+    /// Its tables, as far as they were built for the comparison.
+    built: BuiltTables,
 }
 
 impl State {
@@ -45,7 +48,7 @@ impl State {
         let unusable_warning = self.unusable_warning();
         let movements_unknown = unusable_warning.is_some();
         let compared = self.compare(&configuration, movements_unknown).await;
-        let Compared { changes, movements, ids } = compared.map_err(Refusal::Thread)?;
+        let Compared { changes, movements, ids, built } = compared.map_err(Refusal::Thread)?;
         if changes.is_empty() && !movements_unknown {
             let mut applied = self.apply_unchanged(dry_run).await?;
             applied.warnings.extend(schema_warning);
@@ -102,7 +105,7 @@ impl State {
         }
         // From here on the configuration is in force, whatever happens.
         self.put_in_force(basis, plan);
-        let published = self.publish().await;
+        let published = self.publish(built.into()).await;
         if let Some(change) = change.take() {
             let behind = published.as_ref().err().map(|error| error_chain::message(error));
             change.changed(current, &applied, behind);
@@ -150,15 +153,16 @@ impl State {
         let (ids, sizes) = (Arc::clone(&self.ids), self.settings.sizes);
         let (quarantine, now) = (self.quarantine.clone(), Instant::now());
         let compare = move || {
-            let diffs = TableDiffs::new(&before, &after, &diff::owners);
+            let built = BuiltTables::default();
+            let kept_owners = |table: &TableMembers| diff::kept_owners(table, &built);
+            let diffs = TableDiffs::with(&before, &after, &diff::owners, &kept_owners);
             let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
             let is_rehashed = key(&before) != key(&after);
             let numbered = (!unusable).then_some(&*before);
-            Compared {
-                changes: diff::between(&before, &after, &diffs),
-                movements: diff::movements(&before, &after, own.as_ref(), is_rehashed, &diffs),
-                ids: ids.next(numbered, &after, &sizes, &quarantine, now),
-            }
+            let changes = diff::between(&before, &after, &diffs);
+            let movements = diff::movements(&before, &after, own.as_ref(), is_rehashed, &diffs);
+            let ids = ids.next(numbered, &after, &sizes, &quarantine, now);
+            Compared { changes, movements, ids, built }
         };
         background::run(compare)
     }

@@ -13,6 +13,7 @@ use lb_base::{background, conditions::PACKET_PATH, error_chain};
 use lb_model::{
     Configuration, Encapsulation,
     ids::{Ids, Named},
+    maglev::BuiltTables,
     mark_out::MarkOuts,
     plan::{self, Plan, PlanError, PlanInputs},
 };
@@ -59,11 +60,11 @@ impl State {
     }
 
     /// Brings the packet path to the plan in force.
-    pub(super) async fn publish(&mut self) -> Result<(), ReconcileError> {
+    pub(super) async fn publish(&mut self, built: Arc<BuiltTables>) -> Result<(), ReconcileError> {
         let Some(plan) = self.plan.clone() else { return Ok(()) };
         self.members.drop_gateways(Arc::new(direct_backends(&self.configuration))).await;
         let began = Instant::now();
-        let published = self.publisher.publish(&plan).await;
+        let published = self.publisher.publish(&plan, built).await;
         self.take_waiting_updates();
         match published {
             Ok(written) => {
@@ -102,7 +103,7 @@ impl State {
 
     /// Brings a packet path that is behind to the plan in force, and updates the sensors.
     pub(super) async fn catch_up(&mut self) -> Result<(), ReconcileError> {
-        self.publish().await?;
+        self.publish(Arc::default()).await?;
         self.configure_members().await;
         let generation = self.generation();
         tracing::info!(generation, "the packet path is at generation {generation} again");

@@ -187,7 +187,7 @@ impl State {
             return;
         }
         self.plan = Some(plan);
-        if let Err(error) = self.publish().await {
+        if let Err(error) = self.publish(Arc::default()).await {
             tracing::error!(error = error_chain::message(&error), "the packet path is behind");
         }
         self.update_sensors();

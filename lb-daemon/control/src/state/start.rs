@@ -142,7 +142,7 @@ impl State {
         let generation = self.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
         // A failure becomes a condition, and is retried.
-        let _ = self.publish().await;
+        let _ = self.publish(Arc::default()).await;
         self.tell_status();
         self.follow_configuration().await;
         self.write_directory().await;

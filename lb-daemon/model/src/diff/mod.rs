@@ -12,7 +12,7 @@ use std::{
 
 use crate::{Configuration, Pool};
 pub use movement::{Effect, Movement, movements};
-pub use table_diffs::{Owners, TableDiffs, TableMembers, owners};
+pub use table_diffs::{Owners, TableDiffs, TableMembers, kept_owners, owners};
 
 /// One object that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! How the slots of two tables differ. Tables take long to build, so those of a whole configuration are compared on all
-//! CPUs, each pair once, and both tables are dropped again.
+//! CPUs, each pair once. Those of the former configuration are dropped again.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +14,7 @@ use lb_common::abi::slot::NO_RANK;
 use super::join;
 use crate::{
     Configuration, Name, Pool,
-    maglev::{Member, MemberKey, TableSpec},
+    maglev::{BuiltTables, Member, MemberKey, TableSpec},
 };
 
 /// Computes the owner of each slot of a table.
@@ -29,6 +29,15 @@ pub struct TableMembers {
 
 /// The owners in the packet path.
 pub fn owners(table: &TableMembers) -> Vec<IpAddr> {
+    owners_by(table, TableSpec::owners)
+}
+
+/// As [`owners`], of tables that are then kept.
+pub fn kept_owners(table: &TableMembers, built: &BuiltTables) -> Vec<IpAddr> {
+    owners_by(table, |spec| built.owners(spec))
+}
+
+fn owners_by(table: &TableMembers, ranks: impl FnOnce(&TableSpec) -> Vec<u16>) -> Vec<IpAddr> {
     let members = table.members.iter();
     let members: Vec<_> = members
         .map(|(address, weight)| Member { key: (*address).into(), weight: *weight })
@@ -36,7 +45,7 @@ pub fn owners(table: &TableMembers) -> Vec<IpAddr> {
     // A valid configuration always has a table.
     let Ok(spec) = TableSpec::new(&members, table.slots) else { return Vec::new() };
     let keys: Vec<IpAddr> = spec.keys().iter().map(MemberKey::address).collect();
-    let owners = spec.owners().into_iter().filter(|rank| *rank != NO_RANK);
+    let owners = ranks(&spec).into_iter().filter(|rank| *rank != NO_RANK);
     owners.filter_map(|rank| keys.get(usize::from(rank)).copied()).collect()
 }
 
@@ -50,9 +59,9 @@ pub(super) struct TableDiff {
 }
 
 impl TableDiff {
-    fn between(before: &TableMembers, after: &TableMembers, owners: &Owners<'_>) -> Self {
+    fn between(before: &TableMembers, after: &TableMembers, owners: BothOwners<'_>) -> Self {
         let slots = after.slots;
-        let (before, after) = (owners(before), owners(after));
+        let (before, after) = ((owners.before)(before), (owners.after)(after));
         // The hash is spread evenly over both tables. This many points of it hit every slot of each.
         let points = before.len().max(after.len()) as u64;
         let at = |table: &[IpAddr], point: u64| {
@@ -67,15 +76,33 @@ impl TableDiff {
     }
 }
 
+/// Computes the owners in the tables of the former configuration and of the next one.
+#[derive(Clone, Copy)]
+struct BothOwners<'o> {
+    before: &'o Owners<'o>,
+    after: &'o Owners<'o>,
+}
+
 /// The differences between the tables of two configurations.
 pub struct TableDiffs<'o> {
-    owners: &'o Owners<'o>,
+    owners: BothOwners<'o>,
     known: HashMap<(TableMembers, TableMembers), TableDiff>,
 }
 
 impl<'o> TableDiffs<'o> {
     /// Compares the tables of each region of each pool that both configurations have, on all CPUs.
     pub fn new(old: &Configuration, new: &Configuration, owners: &'o Owners<'o>) -> Self {
+        Self::with(old, new, owners, owners)
+    }
+
+    /// As [`Self::new`]; `after` computes the owners in the tables of the next configuration.
+    pub fn with(
+        old: &Configuration,
+        new: &Configuration,
+        before: &'o Owners<'o>,
+        after: &'o Owners<'o>,
+    ) -> Self {
+        let owners = BothOwners { before, after };
         let mut pairs = Vec::new();
         for (_, before, after) in join(&old.pools, &new.pools) {
             let (Some(before), Some(after)) = (before, after) else { continue };

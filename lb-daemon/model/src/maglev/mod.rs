@@ -30,12 +30,14 @@
 //! needs no bound for groups in which one member has nearly all the weight.
 
 mod alternates;
+mod built;
 mod owners;
 mod spec;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use built::BuiltTables;
 pub use spec::{BuildError, MAX_MEMBERS, Member, MemberKey, TableId, TableSpec};
 pub use table::{Table, checksum, shares};
 

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use lb_common::abi::slot::NO_RANK;
+
 use super::{
     MemberKey,
     spec::{OFFSET, SKIP, hash},
@@ -36,6 +38,7 @@ impl Permutation {
 }
 
 /// The slots of each member, in the order in which it took them.
+#[derive(Debug)]
 pub(super) struct Owned {
     slots: Vec<u32>,
     ends: Vec<u32>,
@@ -60,6 +63,15 @@ impl Owned {
             ends[rank] += 1;
         }
         Self { slots: owned, ends }
+    }
+
+    /// The rank of the owner of each slot.
+    pub(super) fn ranks(&self) -> Vec<u16> {
+        let mut ranks = vec![NO_RANK; self.slots.len()];
+        for (owner, slots) in self.by_rank().enumerate() {
+            slots.iter().for_each(|slot| ranks[*slot as usize] = owner as u16);
+        }
+        ranks
     }
 
     /// The slots of each member, by rank.

@@ -95,22 +95,22 @@ impl TableSpec {
 
     /// The rank of the owner of each slot: the first of its list.
     pub fn owners(&self) -> Vec<u16> {
-        let mut owners = vec![NO_RANK; self.slots as usize];
-        for (owner, slots) in self.owned().by_rank().enumerate() {
-            slots.iter().for_each(|slot| owners[*slot as usize] = owner as u16);
-        }
-        owners
+        self.owned().ranks()
     }
 
-    fn owned(&self) -> Owned {
+    pub(super) fn owned(&self) -> Owned {
         let permutations: Vec<_> =
             self.keys.iter().map(|key| Permutation::for_member(key, self.slots)).collect();
         Owned::fill(&permutations, &quotas(&self.weights, self.slots), self.slots)
     }
 
     /// Builds the table where it is to be: sets the list of each slot once, in no particular order.
-    pub fn fill(&self, mut set: impl FnMut(u32, SlotWord)) {
-        let owned = self.owned();
+    pub fn fill(&self, set: impl FnMut(u32, SlotWord)) {
+        self.fill_from(&self.owned(), set);
+    }
+
+    /// As [`Self::fill`], with the owners of this table.
+    pub(super) fn fill_from(&self, owned: &Owned, mut set: impl FnMut(u32, SlotWord)) {
         let mut dealer = Dealer::new(&self.keys, &self.weights);
         for (owner, slots) in owned.by_rank().enumerate() {
             for (&slot, &list) in slots.iter().zip(dealer.lists_of(owner as u16, slots.len())) {

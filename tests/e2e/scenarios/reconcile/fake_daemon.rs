@@ -21,6 +21,7 @@ use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
+    maglev::BuiltTables,
     next_hop::NextHop,
     plan::{self, MarkedOut, Plan, PlanInputs, Sources},
 };
@@ -152,7 +153,7 @@ impl FakeDaemon {
     /// Brings the maps to a plan, while the owner of member words takes its steps.
     pub(crate) fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
-        runtime.block_on(beside(words, reconciler.publish(plan)))
+        runtime.block_on(beside(words, reconciler.publish(plan, &BuiltTables::default())))
     }
 
     /// Digest over what packets decide by, read back from the maps.

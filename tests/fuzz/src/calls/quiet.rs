@@ -14,8 +14,8 @@ use lb_control::{
     status::PathReader,
 };
 use lb_model::{
-    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
-    plan::Plan,
+    Name, capacity::GroupReading, ids::Named, maglev::BuiltTables, map_memory::TableMemory,
+    next_hop::NextHop, plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -48,7 +48,11 @@ impl PacketPath for Quiet {
         Ok(TableMemory { chunks, peak: chunks + gone as u32 })
     }
 
-    async fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+    async fn publish(
+        &mut self,
+        plan: &Plan,
+        _: &BuiltTables,
+    ) -> Result<ApplySummary, ReconcileError> {
         let members = plan.pools.values().flat_map(|pool| {
             let members = pool.groups.iter().flat_map(|group| &group.members);
             let addresses = members.map(|member| member.address).chain(pool.idle.iter().copied());

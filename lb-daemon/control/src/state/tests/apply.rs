@@ -70,6 +70,22 @@ async fn an_apply_is_answered_after_disk_and_packet_path() {
     assert_eq!(directory.pools.into_values().collect::<Vec<_>>(), ["web"]);
 }
 
+/// The difference needs the tables of both configurations.
+#[tokio::test]
+async fn a_table_that_was_built_for_the_difference_is_published() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    // Nothing was compared.
+    assert_eq!(daemon.path.content().built, [false]);
+    let applied = daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap();
+    assert_eq!(applied.generation, 2);
+    assert_eq!(daemon.path.content().built, [true]);
+    daemon.apply(&web("port = 80", "port = 81")).await.unwrap();
+    assert_eq!(daemon.path.content().built, [true], "the slots of the first one");
+    daemon.apply(&web("port = 80", "port = 82")).await.unwrap();
+    assert!(daemon.path.content().built.is_empty(), "no new table");
+}
+
 #[tokio::test]
 async fn a_dry_run_lists_the_changes_and_makes_none() {
     let daemon = Daemon::new();
