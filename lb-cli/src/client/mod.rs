@@ -22,8 +22,8 @@ use spillway_proto::v1::{
     CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
     ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
     ListGenerationsResponse, ProbeVipsRequest, ProbeVipsResponse, RegionsRequest, RegionsResponse,
-    ReloadRequest, ReloadResponse, RollbackRequest, RollbackResponse, StatsRequest, StatsResponse,
-    StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
+    ReloadRequest, ReloadResponse, RollbackRequest, StatsRequest, StatsResponse, StatusRequest,
+    StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
     objects_client::ObjectsClient, spillway_client::SpillwayClient,
 };
 use tokio::{
@@ -135,7 +135,7 @@ impl DaemonClient {
     pub(crate) async fn rollback(
         &mut self,
         request: RollbackRequest,
-    ) -> Result<RollbackResponse, Failure> {
+    ) -> Result<ApplyResponse, Failure> {
         let answer = timeout(CHANGE_TIMEOUT, self.client.rollback(request)).await;
         self.answer(answer)
     }

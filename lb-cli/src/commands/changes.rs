@@ -85,26 +85,6 @@ impl Changes {
         }
     }
 
-    pub(crate) fn from_rollback(answer: v1::RollbackResponse, dry_run: bool) -> Self {
-        let v1::RollbackResponse {
-            generation,
-            changes,
-            memory,
-            movements,
-            warnings,
-            movements_unknown,
-        } = answer;
-        let applied = v1::ApplyResponse {
-            generation,
-            changes,
-            memory,
-            movements,
-            warnings,
-            movements_unknown,
-        };
-        Self::new(applied, dry_run)
-    }
-
     /// No change, at this generation.
     pub(crate) fn none(generation: u64, dry_run: bool) -> Self {
         Self::new(v1::ApplyResponse { generation, ..v1::ApplyResponse::default() }, dry_run)

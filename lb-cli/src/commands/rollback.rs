@@ -58,11 +58,11 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
         let mut daemon = DaemonClient::connect(&options).await?;
         if *yes || *dry_run {
             let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
-            return Ok(Changes::from_rollback(answer, *dry_run));
+            return Ok(Changes::new(answer, *dry_run));
         }
         let seen = daemon.rollback(request(true, *expect_generation)).await?;
         let in_force = seen.generation;
-        let seen = Changes::from_rollback(seen, true);
+        let seen = Changes::new(seen, true);
         if seen.changes.is_empty() {
             return Ok(seen);
         }
@@ -71,7 +71,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
         confirm(*generation)?;
         // Only what was shown.
         let answer = daemon.rollback(request(false, Some(in_force))).await?;
-        Ok(Changes::from_rollback(answer, false))
+        Ok(Changes::new(answer, false))
     })?;
     print(&changes, options.output)
 }

@@ -32,7 +32,7 @@ impl Api {
     pub(super) async fn roll_back(
         &self,
         request: v1::RollbackRequest,
-    ) -> Result<v1::RollbackResponse, Status> {
+    ) -> Result<v1::ApplyResponse, Status> {
         let v1::RollbackRequest { generation, expected_generation, dry_run, any_schema, .. } =
             request;
         let (reason, actor) = (reason(&request.reason)?, caller().actor);
@@ -56,21 +56,6 @@ impl Api {
             rollback_to: Some(generation),
         };
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
-        let v1::ApplyResponse {
-            generation,
-            changes,
-            memory,
-            movements,
-            warnings,
-            movements_unknown,
-        } = convert::applied(&applied);
-        Ok(v1::RollbackResponse {
-            generation,
-            changes,
-            memory,
-            movements,
-            warnings,
-            movements_unknown,
-        })
+        Ok(convert::applied(&applied))
     }
 }

@@ -6,9 +6,8 @@ use spillway_proto::v1::{
     Configuration, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
     ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
     ListGenerationsResponse, ProbeVipsRequest, RegionsRequest, RegionsResponse, ReloadRequest,
-    ReloadResponse, RollbackRequest, RollbackResponse, StatsRequest, StatsResponse, StatusRequest,
-    StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
-    spillway_server::Spillway,
+    ReloadResponse, RollbackRequest, StatsRequest, StatsResponse, StatusRequest, StatusResponse,
+    TableRequest, TableResponse, WatchRequest, WatchResponse, spillway_server::Spillway,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -125,7 +124,7 @@ impl Spillway for Api {
     async fn rollback(
         &self,
         request: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
+    ) -> Result<Response<ApplyResponse>, Status> {
         Ok(Response::new(self.roll_back(request.into_inner()).await?))
     }
 

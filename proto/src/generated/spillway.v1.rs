@@ -1845,28 +1845,6 @@ pub struct RollbackRequest {
     #[prost(bool, tag = "5")]
     pub any_schema: bool,
 }
-/// What is in force now.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RollbackResponse {
-    /// The generation now in force, a new one; under dry_run, or if nothing changes, the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What changed, or would, as in ApplyResponse. Empty: nothing, that configuration is in force already.
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// Kernel memory that the maps take with it, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "3")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What becomes of open connections, or would, as in ApplyResponse.
-    #[prost(message, repeated, tag = "4")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// What the caller should know, as in ApplyResponse; also whether the configuration file will revert the rollback.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExportRequest {}
@@ -2676,14 +2654,11 @@ pub mod spillway_client {
             self.inner.unary(req, path, codec).await
         }
         /// Makes a new generation with exactly the configuration of an earlier one. The call is checked, answered and refused
-        /// as an Apply of that configuration. NOT_FOUND, FAILED_PRECONDITION and INTERNAL also as for DiffGenerations.
+        /// as an Apply of that configuration; a warning says whether the configuration file will revert it. NOT_FOUND, FAILED_PRECONDITION and INTERNAL also as for DiffGenerations.
         pub async fn rollback(
             &mut self,
             request: impl tonic::IntoRequest<super::RollbackRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::RollbackResponse>,
-            tonic::Status,
-        > {
+        ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -3009,14 +2984,11 @@ pub mod spillway_server {
             tonic::Status,
         >;
         /// Makes a new generation with exactly the configuration of an earlier one. The call is checked, answered and refused
-        /// as an Apply of that configuration. NOT_FOUND, FAILED_PRECONDITION and INTERNAL also as for DiffGenerations.
+        /// as an Apply of that configuration; a warning says whether the configuration file will revert it. NOT_FOUND, FAILED_PRECONDITION and INTERNAL also as for DiffGenerations.
         async fn rollback(
             &self,
             request: tonic::Request<super::RollbackRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::RollbackResponse>,
-            tonic::Status,
-        >;
+        ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
         /// What the daemon is and how its backends are.
         async fn status(
             &self,
@@ -3364,7 +3336,7 @@ pub mod spillway_server {
                     struct RollbackSvc<T: Spillway>(pub Arc<T>);
                     impl<T: Spillway> tonic::server::UnaryService<super::RollbackRequest>
                     for RollbackSvc<T> {
-                        type Response = super::RollbackResponse;
+                        type Response = super::ApplyResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,

@@ -46,16 +46,16 @@ impl State {
         }
         let configuration = self.resolve(configuration)?;
         let unusable_warning = self.unusable_warning();
-        let movements_unknown = unusable_warning.is_some();
-        let compared = self.compare(&configuration, movements_unknown).await;
+        let is_unusable = unusable_warning.is_some();
+        let compared = self.compare(&configuration, is_unusable).await;
         let Compared { changes, movements, ids, built } = compared.map_err(Refusal::Thread)?;
-        if changes.is_empty() && !movements_unknown {
+        if changes.is_empty() && !is_unusable {
             let mut applied = self.apply_unchanged(dry_run).await?;
             applied.warnings.extend(schema_warning);
             return Ok(applied);
         }
         let ids = Arc::new(ids?);
-        if movements_unknown {
+        if is_unusable {
             // As at a start, from what the packet path has.
             let (own, published) = (self.settings.region.as_ref(), self.publisher.published());
             self.remaps = Remaps::recover(&configuration, own, &ids, &published.homes);
@@ -68,7 +68,7 @@ impl State {
         if memory.exceeds() {
             return Err(Refusal::Memory(memory.into()));
         }
-        let movements = if movements_unknown { Vec::new() } else { movements };
+        let movements = if is_unusable { Vec::new() } else { movements };
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&basis.configuration));
         warnings.extend(self.gateway_warnings(&basis.configuration));
@@ -76,7 +76,7 @@ impl State {
             generation: current,
             changes,
             movements,
-            movements_unknown,
+            movements_unknown: is_unusable,
             memory: Some(memory),
             warnings,
         };
@@ -98,7 +98,7 @@ impl State {
             schema: self.settings.schema,
             who: actor.to_string(),
             why,
-            changes: Some(applied.changes.len() as u64).filter(|_| !movements_unknown),
+            changes: Some(applied.changes.len() as u64).filter(|_| !is_unusable),
         };
         if let Stored::No(warning) = self.store_generation(generation).await? {
             applied.warnings.push(warning);
@@ -156,11 +156,9 @@ impl State {
             let built = BuiltTables::default();
             let kept_owners = |table: &TableMembers| diff::kept_owners(table, &built);
             let diffs = TableDiffs::with(&before, &after, &diff::owners, &kept_owners);
-            let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
-            let is_rehashed = key(&before) != key(&after);
             let numbered = (!unusable).then_some(&*before);
             let changes = diff::between(&before, &after, &diffs);
-            let movements = diff::movements(&before, &after, own.as_ref(), is_rehashed, &diffs);
+            let movements = diff::movements(&before, &after, own.as_ref(), own_key, &diffs);
             let ids = ids.next(numbered, &after, &sizes, &quarantine, now);
             Compared { changes, movements, ids, built }
         };

@@ -72,7 +72,7 @@ pub struct State {
     /// The generation in force, if it is not stored.
     unstored: Option<Unstored>,
     /// When a store whose last write failed was last tried again, or could be written.
-    repaired_at: Instant,
+    store_tried_at: Instant,
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.

@@ -27,6 +27,15 @@ pub(super) struct Basis {
 }
 
 impl State {
+    /// What the plan in force follows from.
+    pub(super) fn basis(&self) -> Basis {
+        Basis {
+            configuration: Arc::clone(&self.configuration),
+            ids: Arc::clone(&self.ids),
+            mark_outs: Arc::clone(&self.remaps.mark_outs),
+        }
+    }
+
     /// Computes a plan beside the loop. What is the same as in the plan in force is taken from there.
     ///
     /// # Errors
@@ -35,12 +44,7 @@ impl State {
         &self,
         basis: &Basis,
     ) -> impl Future<Output = io::Result<Result<Arc<Plan>, PlanError>>> + Send + use<> {
-        let (basis, plan) = (basis.clone(), self.plan.clone());
-        let in_force = Basis {
-            configuration: Arc::clone(&self.configuration),
-            ids: Arc::clone(&self.ids),
-            mark_outs: Arc::clone(&self.remaps.mark_outs),
-        };
+        let (in_force, basis, plan) = (self.basis(), basis.clone(), self.plan.clone());
         let (own, sources) = (self.settings.region.clone(), self.settings.sources);
         let hash_key = self.store.hash_key();
         background::run(move || {

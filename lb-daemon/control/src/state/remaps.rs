@@ -166,11 +166,7 @@ impl State {
             self.remaps.mark_outs = mark_outs;
             return;
         }
-        let basis = Basis {
-            configuration: Arc::clone(&self.configuration),
-            ids: Arc::clone(&self.ids),
-            mark_outs: Arc::clone(&mark_outs),
-        };
+        let basis = Basis { mark_outs: Arc::clone(&mark_outs), ..self.basis() };
         let plan = match self.build_plan(&basis).await {
             Err(_) => return,
             Ok(Ok(plan)) => plan,

@@ -74,7 +74,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             applies,
             waiting: VecDeque::new(),
             unstored: None,
-            repaired_at: clock(),
+            store_tried_at: clock(),
             members: member_commands,
             updates,
             status: status_tx,
@@ -124,8 +124,8 @@ impl State {
             Remaps::recover(&configuration, own, &self.ids, &self.publisher.published().homes);
         let basis = Basis {
             configuration: Arc::clone(&configuration),
-            ids: Arc::clone(&self.ids),
             mark_outs: Arc::clone(&homes.mark_outs),
+            ..self.basis()
         };
         match self.build_plan(&basis).await {
             Err(_) => return,

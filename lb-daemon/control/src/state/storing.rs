@@ -192,9 +192,9 @@ impl State {
         self.retry_store(RETRY_WAIT).await;
         let now = clock();
         if !self.store.has_failed() {
-            self.repaired_at = now;
-        } else if now.duration_since(self.repaired_at) >= REPAIR_INTERVAL {
-            self.repaired_at = now;
+            self.store_tried_at = now;
+        } else if now.duration_since(self.store_tried_at) >= REPAIR_INTERVAL {
+            self.store_tried_at = now;
             self.store_again_within(RETRY_WAIT).await;
         }
     }

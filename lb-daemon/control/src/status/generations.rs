@@ -59,13 +59,11 @@ impl Generations {
         let (before, after) = (self.read(from)?, self.read(to)?);
         let diffs = TableDiffs::new(&before, &after, &diff::owners);
         let own_key = self.in_force.hash_key;
-        let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
-        let is_rehashed = key(&before) != key(&after);
         Ok(Difference {
             from,
             to,
             changes: diff::between(&before, &after, &diffs),
-            movements: diff::movements(&before, &after, own, is_rehashed, &diffs),
+            movements: diff::movements(&before, &after, own, own_key, &diffs),
         })
     }
 }

@@ -33,16 +33,18 @@ pub enum Effect {
 }
 
 /// What a change from `old` to `new` does to the open connections of a daemon in region `own`. Objects whose
-/// connections all stay are left out.
+/// connections all stay are left out. A configuration without a hash key has `own_key`.
 pub fn movements(
     old: &Configuration,
     new: &Configuration,
     own: Option<&Name>,
-    rehashed: bool,
+    own_key: [u64; 2],
     diffs: &TableDiffs<'_>,
 ) -> Vec<Movement> {
     let mut movements = Vec::new();
     // Without this, homes follow from the pool alone.
+    let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
+    let rehashed = key(old) != key(new);
     let elsewhere = rehashed || old.regions != new.regions;
     let remembered = old.services.values().filter(|service| is_remembered(service));
     let served: BTreeSet<&Name> = remembered.map(|service| &service.pool).collect();
