@@ -20,10 +20,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{
-    Args, CommandFactory as _, Parser, Subcommand,
-    error::{ContextKind, ContextValue},
-};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use lb_base::manual;
 use spillway_proto::v1;
@@ -35,6 +32,7 @@ use crate::{
         context::ContextCommand,
         detach, diff, doctor, drops, edit, explain, export, history,
         objects::{BackendCommand, ObjectCommand, PoolCommand, RegionCommand},
+        overrides::OverrideCommand,
         regions, reload, rollback, stats, status, table, top, validate, verdicts, watch,
     },
     failure::{Exit, Failure, describe},
@@ -88,6 +86,8 @@ enum Command {
     Pool(Nested<PoolCommand>),
     /// Manage backends
     Backend(Nested<BackendCommand>),
+    /// List and remove overrides: drains, disables, weights and scales beside the configuration
+    Override(Nested<OverrideCommand>),
     /// Manage health checks
     Health(Nested<ObjectCommand<v1::HealthCheck>>),
     /// Manage services
@@ -161,7 +161,7 @@ struct ManArguments {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| suggest_enable(error).exit());
+    let cli = Cli::parse();
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(failure) => output::print_failure(failure).exit.into(),
@@ -185,6 +185,7 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
         Command::Region(Nested { command }) => command.run(options),
         Command::Pool(Nested { command }) => command.run(options),
         Command::Backend(Nested { command }) => command.run(options),
+        Command::Override(Nested { command }) => command.run(options),
         Command::Health(Nested { command }) => command.run(options),
         Command::Service(Nested { command }) => command.run(options),
         Command::Status(arguments) => status::run(options, &arguments),
@@ -204,22 +205,6 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
         Command::Man(arguments) => write_manual(&arguments),
     };
     done.map(|()| Exit::Success)
-}
-
-/// Suggests `enable` for `undrain`. By spelling alone clap would suggest `drain`, the opposite.
-fn suggest_enable(mut error: clap::Error) -> clap::Error {
-    let words = |kind| match error.get(kind) {
-        Some(ContextValue::String(word)) => vec![word.clone()],
-        Some(ContextValue::Strings(words)) => words.clone(),
-        _ => Vec::new(),
-    };
-    let wrong = words(ContextKind::InvalidSubcommand);
-    let suggested = words(ContextKind::SuggestedSubcommand);
-    if wrong == ["undrain"] && suggested.iter().any(|word| word == "drain") {
-        let enable = ContextValue::Strings(vec!["enable".into()]);
-        error.insert(ContextKind::SuggestedSubcommand, enable);
-    }
-    error
 }
 
 fn print_completions(arguments: &CompletionsArguments) -> Result<(), Failure> {

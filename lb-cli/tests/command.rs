@@ -266,19 +266,6 @@ fn wrong_words_on_the_command_line_exit_with_two() {
     }
 }
 
-/// clap would suggest `drain`, the opposite.
-#[test]
-fn undrain_is_enable() {
-    for kind in ["backend", "pool", "region"] {
-        let (status, text) = failed(&spillway(&[kind, "undrain", "web"]));
-        assert_eq!(status, 2, "{text}");
-        assert!(text.starts_with("error: unrecognized subcommand 'undrain'\n"), "{text}");
-        assert!(text.contains("\n  tip: a similar subcommand exists: 'enable'\n"), "{text}");
-    }
-    let (_, text) = failed(&spillway(&["service", "undrain", "web"]));
-    assert!(text.contains("'undrain'") && !text.contains("'enable'"), "{text}");
-}
-
 #[test]
 fn a_reader_that_stops_reading_is_no_error() {
     let mut child =
@@ -402,6 +389,8 @@ const COMMANDS: &[(&str, Server)] = &[
     ("backend disable 10.0.0.1", Server::Asks),
     ("backend drain 10.0.0.1", Server::Asks),
     ("backend enable 10.0.0.1", Server::Asks),
+    ("backend undrain 10.0.0.1", Server::Asks),
+    ("backend weight 10.0.0.1 --percent 30", Server::Asks),
     ("backend get 10.0.0.1", Server::Asks),
     ("backend history web", Server::Asks),
     ("backend list", Server::Asks),
@@ -431,14 +420,18 @@ const COMMANDS: &[(&str, Server)] = &[
     ("pool create web", Server::Asks),
     ("pool delete web", Server::Asks),
     ("pool drain web", Server::Asks),
-    ("pool enable web", Server::Asks),
+    ("pool scale web --percent 30", Server::Asks),
+    ("pool undrain web", Server::Asks),
     ("pool get web", Server::Asks),
     ("pool list", Server::Asks),
     ("pool update web --slots 31", Server::Asks),
     ("region create eu", Server::Asks),
     ("region delete eu", Server::Asks),
     ("region drain eu", Server::Asks),
-    ("region enable eu", Server::Asks),
+    ("region scale eu --percent 30", Server::Asks),
+    ("region undrain eu", Server::Asks),
+    ("override list", Server::Asks),
+    ("override remove regions/eu/drain", Server::Asks),
     ("region get eu", Server::Asks),
     ("region list", Server::Asks),
     ("region update eu --overflow-to us", Server::Asks),

@@ -21,10 +21,12 @@ use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
     CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
     ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
-    ListGenerationsResponse, ProbeVipsRequest, ProbeVipsResponse, RegionsRequest, RegionsResponse,
-    ReloadRequest, ReloadResponse, RollbackRequest, StatsRequest, StatsResponse, StatusRequest,
-    StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
-    objects_client::ObjectsClient, spillway_client::SpillwayClient,
+    ListGenerationsResponse, ListOverridesRequest, ListOverridesResponse, ProbeVipsRequest,
+    ProbeVipsResponse, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse,
+    RemoveOverridesRequest, RemoveOverridesResponse, RollbackRequest, SetOverridesRequest,
+    SetOverridesResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, TableRequest,
+    TableResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
+    overrides_client::OverridesClient, spillway_client::SpillwayClient,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -56,6 +58,7 @@ const MAX_ANSWER: usize = 64 << 20;
 pub(crate) struct DaemonClient {
     client: SpillwayClient<Channel>,
     objects: ObjectsClient<Channel>,
+    overrides: OverridesClient<Channel>,
     /// Its socket or address, for messages.
     place: String,
     /// The TLS alert with which the daemon refused our certificate.
@@ -101,8 +104,9 @@ impl DaemonClient {
             .await
             .map_err(|_| alert.failure(&place).unwrap_or_else(|| wrong_protocol(&place)))?;
         let objects = ObjectsClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
+        let overrides = OverridesClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
         let client = SpillwayClient::new(channel).max_decoding_message_size(MAX_ANSWER);
-        Ok(Self { client, objects, place, alert })
+        Ok(Self { client, objects, overrides, place, alert })
     }
 
     /// Puts a configuration in force; a dry run answers what that would change.
@@ -174,6 +178,30 @@ impl DaemonClient {
     ) -> Result<T, Failure> {
         let answer = timeout(CHANGE_TIMEOUT, call(&mut self.objects)).await;
         self.answer(answer.map(|answer| answer.map(Response::new)))
+    }
+
+    /// Puts overrides in force.
+    pub(crate) async fn set_overrides(
+        &mut self,
+        request: SetOverridesRequest,
+    ) -> Result<SetOverridesResponse, Failure> {
+        let answer = timeout(READ_TIMEOUT, self.overrides.set_overrides(request)).await;
+        self.answer(answer)
+    }
+
+    pub(crate) async fn remove_overrides(
+        &mut self,
+        request: RemoveOverridesRequest,
+    ) -> Result<RemoveOverridesResponse, Failure> {
+        let answer = timeout(READ_TIMEOUT, self.overrides.remove_overrides(request)).await;
+        self.answer(answer)
+    }
+
+    /// The overrides in force.
+    pub(crate) async fn overrides(&mut self) -> Result<ListOverridesResponse, Failure> {
+        let request = ListOverridesRequest {};
+        let answer = timeout(READ_TIMEOUT, self.overrides.list_overrides(request)).await;
+        self.answer(answer)
     }
 
     pub(crate) async fn stats(&mut self) -> Result<StatsResponse, Failure> {

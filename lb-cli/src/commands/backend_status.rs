@@ -40,6 +40,8 @@ pub(crate) struct BackendRow {
     pub(crate) drain: Option<String>,
     /// Why its own report cannot be read.
     pub(crate) report_error: Option<String>,
+    /// Names of the overrides that act on it.
+    pub(crate) overrides: Vec<String>,
     /// The reason that the tables print.
     #[serde(skip)]
     pub(crate) why: String,
@@ -74,6 +76,7 @@ impl BackendRow {
             weight_percent: backend.weight_percent,
             drain: Some(backend.drain).filter(|why| !why.is_empty()),
             report_error: Some(backend.report_error).filter(|why| !why.is_empty()),
+            overrides: backend.overrides,
             age,
         }
     }

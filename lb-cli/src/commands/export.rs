@@ -4,6 +4,7 @@ use lb_config::document::Document;
 use serde::Serialize;
 use spillway_proto::{SCHEMA_REVISION, v1};
 
+use super::overrides::OverrideRow;
 use crate::{
     arguments::Options,
     client::{DaemonClient, block_on},
@@ -19,6 +20,8 @@ pub(super) struct Exported {
     #[serde(skip_serializing_if = "String::is_empty")]
     unusable: String,
     configuration: Document,
+    /// In force beside the configuration, and no part of it.
+    overrides: Vec<OverrideRow>,
     #[serde(skip)]
     file: String,
     #[serde(skip)]
@@ -50,7 +53,8 @@ impl Exported {
         );
         let warnings = if schema_revision > own { vec![newer] } else { Vec::new() };
         let (generation, unusable) = (answer.generation, answer.unusable);
-        Ok(Self { generation, schema_revision, unusable, configuration, file, warnings })
+        let overrides = answer.overrides.into_iter().map(OverrideRow::new).collect();
+        Ok(Self { generation, schema_revision, unusable, configuration, overrides, file, warnings })
     }
 
     /// The export, if it may be changed and sent back.
@@ -68,11 +72,17 @@ impl Exported {
 
 impl Report for Exported {
     fn table(&self) -> String {
-        let Self { generation, unusable, file, .. } = self;
-        match &**unusable {
-            "" => format!("# generation {generation}\n{file}"),
-            why => format!("# generation {generation}, which the daemon cannot use: {why}\n{file}"),
-        }
+        let Self { generation, unusable, overrides, file, .. } = self;
+        let cannot = match &**unusable {
+            "" => String::new(),
+            why => format!(", which the daemon cannot use: {why}"),
+        };
+        let beside = match overrides.len() {
+            0 => String::new(),
+            _ => "# in force beside it, and not changed by an apply:\n".into(),
+        };
+        let names = overrides.iter().map(|it| format!("#   override {}\n", it.name));
+        format!("# generation {generation}{cannot}\n{beside}{}{file}", names.collect::<String>())
     }
 
     fn warnings(&self) -> &[String] {
@@ -96,11 +106,19 @@ mod tests {
             configuration: Some(configuration.clone()),
             schema_revision: SCHEMA_REVISION.into(),
             unusable: String::new(),
+            overrides: Vec::new(),
         };
         let text = Exported::new(answer.clone()).unwrap().table();
         assert!(text.starts_with("# generation 3\nhash_key = \"00010203"), "{text}");
         let again = v1::Configuration::from(Document::parse(&text).unwrap());
         assert_eq!(again, configuration);
+
+        let drained = v1::Override { name: "regions/eu/drain".into(), ..Default::default() };
+        let overridden = v1::ExportResponse { overrides: vec![drained], ..answer.clone() };
+        let text = Exported::new(overridden).unwrap().table();
+        let head = "# generation 3\n# in force beside it, and not changed by an apply:\n#   override regions/eu/drain\n";
+        assert!(text.starts_with(head), "{text}");
+        assert_eq!(v1::Configuration::from(Document::parse(&text).unwrap()), configuration);
 
         let unusable = v1::ExportResponse { unusable: "pools[0] \"v4\": bad".into(), ..answer };
         let text = Exported::new(unusable).unwrap().table();

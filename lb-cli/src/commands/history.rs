@@ -29,8 +29,6 @@ struct Generation {
     current: bool,
     /// Why it cannot be used; `null`: nothing is known to be wrong with it.
     unusable: Option<String>,
-    /// Whether it is in memory only.
-    unstored: bool,
 }
 
 /// # Errors
@@ -50,7 +48,6 @@ impl History {
             changes: generation.changes,
             current: generation.current,
             unusable: Some(generation.unusable).filter(|cause| !cause.is_empty()),
-            unstored: generation.unstored,
         });
         Self { generations: generations.collect() }
     }
@@ -60,10 +57,9 @@ impl Generation {
     /// Why it was applied, and what is special about it.
     fn remarks(&self) -> String {
         let current = self.current.then(|| "in force".to_owned());
-        let unstored = self.unstored.then(|| "in memory only".to_owned());
         let unusable = self.unusable.as_ref().map(|cause| format!("cannot be used: {cause}"));
         let why = Some(self.why.clone()).filter(|why| !why.is_empty());
-        let notes: Vec<_> = current.into_iter().chain(unstored).chain(unusable).collect();
+        let notes: Vec<_> = current.into_iter().chain(unusable).collect();
         let notes = (!notes.is_empty()).then(|| format!("({})", notes.join("; ")));
         why.into_iter().chain(notes).collect::<Vec<_>>().join(" ")
     }
@@ -104,7 +100,6 @@ mod tests {
         };
         let newest = v1::Generation {
             current: true,
-            unstored: true,
             ..generation(12, "uid 0", "rollback to generation 9: web is slow")
         };
         let damaged = v1::Generation {
@@ -125,7 +120,7 @@ mod tests {
 GENERATION  APPLIED               CHANGES  WHO
     WHY
         12  1970-01-12T13:46:40Z        2  uid 0
-    rollback to generation 9: web is slow (in force; in memory only)
+    rollback to generation 9: web is slow (in force)
         11  1970-01-12T13:46:40Z        2  certificate ci.example
     ticket 7
         10  -                           -  -
@@ -137,7 +132,6 @@ GENERATION  APPLIED               CHANGES  WHO
         let first = serde_json::json!({
             "number": 12, "applied_at": "1970-01-12T13:46:40.250Z", "who": "uid 0",
             "why": "rollback to generation 9: web is slow", "changes": 2, "current": true, "unusable": null,
-            "unstored": true,
         });
         assert_eq!(json["generations"][0], first);
     }

@@ -15,6 +15,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod objects;
+pub(crate) mod overrides;
 pub(crate) mod regions;
 pub(crate) mod reload;
 pub(crate) mod rollback;

@@ -6,7 +6,10 @@ use lb_model::{Encapsulation, MemberState};
 use serde::Serialize;
 use spillway_proto::v1;
 
-use super::backend_status::BackendRow;
+use super::{
+    backend_status::BackendRow,
+    overrides::{OverrideRow, head_line},
+};
 use crate::{
     arguments::{Options, one_of},
     client::{DaemonClient, block_on},
@@ -30,6 +33,9 @@ pub(crate) struct Status {
     /// Pools in a remap.
     settling: Vec<SettlingPool>,
     conditions: Vec<Condition>,
+    /// What is in force beside the configuration.
+    overrides: Vec<OverrideRow>,
+    overrides_revision: u64,
     /// Changed settings that need a restart.
     waiting_settings: Vec<String>,
 }
@@ -116,6 +122,8 @@ impl Status {
             backends: status.backends.into_iter().map(|b| BackendRow::new(b, now)).collect(),
             settling: status.settling.into_iter().map(|s| SettlingPool::new(s, now)).collect(),
             conditions: status.conditions.into_iter().map(Condition::new).collect(),
+            overrides: status.overrides.into_iter().map(OverrideRow::new).collect(),
+            overrides_revision: status.overrides_revision,
             waiting_settings: status.waiting_settings,
         }
     }
@@ -148,6 +156,7 @@ impl Status {
             ("checksum", self.checksum.clone()),
             ("interfaces", or_none(interfaces.join(", "))),
         ];
+        head.extend(head_line(&self.overrides).map(|line| ("overrides", line)));
         head.extend(self.conditions.iter().map(|condition| ("condition", condition.line())));
         if !self.waiting_settings.is_empty() {
             let names = self.waiting_settings.join(", ");
@@ -306,6 +315,8 @@ mod tests {
             ..Default::default()
         };
         v1::StatusResponse {
+            overrides: Vec::new(),
+            overrides_revision: 0,
             version: "0.1.0".into(),
             region: "eu".into(),
             generation: 4,

@@ -10,7 +10,10 @@ use serde::Serialize;
 use spillway_proto::v1::{self, watch_response};
 use tokio::time::{Instant, sleep};
 
-use super::{backend_status::BackendRow, changes::Change, regions::Capacity, status::Status};
+use super::{
+    backend_status::BackendRow, changes::Change, overrides::OverrideRow, regions::Capacity,
+    status::Status,
+};
 use crate::{
     arguments::Options,
     client::{DaemonClient, block_on},
@@ -40,6 +43,15 @@ enum Event {
         capacity: Capacity,
         /// This balancer's share of it; `null`: no limit.
         limit_per_second: Option<f64>,
+    },
+    /// Overrides changed, or are stored now.
+    Overrides {
+        at: String,
+        revision: u64,
+        set: Vec<OverrideRow>,
+        /// Names of those that ended.
+        ended: Vec<String>,
+        unstored: bool,
     },
 }
 
@@ -110,6 +122,13 @@ impl Event {
                 pool: region.pool,
                 region: region.region,
             },
+            watch_response::Event::Overrides(change) => Self::Overrides {
+                at,
+                revision: change.revision,
+                set: change.set.into_iter().map(OverrideRow::new).collect(),
+                ended: change.ended,
+                unstored: change.unstored,
+            },
         })
     }
 }
@@ -124,6 +143,18 @@ impl Report for Event {
             }
             Self::Backend { at, backend: b } => {
                 format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why)
+            }
+            Self::Overrides { at, revision, set, ended, unstored } => {
+                let set = set.iter().map(|it| format!("{} is in force", it.name));
+                let ended = ended.iter().map(|name| format!("{name} ended"));
+                let changes: Vec<_> = set.chain(ended).collect();
+                let stored = if *unstored { "in memory only" } else { "stored" };
+                let changes = match changes.len() {
+                    0 => String::new(),
+                    1..=3 => format!(": {}", changes.join(", ")),
+                    number => format!(": {}", count(number as u64, "change")),
+                };
+                format!("{at} overrides of revision {revision}, {stored}{changes}\n")
             }
             Self::Region { at, pool, region, capacity, .. } => {
                 format!("{at} pool {pool}: region {region}: {}\n", capacity.describe())
@@ -181,6 +212,18 @@ mod tests {
             (&json["limit_per_second"], &json["capacity"]["backends_up"]),
             (&5.0.into(), &2.into())
         );
+
+        let (text, json) = line(watch_response::Event::Overrides(v1::OverridesChange {
+            revision: 4,
+            set: vec![v1::Override { name: "regions/eu/drain".into(), ..Default::default() }],
+            ended: vec!["pools/web/drain".into()],
+            unstored: true,
+        }));
+        assert_eq!(
+            text,
+            "1970-01-12T13:46:40Z overrides of revision 4, in memory only: regions/eu/drain is in force, pools/web/drain ended\n"
+        );
+        assert_eq!((&json["event"], &json["revision"]), (&"overrides".into(), &4.into()));
 
         let change = v1::GenerationChange { generation: 7, changes: vec![v1::Change::default()] };
         let (text, json) = line(watch_response::Event::Generation(change));

@@ -14,6 +14,9 @@ pub const STORED: &str = "stored configuration";
 /// Subject of the condition that the store cannot be written.
 pub const STORE: &str = "store";
 
+/// Subject of the condition that overrides are in memory only, or that those from before the start are lost.
+pub const OVERRIDES: &str = "overrides";
+
 /// Subject of the condition that settings of sizes wait, because the pinned maps have others.
 pub const MAP_SIZES: &str = "map sizes";
 

@@ -11,6 +11,7 @@ pub mod heartbeat;
 pub mod kernel;
 pub mod lock_owner;
 pub mod manual;
+pub mod own_file;
 pub mod queue;
 pub mod rate_limited_log;
 pub mod receiver_socket;

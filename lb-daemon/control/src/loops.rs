@@ -58,16 +58,18 @@ pub struct AllLoopCounters {
     pub member: LoopCounters,
     pub state: LoopCounters,
     pub publisher: LoopCounters,
+    pub overrides: LoopCounters,
     pub status: LoopCounters,
 }
 
 impl AllLoopCounters {
     /// Each loop by the name that metrics give it.
-    pub fn named(&self) -> [(&'static str, &LoopCounters); 4] {
+    pub fn named(&self) -> [(&'static str, &LoopCounters); 5] {
         [
             ("member", &self.member),
             ("state", &self.state),
             ("publisher", &self.publisher),
+            ("overrides", &self.overrides),
             ("status", &self.status),
         ]
     }

@@ -28,6 +28,7 @@ use lb_model::{
     maglev::BuiltTables,
     map_memory::TableMemory,
     next_hop::NextHop,
+    overrides::Overrides,
     plan::{Plan, PlannedMember, PlannedPool},
 };
 use lb_net::Bonds;
@@ -42,6 +43,10 @@ pub struct Content {
     pub states: BTreeMap<(Name, IpAddr), Accepts>,
     pub last_resorts: BTreeSet<(Name, IpAddr)>,
     pub ramps: BTreeMap<(Name, IpAddr), u8>,
+    /// What limits are written under.
+    pub overrides: Arc<Overrides>,
+    /// Pools whose limits were written again, in order.
+    pub limit_writes: Vec<Name>,
     pub next_hops: BTreeMap<IpAddr, NextHop>,
     pub bonds: Bonds,
     /// All states that were set, in order.
@@ -95,13 +100,14 @@ where
     W: MemberPath + 'static,
     R: PathReader + 'static,
 {
-    let Loops { state, publisher, members, status } = loops;
+    let Loops { state, publisher, members, overrides, status } = loops;
     let Heartbeats { state: state_beat, publisher: publisher_beat } = heartbeats.clone();
     let unwatched = Heartbeat::unwatched(state_beat.interval());
     let state = tokio::spawn(state.run(state_beat, stop.clone().cancelled_owned()));
     // They end with the state loop.
     tokio::spawn(publisher.run(publisher_beat));
     tokio::spawn(members.run(unwatched.clone(), std::future::pending()));
+    tokio::spawn(overrides.run(unwatched.clone(), stop.clone().cancelled_owned()));
     tokio::spawn(status.run(unwatched, stop.clone().cancelled_owned()));
     state
 }
@@ -319,11 +325,20 @@ impl MemberPath for FakePacketPath {
         content.states.contains_key(&key)
     }
 
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
-        let key = (pool.clone(), address);
+    fn set_ramps(&mut self, pool: &Name, ramps: &[(IpAddr, u8)]) -> bool {
         let mut content = self.content();
-        content.ramps.insert(key.clone(), ramp);
-        content.states.contains_key(&key)
+        let keys = ramps.iter().map(|(address, ramp)| ((pool.clone(), *address), *ramp));
+        let keys: Vec<_> = keys.collect();
+        content.ramps.extend(keys.iter().cloned());
+        keys.iter().all(|(key, _)| content.states.contains_key(key))
+    }
+
+    fn set_overrides(&mut self, overrides: Arc<Overrides>) {
+        self.content().overrides = overrides;
+    }
+
+    fn update_limits(&mut self, pool: &Name, _: &[IpAddr]) {
+        self.content().limit_writes.push(pool.clone());
     }
 
     fn set_next_hop(
@@ -395,7 +410,11 @@ impl PathReader for FakePacketPath {
                     counters: content.counted.get(&group.region).copied().unwrap_or_default(),
                 };
                 let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
+                // Readings show settings as configured, and limits as written.
+                let overridden = content.overrides.group(&pool.name, &group.name);
+                reading.settings = overridden.apply_to(group.settings);
                 reading.limit = share.group_limit(reading.capacity());
+                reading.settings = group.settings;
                 readings.push(reading);
             }
         }

@@ -14,6 +14,7 @@ pub mod map_memory;
 pub mod mark_out;
 mod member_state;
 pub mod next_hop;
+pub mod overrides;
 pub mod plan;
 pub mod remap;
 pub mod room;

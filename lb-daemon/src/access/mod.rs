@@ -13,7 +13,8 @@ pub(crate) use quota::{Lease, Quota, QuotaExceeded};
 pub enum Role {
     /// May read.
     Viewer,
-    /// May change weight, administrative state and limit of existing backends, capture packets, and probe VIPs.
+    /// May set and remove overrides, change weight, administrative state and limit of existing backends, capture packets, and
+    /// probe VIPs.
     Operator,
     /// May change everything.
     Admin,

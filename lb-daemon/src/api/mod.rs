@@ -7,6 +7,7 @@ mod generations;
 mod health;
 mod limits;
 mod objects;
+mod overrides;
 mod server;
 mod service;
 mod socket;

@@ -8,7 +8,10 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, ready, stream};
-use spillway_proto::v1::{objects_server::ObjectsServer, spillway_server::SpillwayServer};
+use spillway_proto::v1::{
+    objects_server::ObjectsServer, overrides_server::OverridesServer,
+    spillway_server::SpillwayServer,
+};
 use tokio::{net::UnixListener, sync::mpsc, time::sleep};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{codegen::http, server::NamedService, service::Routes, transport::Server};
@@ -21,6 +24,7 @@ use super::{
     health,
     limits::Limits,
     objects::Objects,
+    overrides::OverridesApi,
     service::Api,
     socket,
 };
@@ -114,6 +118,9 @@ pub(super) const MAX_MESSAGE: usize = 64 << 20;
 /// Largest request of all other calls, bytes: queries, or changes of a few fields of a backend.
 pub(super) const MAX_SMALL_REQUEST: usize = 64 << 10;
 
+/// Largest request about overrides, bytes: more than all targets of one need.
+pub(super) const MAX_OVERRIDES_REQUEST: usize = 1 << 20;
+
 /// The descriptors of the API are inconsistent.
 #[derive(Debug, thiserror::Error)]
 #[error("descriptors of the API")]
@@ -125,6 +132,10 @@ pub(super) fn routes(
     stop: CancellationToken,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
     let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
+        .max_encoding_message_size(MAX_MESSAGE);
+    let overrides = OverridesApi::new(handles.commands.clone(), handles.audit.clone());
+    let overrides = OverridesServer::new(overrides)
+        .max_decoding_message_size(MAX_OVERRIDES_REQUEST)
         .max_encoding_message_size(MAX_MESSAGE);
     let calls = Calls { commands: handles.commands.clone(), stop: stop.clone() };
     let spillway =
@@ -143,6 +154,7 @@ pub(super) fn routes(
     let (reporter, health) = health::reporter();
     let routes = Routes::new(spillway)
         .add_service(objects)
+        .add_service(overrides)
         .add_service(health)
         .add_service(v1)
         .add_service(v1alpha);

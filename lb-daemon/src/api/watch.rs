@@ -218,6 +218,7 @@ impl SharedQueue {
 fn objects(event: &Event) -> usize {
     match event {
         Event::Generation(applied) => 1 + applied.changes.len() + applied.movements.len(),
+        Event::Overrides(change) => 1 + change.set.len() + change.ended.len(),
         Event::Backend(_) | Event::Region(_) => 1,
     }
 }

@@ -203,6 +203,7 @@ struct Tasks {
     state: ThreadTask<LoopEnd>,
     publisher: ThreadTask<LoopEnd>,
     members: ThreadTask<LoopEnd>,
+    overrides: ThreadTask<LoopEnd>,
     status: ThreadTask<LoopEnd>,
     displaced_check: ThreadTask<()>,
     prober: JoinHandle<()>,
@@ -263,7 +264,7 @@ impl Tasks {
         let inbox = Inbox { sensed: Sensed { health, network }, requests };
         let paths = (resources.reconciler, resources.member_words, resources.reader);
         let loops = Loops::new(settings, resources.store, paths, sensors, inbox);
-        let Loops { state, publisher, members, status } = loops;
+        let Loops { state, publisher, members, overrides, status } = loops;
         let status_beat = watchdog.register("status");
         let status = status.run(status_beat, stop.clone().cancelled_owned());
         let status = on_own_thread("status", Handle::current(), status)?;
@@ -275,6 +276,9 @@ impl Tasks {
         // It ends with the state loop too, whose last apply needs it.
         let members = members.run(members_beat, std::future::pending());
         let members = on_own_thread("members", on_sensors.clone(), members)?;
+        let overrides_beat = watchdog.register("overrides");
+        let overrides = overrides.run(overrides_beat, stop.clone().cancelled_owned());
+        let overrides = on_own_thread("overrides", Handle::current(), overrides)?;
         let state = state.run(state_beat, stop.clone().cancelled_owned());
         let state = on_own_thread("state", Handle::current(), state)?;
 
@@ -358,6 +362,7 @@ impl Tasks {
             state,
             publisher,
             members,
+            overrides,
             status,
             displaced_check,
             prober,
@@ -383,6 +388,7 @@ impl Tasks {
             }),
             _ = &mut self.state.result => Failure::new("state loop: ended unexpectedly"),
             _ = &mut self.publisher.result => Failure::new("publisher: ended unexpectedly"),
+            _ = &mut self.overrides.result => Failure::new("override loop: ended unexpectedly"),
             _ = &mut self.status.result => Failure::new("status loop: ended unexpectedly"),
             ended = &mut self.api => match ended {
                 Ok(Err(error)) => Failure::from_chain(&error),
@@ -409,7 +415,7 @@ impl Tasks {
             let _ = self.api.await;
         }
         let _ = self.http.await;
-        let loops = [self.state, self.publisher, self.members, self.status];
+        let loops = [self.state, self.publisher, self.members, self.overrides, self.status];
         for thread in loops.map(|task| task.thread) {
             let _ = thread.join();
         }

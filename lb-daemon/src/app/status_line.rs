@@ -68,7 +68,7 @@ async fn send_changes(
                 Ok(Event::Backend(b)) => {
                     backends.insert((b.pool.clone(), b.address), up(b.state));
                 }
-                Ok(Event::Region(_)) => {}
+                Ok(Event::Region(_) | Event::Overrides(_)) => {}
                 Ok(Event::Generation(_)) | Err(RecvError::Lagged(_)) => break,
                 Err(RecvError::Closed) => return Err(Stopping),
             }

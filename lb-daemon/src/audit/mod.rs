@@ -23,7 +23,15 @@ use serde_json::{Map, Value, json};
 use writer::Writer;
 
 use lb_base::{conditions::Conditions, error_chain, rate_limited_log::RateLimit};
-use lb_control::command::{Actor, Applied, Apply, ChangeRecord, Commands, Refusal, Stopping};
+use lb_config::Reason;
+use lb_control::command::{
+    Actor, Applied, Apply, ChangeRecord, Commands, OverrideChange, OverridesChanged, Refusal,
+    Stopping,
+};
+
+/// What outcomes are called in the file.
+const APPLY: &str = "apply";
+const OVERRIDES: &str = "overrides";
 
 /// Longest time that a change waits for its intent to be written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -94,13 +102,36 @@ impl Audit {
         answer
     }
 
+    /// Sends a change of overrides. Unlike an apply it does not wait for the file. A dry run is not logged.
+    ///
+    /// # Errors
+    /// The daemon is stopping; it is unknown whether the change was made.
+    pub async fn change_overrides(
+        &self,
+        commands: &Commands,
+        change: OverrideChange,
+        dry_run: bool,
+        (actor, reason): (Actor, Reason),
+    ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
+        if dry_run {
+            return commands.change_overrides(change, dry_run, (actor, reason)).await;
+        }
+        let record = AuditedChange::new(self.clone(), actor.clone(), self.id(), OVERRIDES);
+        record.intended(&describe(&change), reason.given());
+        let answer = commands.change_overrides(change, dry_run, (actor, reason)).await;
+        if let Ok(result) = &answer {
+            record.overrides_changed(result);
+        }
+        answer
+    }
+
     async fn log_intent(
         &self,
         actor: &Actor,
         request: &str,
         reason: Option<&str>,
     ) -> AuditedChange {
-        let change = AuditedChange::new(self.clone(), actor.clone(), self.id());
+        let change = AuditedChange::new(self.clone(), actor.clone(), self.id(), APPLY);
         change.intended(request, reason);
         self.flush().await;
         change
@@ -108,7 +139,8 @@ impl Audit {
 
     /// Logs a request that was refused before it became a command.
     pub fn refused(&self, actor: &Actor, request: &str, cause: &str) {
-        AuditedChange::new(self.clone(), actor.clone(), self.id()).refused_early(request, cause);
+        let change = AuditedChange::new(self.clone(), actor.clone(), self.id(), APPLY);
+        change.refused_early(request, cause);
     }
 
     /// Logs that the settings were read again. `Err`: they cannot be used, so nothing changed.
@@ -184,6 +216,29 @@ impl Audit {
     }
 }
 
+/// Most objects that the description of a request names.
+const MOST_NAMED: usize = 10;
+
+/// Describes a change of overrides.
+fn describe(change: &OverrideChange) -> String {
+    let listed = |named: Vec<String>, number: usize| {
+        let more = number.saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    };
+    match change {
+        OverrideChange::Set { targets, action, time } => {
+            let named = targets.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+            let time = time.map_or_else(String::new, |time| format!(" for {} s", time.as_secs()));
+            format!("override {action} of {}{time}", listed(named, targets.len()))
+        }
+        OverrideChange::Remove(keys) => {
+            let named = keys.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+            format!("removal of overrides {}", listed(named, keys.len()))
+        }
+    }
+}
+
 fn who(actor: &Actor) -> Value {
     match actor {
         Actor::Unknown => json!({}),
@@ -201,18 +256,45 @@ struct AuditedChange {
     audit: Audit,
     actor: Actor,
     id: String,
+    /// What its outcome is called in the file.
+    what: &'static str,
     settled: bool,
 }
 
 impl AuditedChange {
-    fn new(audit: Audit, actor: Actor, id: String) -> Self {
-        Self { audit, actor, id, settled: false }
+    fn new(audit: Audit, actor: Actor, id: String, what: &'static str) -> Self {
+        Self { audit, actor, id, what, settled: false }
     }
 
     fn intended(&self, request: &str, reason: Option<&str>) {
         let Self { audit, actor, id, .. } = self;
         tracing::info!(target: "audit", actor = %actor, id, reason, "change requested: {request}");
         audit.line("intent", actor, json!({"id": id, "request": request, "reason": reason}));
+    }
+
+    fn overrides_changed(mut self, result: &Result<OverridesChanged, Refusal>) {
+        self.settled = true;
+        let Self { audit, actor, id, .. } = &self;
+        match result {
+            Ok(changed) => {
+                let (revision, number) = (changed.revision, changed.overrides.len());
+                let unstored = changed.unstored.as_deref();
+                tracing::info!(
+                    target: "audit",
+                    actor = %actor, id, revision, number, unstored,
+                    "overrides were changed: revision {revision}"
+                );
+                let (id, changed) = (id.clone(), changed.clone());
+                audit.large_line(OVERRIDES, actor, number + 1, move || {
+                    let keys = changed.overrides.iter().map(|(key, _)| key.to_string());
+                    json!({
+                        "id": id, "outcome": "changed", "revision": changed.revision,
+                        "overrides": keys.collect::<Vec<_>>(), "unstored": changed.unstored,
+                    })
+                });
+            }
+            Err(refusal) => self.not_done("refused", None, &error_chain::message(refusal)),
+        }
     }
 
     fn refused_early(mut self, request: &str, cause: &str) {
@@ -224,7 +306,7 @@ impl AuditedChange {
         let Self { audit, actor, id, .. } = self;
         tracing::warn!(target: "audit", actor = %actor, id, request, "change {outcome}: {cause}");
         let more = json!({"id": id, "outcome": outcome, "request": request, "cause": cause});
-        audit.line("apply", actor, more);
+        audit.line(self.what, actor, more);
     }
 }
 
@@ -240,7 +322,7 @@ impl ChangeRecord for AuditedChange {
         );
         let outcome = if behind.is_some() { "behind" } else { "changed" };
         let (id, changes) = (id.clone(), applied.changes.clone());
-        audit.large_line("apply", actor, changes.len() + 1, move || {
+        audit.large_line(APPLY, actor, changes.len() + 1, move || {
             let changes = changes.into_iter().map(|change| {
                 let kind = change.kind.to_string();
                 json!({"kind": kind, "object": change.object, "details": change.details})
@@ -260,7 +342,7 @@ impl ChangeRecord for AuditedChange {
                 let generation = applied.generation;
                 tracing::info!(target: "audit", actor = %actor, id, generation, "generation {generation}: nothing to change");
                 audit.line(
-                    "apply",
+                    APPLY,
                     actor,
                     json!({
                         "id": id, "outcome": "unchanged",

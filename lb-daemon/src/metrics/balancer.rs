@@ -24,7 +24,7 @@ use lb_control::{
 };
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
-use lb_model::MemberState;
+use lb_model::{MemberState, NamedValue as _, overrides::Kind as OverrideKind};
 
 /// All that is known of a balancer at one moment.
 #[derive(Clone, Debug)]
@@ -156,7 +156,12 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
     sheet.one(&GENERATION, status.generation.into())?;
     let applied = status.applied_at.map(|at| ([], seconds(at).into()));
     sheet.family(&APPLIED_AT, applied)?;
-    sheet.one(&GENERATION_UNSTORED, status.is_unstored.into())?;
+    let kinds = OverrideKind::ALL.iter().map(|kind| {
+        let of_kind = status.overrides.overrides.iter().filter(|(key, _)| key.kind == *kind);
+        ([kind.name()], of_kind.count().into())
+    });
+    sheet.family(&OVERRIDES, kinds)?;
+    sheet.one(&OVERRIDES_UNSTORED, status.overrides.is_unstored.into())?;
     sheet.one(&BEHIND, status.behind.is_some().into())?;
     sheet.one(&CONDITIONS, status.conditions.len().into())?;
     sheet.one(&WAITING_SETTINGS, status.waiting_settings.len().into())?;

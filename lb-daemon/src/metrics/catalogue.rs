@@ -109,8 +109,10 @@ metrics! {
         "Generation of the configuration in force; 0: none was applied yet";
     APPLIED_AT: Gauge "generation_applied_timestamp" Seconds []
         "When the generation in force was applied, seconds of the Unix epoch. Absent: none was";
-    GENERATION_UNSTORED: Gauge "generation_unstored" None []
-        "1: the generation in force is in memory only, because the store cannot be written, and a restart would lose it; 0: it is stored";
+    OVERRIDES: Gauge "overrides" None ["kind"]
+        "Overrides in force: drain, disable, weight, scale; spillway override list shows them";
+    OVERRIDES_UNSTORED: Gauge "overrides_unstored" None []
+        "1: what changed last of the overrides is in memory only, because the state directory cannot be written, and a restart would lose it; 0: all are stored";
     BEHIND: Gauge "packet_path_behind" None []
         "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
     CONDITIONS: Gauge "conditions" None []

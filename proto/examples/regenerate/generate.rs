@@ -8,11 +8,12 @@ use std::{
 
 use prost::Message;
 
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "spillway/v1/capture.proto",
     "spillway/v1/configuration.proto",
     "spillway/v1/explain.proto",
     "spillway/v1/objects.proto",
+    "spillway/v1/overrides.proto",
     "spillway/v1/spillway.proto",
 ];
 

@@ -1261,6 +1261,671 @@ impl ExplainedMemory {
         }
     }
 }
+/// What an override is about: a backend, with or without its pool; a pool; a region, with or without a pool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OverrideTarget {
+    /// Address of a backend. Unset: the target is a pool or a region.
+    #[prost(string, tag = "1")]
+    pub backend: ::prost::alloc::string::String,
+    /// Name of a pool. Unset: all pools that have the backend or the region.
+    #[prost(string, tag = "2")]
+    pub pool: ::prost::alloc::string::String,
+    /// Name of a region; not beside a backend. Unset: the backend, or all regions of the pool.
+    #[prost(string, tag = "3")]
+    pub region: ::prost::alloc::string::String,
+}
+/// An override.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Override {
+    /// Its name, made of target and kind: "backends/192.0.2.1/drain", "pools/web/backends/192.0.2.1/weight",
+    /// "pools/web/drain", "pools/web/regions/eu/scale" or "regions/eu/drain".
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What it is about. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub target: ::core::option::Option<OverrideTarget>,
+    /// How it changes that.
+    #[prost(enumeration = "OverrideKind", tag = "3")]
+    pub kind: i32,
+    /// The share of a weight or scale. Unset: the kind has none.
+    #[prost(uint32, optional, tag = "4")]
+    pub percent: ::core::option::Option<u32>,
+    /// Who set it: "uid 0", "certificate ops.example".
+    #[prost(string, tag = "5")]
+    pub who: ::prost::alloc::string::String,
+    /// Why. Empty: no reason was given.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+    /// When it was set.
+    #[prost(message, optional, tag = "7")]
+    pub set_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it ends by itself. Unset: it does not.
+    #[prost(message, optional, tag = "8")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Since when the configuration does not have its target; an hour later the override ends. Unset: it has.
+    #[prost(message, optional, tag = "9")]
+    pub absent_since: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// What to put in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SetOverridesRequest {
+    /// What it is about; 1 to 1000. Must be set.
+    #[prost(message, repeated, tag = "1")]
+    pub targets: ::prost::alloc::vec::Vec<OverrideTarget>,
+    /// How it changes that. Must be set.
+    #[prost(enumeration = "OverrideKind", tag = "2")]
+    pub kind: i32,
+    /// The share of a weight or scale, 0 to 100. Unset: only allowed for other kinds.
+    #[prost(uint32, optional, tag = "3")]
+    pub percent: ::core::option::Option<u32>,
+    /// How long it lasts, up to 366 days. Unset: until it is removed.
+    #[prost(message, optional, tag = "4")]
+    pub duration: ::core::option::Option<::prost_types::Duration>,
+    /// Why: at most 256 bytes, without line breaks and other control characters. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// Only check the request. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub validate_only: bool,
+}
+/// What is in force now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SetOverridesResponse {
+    /// Those of the request, or what they would be.
+    #[prost(message, repeated, tag = "1")]
+    pub overrides: ::prost::alloc::vec::Vec<Override>,
+    /// Revision of all overrides, which rises with each change; under validate_only the current one.
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    /// Why they are in memory only, so that a restart loses them. Empty: they are stored, or only checked.
+    #[prost(string, tag = "3")]
+    pub unstored: ::prost::alloc::string::String,
+    /// What whoever called should know, a sentence each: "pool web has no backend left for new connections". Empty: nothing.
+    #[prost(string, repeated, tag = "4")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What to remove.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveOverridesRequest {
+    /// Names of overrides; 1 to 4000. Must be set.
+    #[prost(string, repeated, tag = "1")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why, as in SetOverridesRequest, for the audit log. Unset: no reason is given.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Only check the request. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub validate_only: bool,
+}
+/// What was removed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RemoveOverridesResponse {
+    /// Those that were removed, or would be. Empty: none of them was there.
+    #[prost(message, repeated, tag = "1")]
+    pub removed: ::prost::alloc::vec::Vec<Override>,
+    /// As in SetOverridesResponse.
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    /// As in SetOverridesResponse.
+    #[prost(string, tag = "3")]
+    pub unstored: ::prost::alloc::string::String,
+    /// What whoever called should know: "pool web: backend 192.0.2.1 still has the admin_state drain in the configuration".
+    /// Empty: nothing.
+    #[prost(string, repeated, tag = "4")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Which overrides. Empty: there is nothing to choose.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListOverridesRequest {}
+/// The overrides in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListOverridesResponse {
+    /// By target and kind. Empty: none.
+    #[prost(message, repeated, tag = "1")]
+    pub overrides: ::prost::alloc::vec::Vec<Override>,
+    /// Revision, which rises with each change.
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    /// Whether they are in memory only, so that a restart loses what changed last.
+    #[prost(bool, tag = "3")]
+    pub unstored: bool,
+}
+/// Overrides that changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OverridesChange {
+    /// Revision now in force.
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    /// Those that are new or others. Empty: none.
+    #[prost(message, repeated, tag = "2")]
+    pub set: ::prost::alloc::vec::Vec<Override>,
+    /// Names of those that ended. Empty: none.
+    #[prost(string, repeated, tag = "3")]
+    pub ended: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether they are in memory only.
+    #[prost(bool, tag = "4")]
+    pub unstored: bool,
+}
+/// How an override changes its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OverrideKind {
+    /// Not allowed in a request.
+    Unspecified = 0,
+    /// No new connections; open ones stay.
+    Drain = 1,
+    /// No packets; open connections move. Only of a backend.
+    Disable = 2,
+    /// A share of the configured weight, in percent; 0 is a drain. Only of a backend.
+    Weight = 3,
+    /// At most a share of the configured capacity, in percent: 0, which is a drain, or 10 to 100. Not of a backend.
+    Scale = 4,
+}
+impl OverrideKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OVERRIDE_KIND_UNSPECIFIED",
+            Self::Drain => "OVERRIDE_KIND_DRAIN",
+            Self::Disable => "OVERRIDE_KIND_DISABLE",
+            Self::Weight => "OVERRIDE_KIND_WEIGHT",
+            Self::Scale => "OVERRIDE_KIND_SCALE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OVERRIDE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "OVERRIDE_KIND_DRAIN" => Some(Self::Drain),
+            "OVERRIDE_KIND_DISABLE" => Some(Self::Disable),
+            "OVERRIDE_KIND_WEIGHT" => Some(Self::Weight),
+            "OVERRIDE_KIND_SCALE" => Some(Self::Scale),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod overrides_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Overrides: what operators ask for beside the configuration. They make no generation, conflict with nothing, and stay over
+    /// applies, reloads, rollbacks and restarts, until they are removed or their time is over.
+    ///
+    /// An override only takes away. A drain or disable is added to what the configuration says, weights are multiplied, and of
+    /// scales the lowest counts. Those of an address, of its pool, of its region in that pool and of its region act together. If
+    /// what an override is about goes, the override stays for an hour, and acts again if it comes back.
+    ///
+    /// An override is in force before the answer, also while the disk is full or does not answer; the answer says whether it is
+    /// stored. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path. NOT_FOUND: the
+    /// configuration in force has no such backend, pool or region; nothing changed. RESOURCE_EXHAUSTED: there are 10,000
+    /// overrides. FAILED_PRECONDITION: the stored configuration cannot be used.
+    #[derive(Debug, Clone)]
+    pub struct OverridesClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl OverridesClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> OverridesClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> OverridesClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            OverridesClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Puts an override of each target in force. It replaces one of the same kind.
+        pub async fn set_overrides(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetOverridesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Overrides/SetOverrides",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Overrides", "SetOverrides"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes overrides. Those that are not there are left out of the answer. What the configuration itself asks stays.
+        pub async fn remove_overrides(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RemoveOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveOverridesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Overrides/RemoveOverrides",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Overrides", "RemoveOverrides"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The overrides in force.
+        pub async fn list_overrides(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOverridesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Overrides/ListOverrides",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Overrides", "ListOverrides"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod overrides_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with OverridesServer.
+    #[async_trait]
+    pub trait Overrides: std::marker::Send + std::marker::Sync + 'static {
+        /// Puts an override of each target in force. It replaces one of the same kind.
+        async fn set_overrides(
+            &self,
+            request: tonic::Request<super::SetOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetOverridesResponse>,
+            tonic::Status,
+        >;
+        /// Removes overrides. Those that are not there are left out of the answer. What the configuration itself asks stays.
+        async fn remove_overrides(
+            &self,
+            request: tonic::Request<super::RemoveOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveOverridesResponse>,
+            tonic::Status,
+        >;
+        /// The overrides in force.
+        async fn list_overrides(
+            &self,
+            request: tonic::Request<super::ListOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOverridesResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Overrides: what operators ask for beside the configuration. They make no generation, conflict with nothing, and stay over
+    /// applies, reloads, rollbacks and restarts, until they are removed or their time is over.
+    ///
+    /// An override only takes away. A drain or disable is added to what the configuration says, weights are multiplied, and of
+    /// scales the lowest counts. Those of an address, of its pool, of its region in that pool and of its region act together. If
+    /// what an override is about goes, the override stays for an hour, and acts again if it comes back.
+    ///
+    /// An override is in force before the answer, also while the disk is full or does not answer; the answer says whether it is
+    /// stored. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path. NOT_FOUND: the
+    /// configuration in force has no such backend, pool or region; nothing changed. RESOURCE_EXHAUSTED: there are 10,000
+    /// overrides. FAILED_PRECONDITION: the stored configuration cannot be used.
+    #[derive(Debug)]
+    pub struct OverridesServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> OverridesServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for OverridesServer<T>
+    where
+        T: Overrides,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/spillway.v1.Overrides/SetOverrides" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetOverridesSvc<T: Overrides>(pub Arc<T>);
+                    impl<
+                        T: Overrides,
+                    > tonic::server::UnaryService<super::SetOverridesRequest>
+                    for SetOverridesSvc<T> {
+                        type Response = super::SetOverridesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetOverridesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Overrides>::set_overrides(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetOverridesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Overrides/RemoveOverrides" => {
+                    #[allow(non_camel_case_types)]
+                    struct RemoveOverridesSvc<T: Overrides>(pub Arc<T>);
+                    impl<
+                        T: Overrides,
+                    > tonic::server::UnaryService<super::RemoveOverridesRequest>
+                    for RemoveOverridesSvc<T> {
+                        type Response = super::RemoveOverridesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RemoveOverridesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Overrides>::remove_overrides(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RemoveOverridesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Overrides/ListOverrides" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListOverridesSvc<T: Overrides>(pub Arc<T>);
+                    impl<
+                        T: Overrides,
+                    > tonic::server::UnaryService<super::ListOverridesRequest>
+                    for ListOverridesSvc<T> {
+                        type Response = super::ListOverridesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListOverridesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Overrides>::list_overrides(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListOverridesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for OverridesServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "spillway.v1.Overrides";
+    impl<T> tonic::server::NamedService for OverridesServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// Which ways to try, and with what.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProbeVipsRequest {
@@ -1796,9 +2461,6 @@ pub struct Generation {
     /// Why the daemon cannot use it. Empty: nothing is known to be wrong with it.
     #[prost(string, tag = "7")]
     pub unusable: ::prost::alloc::string::String,
-    /// Whether it is in memory only, because the store cannot be written. It is stored once the store can be written.
-    #[prost(bool, tag = "8")]
-    pub unstored: bool,
 }
 /// Which generations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1865,6 +2527,9 @@ pub struct ExportResponse {
     /// Packets go by the maps as they were. Empty: it is in force.
     #[prost(string, tag = "4")]
     pub unusable: ::prost::alloc::string::String,
+    /// Overrides in force beside the configuration, which are no part of it. Empty: none.
+    #[prost(message, repeated, tag = "5")]
+    pub overrides: ::prost::alloc::vec::Vec<Override>,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1915,6 +2580,12 @@ pub struct StatusResponse {
     /// of the last reload. Empty: none.
     #[prost(string, repeated, tag = "13")]
     pub waiting_settings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Overrides in force, by target and kind. Empty: none.
+    #[prost(message, repeated, tag = "14")]
+    pub overrides: ::prost::alloc::vec::Vec<Override>,
+    /// Revision of the overrides, which rises with each change.
+    #[prost(uint64, tag = "15")]
+    pub overrides_revision: u64,
 }
 /// Something that is wrong, though the daemon goes on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2007,12 +2678,13 @@ pub struct BackendStatus {
     /// "pending": has not passed a check yet, takes nothing. "up": takes new connections. "unhealthy": a check
     /// fails, but the host replies; open connections stay. "held_down": it passes its checks, but went down soon after
     /// its last return, and gets no new connections for a while; open ones stay. "unreachable": the host does not reply; open
-    /// connections move. "draining": takes no new connections by request of the operator or of its agent check;
-    /// open ones stay. "disabled" by the operator: takes nothing, open connections move. A backend that drains and
+    /// connections move. "draining": takes no new connections by request of the configuration, an override or its agent check;
+    /// open ones stay. "disabled" by the configuration or an override: takes nothing, open connections move. A backend that drains and
     /// becomes unreachable is "unreachable".
     #[prost(string, tag = "4")]
     pub state: ::prost::alloc::string::String,
-    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained: check
+    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained by an override of uid 0:
+    /// ticket 7", "drained: check
     /// load: the backend says maint (update)", "not checked yet".
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
@@ -2031,7 +2703,7 @@ pub struct BackendStatus {
     pub marked_out: bool,
     /// Share that it takes now of the new connections of its own slots, above 0 and at most 1; the others go
     /// to the others of its region. Only the relation of shares in a region counts. Less than 1 in slow
-    /// start, where it says so of itself, or where it is utilised more than the others. Unset: it takes
+    /// start, where it says so of itself, where it is utilised more than the others, or by an override. Unset: it takes
     /// none, as it is not up or has no weight.
     #[prost(double, optional, tag = "10")]
     pub share: ::core::option::Option<f64>,
@@ -2053,12 +2725,15 @@ pub struct BackendStatus {
     /// interface. 0: it has no next hop.
     #[prost(uint32, tag = "15")]
     pub mtu: u32,
-    /// What the operator asks for. Always set.
+    /// What the configuration asks for. Always set.
     #[prost(enumeration = "AdminState", tag = "17")]
     pub admin_state: i32,
     /// How much longer it is held down. Unset: it is not.
     #[prost(message, optional, tag = "18")]
     pub hold_left: ::core::option::Option<::prost_types::Duration>,
+    /// Names of the overrides that act on it: its own, and those of its pool and region. Empty: none.
+    #[prost(string, repeated, tag = "19")]
+    pub overrides: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2095,7 +2770,7 @@ pub struct GroupStatus {
     /// balancers: as set, or the sum over the backends. Unset: unlimited.
     #[prost(double, optional, tag = "3")]
     pub configured_per_second: ::core::option::Option<f64>,
-    /// Share of it in use: 0 (drained), or 0.1 to 1.
+    /// Share of it in use, under overrides: 0 (drained), or 0.1 to 1.
     #[prost(double, tag = "4")]
     pub scaler: f64,
     /// Capacity now, new connections a second over all balancers: times the scaler, and where it is a sum,
@@ -2186,7 +2861,7 @@ pub struct WatchRequest {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchResponse {
     /// What happened.
-    #[prost(oneof = "watch_response::Event", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "watch_response::Event", tags = "1, 2, 3, 4, 5")]
     pub event: ::core::option::Option<watch_response::Event>,
 }
 /// Nested message and enum types in `WatchResponse`.
@@ -2207,6 +2882,9 @@ pub mod watch_response {
         /// connections, or whether it is marked out. Within a second of the change.
         #[prost(message, tag = "4")]
         Region(super::GroupStatus),
+        /// Overrides changed.
+        #[prost(message, tag = "5")]
+        Overrides(super::OverridesChange),
     }
 }
 /// A generation came into force.
@@ -2549,10 +3227,9 @@ pub mod spillway_client {
             self
         }
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
-        /// the answer; one that only drains may be in memory only, as a warning says. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
-        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED: expected_generation is not the current one, or
-        /// the disk does not answer and a drain came first.
-        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
+        /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
+        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED:
+        /// expected_generation is not the current one. FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
         /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
         /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
         /// generation is in force all the same; then the same request again succeeds once packets go by it, and until
@@ -2947,10 +3624,9 @@ pub mod spillway_server {
     #[async_trait]
     pub trait Spillway: std::marker::Send + std::marker::Sync + 'static {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
-        /// the answer; one that only drains may be in memory only, as a warning says. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
-        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED: expected_generation is not the current one, or
-        /// the disk does not answer and a drain came first.
-        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
+        /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
+        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED:
+        /// expected_generation is not the current one. FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
         /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
         /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
         /// generation is in force all the same; then the same request again succeeds once packets go by it, and until

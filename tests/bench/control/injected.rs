@@ -84,7 +84,7 @@ impl LoopsAlone {
         let store = Store::open(state_directory)?;
         let paths = (reconciler, words, reader);
         let loops = Loops::new(settings, store, paths, Sensors::default(), inbox);
-        let Loops { state, publisher, members, status } = loops;
+        let Loops { state, publisher, members, overrides, status } = loops;
 
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (stop, beat) = (CancellationToken::new(), Heartbeat::unwatched(Duration::from_secs(1)));
@@ -93,6 +93,7 @@ impl LoopsAlone {
         let state = state.run(beat.clone(), stopped());
         let publisher = publisher.run(beat.clone());
         let status = status.run(beat.clone(), stopped());
+        let overrides = overrides.run(beat.clone(), stopped());
         let members = async move {
             // Fails only if nothing measures any more.
             let _ = members_tx.send(nix::unistd::gettid().as_raw());
@@ -103,6 +104,7 @@ impl LoopsAlone {
             on_own_thread(&runtime, status),
             on_own_thread(&runtime, publisher),
             on_own_thread(&runtime, members),
+            on_own_thread(&runtime, overrides),
             on_own_thread(&runtime, state),
         ];
         let members = members_rx.recv().context("the member loop")?;

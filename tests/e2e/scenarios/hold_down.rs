@@ -78,7 +78,7 @@ fn flapping(sandbox: &Sandbox) -> Result<()> {
     wait_for(&fixture, "held_down", |backend| reason(backend).ends_with("3 times in a row"))?;
     let address = address(&fixture)?;
     fixture.balancer.cli(&["backend", "drain", &address])?;
-    fixture.balancer.cli(&["backend", "enable", &address])?;
+    fixture.balancer.cli(&["backend", "undrain", &address])?;
     let freed = backend(&fixture)?;
     ensure!(freed["state"] == "up" && freed["hold_left_seconds"].is_null(), "{freed}");
 

@@ -28,6 +28,7 @@ mod next_hops;
 mod objects_cli;
 mod on_disk;
 mod overload;
+mod overrides;
 mod packet_path_behind;
 mod packet_programs;
 mod port_ranges;
@@ -50,7 +51,6 @@ mod top;
 mod traffic;
 mod tunnel_checks;
 mod unhealthy;
-mod unstored_drain;
 mod unusable_store;
 mod unwritable_disk;
 mod utilisation;
@@ -77,7 +77,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("hold_down", hold_down::CASES),
     ("streaks", streaks::CASES),
     ("slots", slots::CASES),
-    ("unstored_drain", unstored_drain::CASES),
+    ("overrides", overrides::CASES),
     ("unusable_store", unusable_store::CASES),
     ("unwritable_disk", unwritable_disk::CASES),
     ("next_hops", next_hops::CASES),

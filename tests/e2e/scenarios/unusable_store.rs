@@ -73,7 +73,7 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     ensure!(again.contains("settle_time: 500ms"), "{again}");
     let object = failed(&fixture.balancer.try_cli(&["region", "create", "asia"], None)?, 6)?;
     ensure!(object.contains(REFUSED), "{object}");
-    let drain = failed(&fixture.balancer.try_cli(&["region", "drain", "eu"], None)?, 6)?;
+    let drain = failed(&fixture.balancer.try_cli(&["region", "drain", "eu"], None)?, 7)?;
     ensure!(drain.contains(REFUSED), "{drain}");
 
     let mended = ["pool", "update", "v4", "--settle-time", "10m", "--dry-run"];

@@ -48,30 +48,6 @@ pub(crate) struct Address {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Addresses {
-    /// Addresses
-    #[arg(value_name = "ADDRESS", required_unless_present = "address", value_parser = parse_address)]
-    backends: Vec<String>,
-    /// Address, as a flag
-    #[arg(long, conflicts_with = "backends", value_parser = parse_address)]
-    address: Option<String>,
-    /// Pool; needed if several pools have an address
-    #[arg(long, value_parser = parse_name)]
-    pool: Option<String>,
-}
-
-impl Addresses {
-    pub(crate) fn each(&self) -> Vec<Address> {
-        let one = |address: &String| Address {
-            backend: Some(address.clone()),
-            address: None,
-            pool: self.pool.clone(),
-        };
-        self.backends.iter().chain(&self.address).map(one).collect()
-    }
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct AddressOrFile {
     /// Address
     #[arg(value_name = "ADDRESS", required_unless_present_any = ["address", "file"])]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use clap::{Args as _, Command};
 use lb_base::nearest;
+use lb_model::overrides::Target;
 use spillway_proto::v1::{self, Configuration, Group, Pool};
 use tonic::Code;
 
@@ -124,6 +125,36 @@ async fn hint_for_missing<K: Kind>(
     }
     let pool = &id.pool;
     Some(format!("`spillway backend list --pool {pool}` lists the backends"))
+}
+
+/// For a target of an override that does not exist.
+pub(crate) async fn hint_for_missing_target(
+    daemon: &mut DaemonClient,
+    target: &Target,
+) -> Option<String> {
+    let pools = names::<Pool>(daemon).await?;
+    if let Some(pool) = target.pool().filter(|pool| !pools.iter().any(|it| it == pool.as_str())) {
+        return Some(nearest_name(pool.as_str(), &pools, Pool::PLURAL, Pool::COMMAND));
+    }
+    Some(match target {
+        Target::Backend { address, pool: None } => {
+            let addresses = names::<v1::Backend>(daemon).await?;
+            nearest_name(
+                &address.to_string(),
+                &addresses,
+                v1::Backend::PLURAL,
+                v1::Backend::COMMAND,
+            )
+        }
+        Target::Backend { pool: Some(pool), .. } | Target::Group { pool, .. } => {
+            format!("`spillway backend list --pool {pool}` lists its backends, with their regions")
+        }
+        Target::Pool(pool) => nearest_name(pool.as_str(), &pools, Pool::PLURAL, Pool::COMMAND),
+        Target::Region(region) => {
+            let regions = names::<v1::Region>(daemon).await?;
+            nearest_name(region.as_str(), &regions, v1::Region::PLURAL, v1::Region::COMMAND)
+        }
+    })
 }
 
 /// For a field that names an object that does not exist.

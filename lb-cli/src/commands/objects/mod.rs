@@ -6,7 +6,6 @@
 mod backend;
 mod calls;
 mod crud;
-mod drain;
 #[cfg(test)]
 mod flag_tests;
 mod health_check;
@@ -19,8 +18,15 @@ mod report;
 mod service;
 use clap::Subcommand;
 use kind::Kind;
+use lb_model::overrides::Kind as OverrideKind;
 use spillway_proto::v1;
 
+pub(crate) use hints::hint_for_missing_target;
+pub(crate) use kind::parse_name;
+
+use super::overrides::{
+    self, BackendTarget, DrainOptions, Ending, PercentOptions, PoolTarget, RegionTarget, Setting,
+};
 use crate::{arguments::Options, failure::Failure};
 
 /// Commands that every kind has.
@@ -43,11 +49,15 @@ pub(crate) enum BackendCommand {
     #[command(flatten)]
     Any(ObjectCommand<v1::Backend>),
     /// Stop new connections; open ones stay while the host is reachable
-    Drain(drain::BackendArguments),
-    /// Allow traffic while the backend is healthy
-    Enable(drain::BackendArguments),
+    Drain(Overriding<BackendTarget, DrainOptions>),
+    /// End a drain
+    Undrain(Overriding<BackendTarget, Ending>),
     /// Stop all traffic; open connections move to other backends
-    Disable(drain::BackendArguments),
+    Disable(Overriding<BackendTarget, Setting>),
+    /// End a disable or drain
+    Enable(Overriding<BackendTarget, Ending>),
+    /// Take a share of the configured weight
+    Weight(Overriding<BackendTarget, PercentOptions>),
     /// Print the last state changes of a pool's backends, with their reasons
     History(history::Arguments),
 }
@@ -57,9 +67,11 @@ pub(crate) enum PoolCommand {
     #[command(flatten)]
     Any(ObjectCommand<v1::Pool>),
     /// Stop new connections, in one region or in all; open ones stay
-    Drain(drain::PoolArguments),
-    /// Allow new connections again, in one region or in all, as before the drain
-    Enable(drain::PoolArguments),
+    Drain(Overriding<PoolTarget, DrainOptions>),
+    /// End a drain
+    Undrain(Overriding<PoolTarget, Ending>),
+    /// Use at most a share of the configured capacity, in one region or in all
+    Scale(Overriding<PoolTarget, PercentOptions>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,9 +79,20 @@ pub(crate) enum RegionCommand {
     #[command(flatten)]
     Any(ObjectCommand<v1::Region>),
     /// Stop new connections to a region, in every pool; open ones stay
-    Drain(drain::RegionArguments),
-    /// Allow new connections to a region again, in every pool, as before the drain
-    Enable(drain::RegionArguments),
+    Drain(Overriding<RegionTarget, DrainOptions>),
+    /// End a drain
+    Undrain(Overriding<RegionTarget, Ending>),
+    /// Use at most a share of the configured capacities of a region
+    Scale(Overriding<RegionTarget, PercentOptions>),
+}
+
+/// An override of something.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Overriding<T: clap::Args, O: clap::Args> {
+    #[command(flatten)]
+    target: T,
+    #[command(flatten)]
+    options: O,
 }
 
 impl<K: Kind> ObjectCommand<K> {
@@ -91,14 +114,21 @@ impl BackendCommand {
     pub(crate) fn run(self, options: Options) -> Result<(), Failure> {
         match self {
             Self::Any(verb) => verb.run(options),
-            Self::Drain(arguments) => {
-                drain::set_admin_state(options, &arguments, v1::AdminState::Drain)
+            Self::Drain(it) => {
+                overrides::set(options, &it.target, OverrideKind::Drain, &it.options)
             }
-            Self::Enable(arguments) => {
-                drain::set_admin_state(options, &arguments, v1::AdminState::Active)
+            Self::Undrain(it) => {
+                overrides::end(options, &it.target, &[OverrideKind::Drain], &it.options)
             }
-            Self::Disable(arguments) => {
-                drain::set_admin_state(options, &arguments, v1::AdminState::Disabled)
+            Self::Disable(it) => overrides::disable(options, &it.target, &it.options),
+            Self::Enable(it) => overrides::end(
+                options,
+                &it.target,
+                &[OverrideKind::Disable, OverrideKind::Drain],
+                &it.options,
+            ),
+            Self::Weight(it) => {
+                overrides::set_percent(options, &it.target, OverrideKind::Weight, &it.options)
             }
             Self::History(arguments) => history::run(options, arguments),
         }
@@ -110,11 +140,14 @@ impl PoolCommand {
     pub(crate) fn run(self, options: Options) -> Result<(), Failure> {
         match self {
             Self::Any(verb) => verb.run(options),
-            Self::Drain(arguments) => {
-                drain::drain_groups(options, &arguments, drain::DrainAction::Drain)
+            Self::Drain(it) => {
+                overrides::set(options, &it.target, OverrideKind::Drain, &it.options)
             }
-            Self::Enable(arguments) => {
-                drain::drain_groups(options, &arguments, drain::DrainAction::Enable)
+            Self::Undrain(it) => {
+                overrides::end(options, &it.target, &[OverrideKind::Drain], &it.options)
+            }
+            Self::Scale(it) => {
+                overrides::set_percent(options, &it.target, OverrideKind::Scale, &it.options)
             }
         }
     }
@@ -125,11 +158,14 @@ impl RegionCommand {
     pub(crate) fn run(self, options: Options) -> Result<(), Failure> {
         match self {
             Self::Any(verb) => verb.run(options),
-            Self::Drain(arguments) => {
-                drain::drain_groups(options, &arguments, drain::DrainAction::Drain)
+            Self::Drain(it) => {
+                overrides::set(options, &it.target, OverrideKind::Drain, &it.options)
             }
-            Self::Enable(arguments) => {
-                drain::drain_groups(options, &arguments, drain::DrainAction::Enable)
+            Self::Undrain(it) => {
+                overrides::end(options, &it.target, &[OverrideKind::Drain], &it.options)
+            }
+            Self::Scale(it) => {
+                overrides::set_percent(options, &it.target, OverrideKind::Scale, &it.options)
             }
         }
     }

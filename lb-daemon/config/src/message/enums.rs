@@ -1,5 +1,6 @@
 //! The enums of the configuration and their numbers in the API: the one place that names both.
 
+use lb_model::overrides::Kind as OverrideKind;
 use lb_model::{
     AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, Protocol, UdpMode,
     Via, WhenFull,
@@ -60,6 +61,7 @@ api_enums! {
     Fragments = Fragments { Dropped, Served }
     HostProbe = HostProbe { Auto, Neighbour, Icmp, Tcp }
     Isolation = Isolation { None, OnFailure, Strict }
+    OverrideKind = OverrideKind { Drain, Disable, Weight, Scale }
     Protocol = Protocol { Tcp, Udp }
     UdpMode = UdpMode { Stateless, Tracked }
     Via = Via { Address, Tunnel }

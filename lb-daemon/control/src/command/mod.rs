@@ -20,9 +20,14 @@ use lb_model::{
     diff::{Change, Movement},
     map_memory::Memory,
 };
+
+mod overrides;
 mod refusal;
 mod status;
 
+pub use overrides::{
+    OverrideChange, OverrideRequest, OverridesChanged, OverridesEvent, OverridesInForce,
+};
 pub use refusal::Refusal;
 pub(crate) use refusal::packet_path_behind;
 pub use status::{
@@ -71,16 +76,19 @@ pub enum Query {
         to: Option<u64>,
         reply: oneshot::Sender<Result<Difference, Refusal>>,
     },
+    /// The overrides in force.
+    Overrides(oneshot::Sender<OverridesInForce>),
     /// The status, then all changes of it.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
     /// The same for a watcher that lags, whose snapshot may be shared and up to a second old.
     WatchAgain(oneshot::Sender<Result<Subscription, Refusal>>),
 }
 
-/// Either of the two.
+/// Any of the three.
 #[derive(Debug)]
 pub enum Command {
     Apply(ApplyRequest),
+    Override(OverrideRequest),
     Query(Query),
 }
 
@@ -136,6 +144,8 @@ pub struct Applied {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exported {
+    /// What is in force beside the configuration.
+    pub overrides: OverridesInForce,
     /// 0 before the first apply.
     pub generation: u64,
     /// Includes the hash key in use. If the stored configuration cannot be used, only that key.
@@ -172,12 +182,16 @@ pub enum Event {
     Backend(BackendStatus),
     /// A change of what a group can take.
     Region(GroupStatus),
+    /// Overrides are others, or are stored now.
+    Overrides(OverridesEvent),
 }
 
-/// Sends applies to the state loop and questions to the status loop, so that no question waits for an apply.
+/// Sends applies to the state loop, changes of overrides to the override loop and questions to the status loop, so that none
+/// waits for another.
 #[derive(Clone, Debug)]
 pub struct Commands {
     applies: Sender<ApplyRequest>,
+    overrides: Sender<OverrideRequest>,
     queries: Sender<Query>,
 }
 
@@ -185,14 +199,16 @@ pub struct Commands {
 #[derive(Debug)]
 pub struct Requests {
     pub applies: Receiver<ApplyRequest>,
+    pub overrides: Receiver<OverrideRequest>,
     pub queries: Receiver<Query>,
 }
 
 impl Requests {
-    /// The next of either; `None` once there is no sender.
+    /// The next of any; `None` once there is no sender.
     pub async fn recv(&mut self) -> Option<Command> {
         tokio::select! {
             Some(apply) = self.applies.recv() => Some(Command::Apply(apply)),
+            Some(change) = self.overrides.recv() => Some(Command::Override(change)),
             Some(query) = self.queries.recv() => Some(Command::Query(query)),
             else => None,
         }
@@ -208,11 +224,13 @@ impl Commands {
         Self::counted(&AllLoopCounters::default())
     }
 
-    /// The same, with what waits counted as waiting for the two loops.
+    /// The same, with what waits counted as waiting for the three loops.
     pub fn counted(counters: &AllLoopCounters) -> (Self, Requests) {
         let (applies_tx, applies) = bounded(WAITING, counters.state.queue());
+        let (overrides_tx, overrides) = bounded(WAITING, counters.overrides.queue());
         let (queries_tx, queries) = bounded(WAITING, counters.status.queue());
-        (Self { applies: applies_tx, queries: queries_tx }, Requests { applies, queries })
+        let commands = Self { applies: applies_tx, overrides: overrides_tx, queries: queries_tx };
+        (commands, Requests { applies, overrides, queries })
     }
 
     /// See [`ApplyRequest`]. `record` gets the outcome; pass none for a dry run.
@@ -228,6 +246,30 @@ impl Commands {
         let request = ApplyRequest { apply: apply.into(), record, reply };
         self.applies.send(request).await.map_err(|_| Stopping)?;
         answer.await.map_err(|_| Stopping)
+    }
+
+    /// Changes overrides, or only checks the change.
+    ///
+    /// # Errors
+    /// The daemon is stopping; it is not known whether the change was made.
+    pub async fn change_overrides(
+        &self,
+        change: OverrideChange,
+        dry_run: bool,
+        (actor, reason): (Actor, Reason),
+    ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
+        let (reply, answer) = oneshot::channel();
+        let request = OverrideRequest { change, dry_run, actor, reason, reply };
+        self.overrides.send(request).await.map_err(|_| Stopping)?;
+        answer.await.map_err(|_| Stopping)
+    }
+
+    /// The overrides in force.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub async fn overrides(&self) -> Result<OverridesInForce, Stopping> {
+        self.ask(Query::Overrides).await
     }
 
     pub async fn export(&self) -> Result<Exported, Stopping> {
@@ -313,6 +355,7 @@ impl Query {
             Self::Condition(reply) => reply.is_closed(),
             Self::Regions(_, reply) => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
+            Self::Overrides(reply) => reply.is_closed(),
             Self::Generations(reply) => reply.is_closed(),
             Self::Generation(_, reply) => reply.is_closed(),
             Self::Difference { reply, .. } => reply.is_closed(),

@@ -6,7 +6,14 @@ use crate::{
 };
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
-use lb_model::{SourceClash, ids::Exhausted, map_memory::Memory, plan::PlanError, room::TooMany};
+use lb_model::{
+    SourceClash,
+    ids::Exhausted,
+    map_memory::Memory,
+    overrides::{MOST, Target},
+    plan::PlanError,
+    room::TooMany,
+};
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -56,11 +63,6 @@ pub enum Refusal {
     /// Nothing changed.
     #[error("nothing was changed: the configuration cannot be stored")]
     Store(#[from] StoreError),
-    /// The disk does not answer, and a drain came first. Nothing changed.
-    #[error(
-        "nothing was changed: the disk of the store does not answer, and a drain that does not wait for it came first"
-    )]
-    Overtaken,
     /// The configuration is in force and on disk, but not yet in the packet path.
     #[error("{}", packet_path_behind(*.generation))]
     Behind { generation: u64, source: ReconcileError },
@@ -68,6 +70,11 @@ pub enum Refusal {
     NoPool(String),
     #[error("pool {} has no backend {}", Quoted(.0), Quoted(.1))]
     NoBackend(String, String),
+    /// The target of an override.
+    #[error("{0} does not exist")]
+    NoTarget(Box<Target>),
+    #[error("there are {MOST} overrides, and no more are allowed")]
+    TooManyOverrides,
     #[error("generation {0} is not in the history, which has the last {HISTORY} generations")]
     NoGeneration(u64),
     #[error("generation {number} cannot be used: {cause}")]

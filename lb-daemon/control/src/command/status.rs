@@ -7,11 +7,13 @@ use std::{
 
 use lb_common::abi::limiter::LimitWord;
 
+use super::OverridesInForce;
 use lb_base::conditions::Condition;
 use lb_health::AgentReport;
 use lb_model::{
     AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol,
     capacity::{self, Capacity, GroupReading, Rates},
+    overrides::Key,
 };
 
 /// The daemon and everything it serves.
@@ -23,8 +25,6 @@ pub struct Status {
     /// 0 before the first apply.
     pub generation: u64,
     pub applied_at: Option<SystemTime>,
-    /// Whether the generation is in memory only, because the store cannot be written.
-    pub is_unstored: bool,
     /// Digest over what the packet path decides by, read back from the maps.
     pub checksum: u64,
     /// Why the packet path is not at the generation; `None` if it is.
@@ -39,6 +39,7 @@ pub struct Status {
     pub settling: Vec<SettlingStatus>,
     /// Other problems that the daemon works with.
     pub conditions: Vec<Condition>,
+    pub overrides: OverridesInForce,
     /// Names of changed settings that need a restart.
     pub waiting_settings: Vec<String>,
     pub uptime: Duration,
@@ -135,6 +136,8 @@ pub struct BackendStatus {
     pub marked_out: bool,
     /// How much longer it is held down.
     pub hold_left: Option<Duration>,
+    /// The overrides that act on it.
+    pub overrides: Vec<Key>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +171,7 @@ pub struct Regions {
 pub struct GroupStatus {
     pub pool: Name,
     pub region: Name,
-    /// What the packet path holds of the group.
+    /// What the packet path holds of the group, with its settings under overrides.
     pub reading: GroupReading,
     /// Whether the region was out of service for longer than the settle time, and so is used last.
     pub marked_out: bool,

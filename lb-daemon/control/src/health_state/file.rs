@@ -1,18 +1,14 @@
 //! The file: read as the input of a stranger, and replaced as a whole.
 
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
-    time::Instant,
-};
+use std::{io, path::Path, time::Instant};
 
-use nix::{fcntl::OFlag, unistd::geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::{SavedHoldDown, Snapshot};
-use lb_base::boot_clock::{BootClock, BootTime};
+use lb_base::{
+    boot_clock::{BootClock, BootTime},
+    own_file::{self, Outlives, OwnFileError},
+};
 use lb_health::SavedStreak;
 
 /// The version of the format. A field that may be missing needs no other one.
@@ -47,11 +43,9 @@ struct Header {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error(transparent)]
-    File(#[from] io::Error),
-    #[error("is not a regular file of this user")]
-    NotOwnFile,
-    #[error("has more than {MOST_BYTES} bytes")]
-    TooLarge,
+    File(#[from] OwnFileError),
+    #[error("the clock since boot cannot be read")]
+    Clock(#[from] io::Error),
     #[error("is not a health state file")]
     Content(#[from] serde_json::Error),
     #[error("has version {0}, and this spillwayd knows version {VERSION}")]
@@ -64,18 +58,7 @@ pub(super) enum ReadError {
 
 /// Reads the file: what was saved, and when.
 pub(super) fn read(path: &Path, clock: &BootClock) -> Result<(Snapshot, Instant), ReadError> {
-    // Neither a FIFO nor a symbolic link holds up the start or leads elsewhere.
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.uid() != geteuid().as_raw() {
-        return Err(ReadError::NotOwnFile);
-    }
-    let mut text = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(ReadError::TooLarge);
-    }
+    let text = own_file::read(path, MOST_BYTES)?;
     parse(&text, clock)
 }
 
@@ -98,17 +81,9 @@ pub(super) fn parse(text: &[u8], clock: &BootClock) -> Result<(Snapshot, Instant
     Ok((Snapshot { streaks, hold_downs }, clock.instant(written_at)))
 }
 
-/// Replaces the file: a reader sees the old one or the new one, whole. It is not forced to the disk, because after a crash
-/// of the host it means nothing.
+/// Replaces the file, which after a crash of the host means nothing.
 pub(super) fn write(path: &Path, snapshot: &Snapshot, clock: &BootClock) -> io::Result<()> {
-    let mut next = path.as_os_str().to_owned();
-    next.push(".next");
-    let written = write_next(Path::new(&next), &text(snapshot, clock)?)
-        .and_then(|()| fs::rename(&next, path));
-    if written.is_err() {
-        let _the_first_error_says_more = fs::remove_file(&next);
-    }
-    written
+    own_file::replace(path, &text(snapshot, clock)?, Outlives::Daemon)
 }
 
 pub(super) fn text(snapshot: &Snapshot, clock: &BootClock) -> io::Result<Vec<u8>> {
@@ -125,14 +100,4 @@ pub(super) fn text(snapshot: &Snapshot, clock: &BootClock) -> io::Result<Vec<u8>
         hold_downs: snapshot.hold_downs.iter().map(converted).collect(),
     };
     Ok(serde_json::to_vec(&content)?)
-}
-
-fn write_next(next: &Path, text: &[u8]) -> io::Result<()> {
-    match fs::remove_file(next) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        // What a killed daemon left.
-        _ => {}
-    }
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(next)?;
-    file.write_all(text)
 }

@@ -12,7 +12,6 @@ mod keeper;
 mod tests;
 
 use std::{
-    io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -84,7 +83,7 @@ fn read(path: &Path) -> Option<(Snapshot, Instant)> {
             );
             Some((snapshot, saved_at))
         }
-        Err(ReadError::File(error)) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(ReadError::File(error)) if error.is_missing() => None,
         Err(error) => {
             let (path, error) = (path.display(), error_chain::message(&error));
             tracing::warn!(error, "{path}: not used, so checks begin to count anew: {error}");

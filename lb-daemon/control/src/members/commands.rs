@@ -3,7 +3,10 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 use tokio::sync::oneshot;
 
 use lb_base::queue::{QueueCounters, UnboundedReceiver, UnboundedSender, unbounded};
-use lb_model::{Configuration, Name};
+use lb_model::{
+    Configuration, Name,
+    overrides::{Affected, Overrides},
+};
 
 /// Most backends that one command configures; a pool is never split.
 const MOST_BACKENDS: usize = 512;
@@ -17,6 +20,8 @@ pub(crate) enum MemberCommand {
     /// Packets see a configuration: takes over these pools of it, which are new or changed, and forgets those that it does
     /// not have.
     Configure(Arc<Configuration>, Vec<Name>, oneshot::Sender<()>),
+    /// Overrides are others now: takes over what that changes of these pools.
+    Override(Arc<Overrides>, Vec<Affected>, oneshot::Sender<()>),
     /// Forgets the next hops of all other backends.
     KeepNextHops(Arc<BTreeSet<IpAddr>>),
 }
@@ -53,6 +58,25 @@ impl MemberCommands {
     async fn configure_batch(&self, configuration: &Arc<Configuration>, pools: Vec<Name>) {
         let configuration = Arc::clone(configuration);
         self.ask(|reply| MemberCommand::Configure(configuration, pools, reply)).await;
+    }
+
+    /// Puts overrides in force, in several commands, between which changes of health go on. Returns once packets go by them.
+    pub(crate) async fn set_overrides(&self, overrides: &Arc<Overrides>, affected: Vec<Affected>) {
+        let (mut batch, mut backends) = (Vec::new(), 0);
+        for pool in affected {
+            if !batch.is_empty() && backends + pool.backends.len() > MOST_BACKENDS {
+                self.override_batch(overrides, std::mem::take(&mut batch)).await;
+                backends = 0;
+            }
+            backends += pool.backends.len();
+            batch.push(pool);
+        }
+        self.override_batch(overrides, batch).await;
+    }
+
+    async fn override_batch(&self, overrides: &Arc<Overrides>, affected: Vec<Affected>) {
+        let overrides = Arc::clone(overrides);
+        self.ask(|reply| MemberCommand::Override(overrides, affected, reply)).await;
     }
 
     pub(crate) fn keep_next_hops(&self, backends: Arc<BTreeSet<IpAddr>>) {

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     mem,
+    net::IpAddr,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -12,8 +13,9 @@ use super::clock;
 use crate::command::StateChange;
 use lb_health::{AgentReport, Health, HealthChange};
 use lb_model::{
-    AdminState, Backend, MemberState, Pool,
+    AdminState, Backend, MemberState, Name, Pool,
     hold_down::{HoldDown, HoldDownTimes},
+    overrides::{Action, Key, MemberOverride, Override, Overrides},
 };
 
 /// A backend in a pool.
@@ -32,8 +34,9 @@ pub(crate) struct Member {
     hold_down: HoldDown,
     /// `None` before the first configuration.
     hold_times: Option<HoldDownTimes>,
-    /// Whether the operator drains it.
+    /// Whether the configuration drains it.
     drained: bool,
+    overridden: Overridden,
     /// Whether it has a weight.
     pub(super) weighted: bool,
     pub(crate) agent_report: AgentReport,
@@ -46,6 +49,36 @@ pub(crate) struct Member {
     /// The last value written to the packet path.
     pub(crate) ramp: Option<u8>,
     pub(crate) history: History,
+}
+
+/// What overrides ask of a member.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Overridden {
+    pub(super) by: MemberOverride,
+    /// Whose override keeps it from new connections, and why, as the reason of its state shows it. Empty: none does.
+    pub(super) why: String,
+}
+
+impl Overridden {
+    const NONE: Self = Self { by: MemberOverride::NONE, why: String::new() };
+
+    /// Of a backend of a pool.
+    pub(super) fn of(overrides: &Overrides, pool: &Name, address: &IpAddr, region: &Name) -> Self {
+        let by = overrides.member(pool, address, region);
+        if !by.drained && !by.disabled {
+            return Self { by, why: String::new() };
+        }
+        let stops = |(_, it): &(Key, &Override)| match by.disabled {
+            true => it.action == Action::Disable,
+            false => it.action.stops(),
+        };
+        let stopping = overrides.of_member(pool, address, region).find(stops);
+        let why = stopping.map_or_else(String::new, |(_, it)| {
+            let colon = if it.reason.is_empty() { "" } else { ": " };
+            format!("by an override of {}{colon}{}", it.who, it.reason)
+        });
+        Self { by, why }
+    }
 }
 
 /// How many members of a pool are so; of one member 0 or 1.
@@ -113,6 +146,7 @@ impl Member {
             hold_down: HoldDown::default(),
             hold_times: None,
             drained: false,
+            overridden: Overridden::NONE,
             weighted: false,
             agent_report: AgentReport::default(),
             balance: None,
@@ -125,8 +159,15 @@ impl Member {
         member
     }
 
-    /// Takes over what the configuration says of it.
-    pub(super) fn configure(&mut self, pool: &Pool, backend: &Backend, now: SystemTime) {
+    /// Takes over what the configuration and overrides say of it.
+    pub(super) fn configure(
+        &mut self,
+        pool: &Pool,
+        backend: &Backend,
+        overridden: Overridden,
+        now: SystemTime,
+    ) {
+        self.take_override(overridden);
         self.set_decided_by(decided_by(pool, backend.admin_state));
         // The operator's ways to end a hold: other times, or a backend that was drained and no longer is.
         let times = Some(HoldDownTimes::new(pool));
@@ -138,6 +179,35 @@ impl Member {
         self.hold_times = times;
         self.weighted = backend.weight > 0;
         self.update_state(now);
+    }
+
+    /// Takes over what overrides ask of it. Returns whether anything changed.
+    pub(super) fn set_override(&mut self, overridden: Overridden, now: SystemTime) -> bool {
+        let is_news = self.overridden != overridden;
+        self.take_override(overridden);
+        self.update_state(now) | is_news
+    }
+
+    fn take_override(&mut self, overridden: Overridden) {
+        let before = mem::replace(&mut self.overridden, overridden).by;
+        let now = self.overridden.by;
+        let has_ended = |was: bool, is: bool| was && !is;
+        if has_ended(before.drained, now.drained) || has_ended(before.disabled, now.disabled) {
+            // The operator's way to end a hold.
+            self.hold_down = HoldDown::default();
+        }
+        if has_ended(before.disabled, now.disabled) {
+            // Its connections have moved, so it comes back as a new one.
+            self.has_served = self.undrained.0 == MemberState::Up;
+            if self.undrained.0 == MemberState::Unhealthy {
+                self.undrained.0 = MemberState::Pending;
+            }
+        }
+    }
+
+    /// Share of its weight that overrides leave it, above 0 and at most 1.
+    pub(super) fn asked_weight(&self) -> f64 {
+        self.overridden.by.weight
     }
 
     /// Takes over the state of the packet path, if its checks have not decided.
@@ -192,12 +262,15 @@ impl Member {
 
     pub(super) fn counts(&self) -> Counts {
         let is_active =
-            self.weighted && self.decided_by != DecidedBy::Operator && !self.is_drained();
+            self.weighted && self.decided_by != DecidedBy::Operator && !self.is_withdrawn();
         let is_up = self.state == MemberState::Up;
         Counts {
             active: is_active.into(),
             healthy: (is_active && is_up).into(),
-            uneven: (is_up && self.weighted && self.ramp != Some(FULL_RAMP)).into(),
+            uneven: (is_up
+                && self.weighted
+                && (self.ramp != Some(FULL_RAMP) || self.asked_weight() < 1.0))
+                .into(),
             reporting: (!self.agent_report.is_nothing() || self.balance.is_some()).into(),
             held: self.is_held().into(),
         }
@@ -267,13 +340,18 @@ impl Member {
         self.undrained = (state, reason.into());
     }
 
-    /// Whether the operator or its agent drains it.
-    pub(super) fn is_drained(&self) -> bool {
-        self.drained || self.agent_report.drain.is_some()
+    /// Whether the configuration, an override or its agent drains it.
+    fn is_drained(&self) -> bool {
+        self.drained || self.overridden.by.drained || self.agent_report.drain.is_some()
     }
 
-    /// Whether it may get new connections as soon as the operator allows it. Nothing is known of a disabled
-    /// backend, so it may.
+    /// Whether somebody asked that it gets no new connections.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.is_drained() || self.overridden.by.disabled
+    }
+
+    /// Whether it may get new connections as soon as the configuration allows it. Nothing is known of a backend that the
+    /// configuration disables, so it may.
     pub(crate) fn may_serve(&self) -> bool {
         // The end of a drain ends a hold too.
         let healthy = self.undrained.0 == MemberState::Up
@@ -286,13 +364,19 @@ impl Member {
     fn update_state(&mut self, now: SystemTime) -> bool {
         let (known, reason) = &self.undrained;
         let held = self.hold_down.length().filter(|_| *known == MemberState::Up);
+        let is_disabled = self.overridden.by.disabled && *known != MemberState::Disabled;
         let state = match known {
+            _ if is_disabled => MemberState::Disabled,
             _ if self.is_drained() => known.drained(),
             _ if held.is_some() => MemberState::HeldDown,
             _ => *known,
         };
         let reason = match (known, &self.agent_report.drain) {
+            _ if is_disabled => format!("disabled {}", self.overridden.why),
             (MemberState::Up, _) if self.drained => "drained".into(),
+            (MemberState::Up, _) if self.overridden.by.drained => {
+                format!("drained {}", self.overridden.why)
+            }
             (MemberState::Up, Some(why)) => format!("drained: {why}"),
             _ => held.map_or_else(|| reason.clone(), |length| self.hold_reason(length, "")),
         };

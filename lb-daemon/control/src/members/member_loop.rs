@@ -22,7 +22,11 @@ use lb_base::{
 };
 use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
-use lb_model::{Configuration, MemberState, Name, next_hop::NextHop};
+use lb_model::{
+    Configuration, MemberState, Name,
+    next_hop::NextHop,
+    overrides::{Affected, Overrides},
+};
 use lb_net::{NetChange, NextHopChange};
 
 /// Most results of checks that are taken together.
@@ -67,12 +71,14 @@ pub struct MemberLoop<W> {
 impl<W: MemberPath> MemberLoop<W> {
     pub(crate) fn new(
         (health_counters, counters): (HealthCounters, LoopCounters),
-        words: W,
+        mut words: W,
         sensed: Sensed,
         commands: UnboundedReceiver<MemberCommand>,
         updates: UpdateSenders,
         restored: RestoredHoldDowns,
+        overrides: Arc<Overrides>,
     ) -> Self {
+        words.set_overrides(Arc::clone(&overrides));
         Self {
             words,
             sensed,
@@ -81,7 +87,7 @@ impl<W: MemberPath> MemberLoop<W> {
             health_counters,
             counters,
             configuration: Arc::new(Configuration::EMPTY),
-            members: Members::new(restored),
+            members: Members::new(restored, overrides),
             next_hops: BTreeMap::new(),
             without_room: BTreeMap::new(),
             direct: Arc::default(),
@@ -133,8 +139,7 @@ impl<W: MemberPath> MemberLoop<W> {
         }
     }
 
-    /// Takes what checks found, and members whose hold is over, and writes it to the packet path: first all backends that get
-    /// less, then those that get more, each with its share before it is up.
+    /// Takes what checks found, and members whose hold is over, and writes it to the packet path.
     fn apply_health_changes(
         &mut self,
         changes: &mut Vec<HealthChange>,
@@ -156,8 +161,21 @@ impl<W: MemberPath> MemberLoop<W> {
         for (pool, address, state) in released {
             pools.entry(pool).or_default().insert(address, state.accepts());
         }
+        let written = self.write_members(&pools);
+        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
+        self.health_counters.written(written.map(|change| change.at));
+        self.send_changes();
+        changes.clear();
+    }
+
+    /// Writes what members accept that changed: first all that get less, then those that get more, each with its share
+    /// before it is up. Returns those whose words were others.
+    fn write_members<'p>(
+        &mut self,
+        pools: &'p BTreeMap<Name, BTreeMap<IpAddr, Accepts>>,
+    ) -> BTreeSet<(&'p Name, IpAddr)> {
         let (mut rising, mut written) = (Vec::new(), BTreeSet::new());
-        for (name, states) in &pools {
+        for (name, states) in pools {
             let accepts = |address| self.words.state(name, address).unwrap_or(Accepts::Nothing);
             let (falls, rises): (Vec<_>, Vec<_>) = states
                 .iter()
@@ -179,10 +197,27 @@ impl<W: MemberPath> MemberLoop<W> {
             let changed: Vec<_> = states.keys().copied().collect();
             self.members.write_last_resorts(name, pool, &changed, &mut self.words);
         }
-        let written = changes.iter().filter(|it| written.contains(&(&it.pool, it.address)));
-        self.health_counters.written(written.map(|change| change.at));
+        written
+    }
+
+    /// Puts overrides in force for these pools.
+    fn override_members(&mut self, overrides: Arc<Overrides>, affected: &[Affected]) {
+        let now = wall_clock();
+        self.words.set_overrides(Arc::clone(&overrides));
+        self.members.set_overrides(overrides);
+        let mut pools: BTreeMap<Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
+        for Affected { pool, backends, .. } in affected {
+            let Some(configured) = self.configuration.pools.get(pool) else { continue };
+            let changed = self.members.override_backends(pool, configured, backends, now);
+            if !changed.is_empty() {
+                pools.insert(pool.clone(), changed);
+            }
+        }
+        self.write_members(&pools);
+        for Affected { pool, backends, .. } in affected.iter().filter(|it| it.has_groups) {
+            self.words.update_limits(pool, backends);
+        }
         self.send_changes();
-        changes.clear();
     }
 
     fn apply_network_change(&mut self, change: NetChange) {
@@ -254,6 +289,10 @@ impl<W: MemberPath> MemberLoop<W> {
             }
             MemberCommand::Configure(configuration, pools, reply) => {
                 self.configure(configuration, &pools);
+                let _ = reply.send(());
+            }
+            MemberCommand::Override(overrides, affected, reply) => {
+                self.override_members(overrides, &affected);
                 let _ = reply.send(());
             }
             MemberCommand::KeepNextHops(backends) => {

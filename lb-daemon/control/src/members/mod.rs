@@ -40,6 +40,8 @@ pub(crate) enum Cause {
     Checks,
     /// The configuration.
     Configuration,
+    /// An override.
+    Override,
     /// Only its share or its report changed, which is no event.
     Share,
 }

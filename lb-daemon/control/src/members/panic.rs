@@ -43,7 +43,7 @@ impl Members {
         let Some(members) = self.pool_mut(name) else { return };
         let Some(member) = members.get(&address) else { return };
         let eligible =
-            member.decided_by == DecidedBy::Checks && !member.is_drained() && member.weighted;
+            member.decided_by == DecidedBy::Checks && !member.is_withdrawn() && member.weighted;
         let last_resort = panics && eligible && member.state != MemberState::Up;
         let open = last_resort && !member.is_decided;
         if !open

@@ -1,5 +1,5 @@
 //! Shares of new connections, as ramps of members. A member's share is smaller during slow start, if its
-//! agent report asks for less, and if it is utilised more than others.
+//! agent report asks for less, if it is utilised more than others, and if an override lowers its weight.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,6 @@ use std::{
 
 use super::{Cause, clock, member::Member, table::Members};
 use crate::reconcile::MemberPath;
-use lb_health::Utilisation;
 use lb_model::{
     Configuration, MemberState, Name, Pool,
     shares::{Balanced, Sharer, balance, ramps, started},
@@ -51,9 +50,12 @@ impl Members {
                 addresses.push(*address);
                 balanced.push(Balanced {
                     weight: backend.weight,
-                    own: member.own_share(pool, now),
+                    own: member.own_share(pool, now) * member.asked_weight(),
                     share: member.balance,
-                    utilisation: member.agent_report.utilisation.map(Utilisation::share),
+                    utilisation: member
+                        .agent_report
+                        .utilisation
+                        .map(|it| it.share() / member.asked_weight()),
                 });
             }
         }
@@ -90,15 +92,19 @@ impl Members {
                 let share = member.own_share(pool, now) * member.balance.unwrap_or(1.0);
                 let (addresses, sharers) = groups.entry(&backend.region).or_default();
                 addresses.push(*address);
-                sharers.push(Sharer { weight: backend.weight, share });
+                let asked = member.asked_weight();
+                sharers.push(Sharer { weight: backend.weight, share, asked });
             }
         }
         let mut written = Vec::new();
         for (addresses, sharers) in groups.into_values() {
-            for (address, ramp) in addresses.into_iter().zip(ramps(&sharers)) {
-                if members.get(&address).is_some_and(|member| member.ramp != Some(ramp))
-                    && path.set_ramp(name, address, ramp)
-                {
+            let is_other = |(address, ramp): &(IpAddr, u8)| {
+                members.get(address).is_some_and(|member| member.ramp != Some(*ramp))
+            };
+            let changed: Vec<_> =
+                addresses.into_iter().zip(ramps(&sharers)).filter(is_other).collect();
+            if !changed.is_empty() && path.set_ramps(name, &changed) {
+                for (address, ramp) in changed {
                     members.change(&address, |member| member.ramp = Some(ramp));
                     written.push(address);
                 }

@@ -9,17 +9,19 @@ use std::{
 
 use super::{
     Cause, MemberUpdate, clock,
-    member::{Counts, DecidedBy, Member},
+    member::{Counts, DecidedBy, Member, Overridden},
 };
 use crate::{health_state::RestoredHoldDowns, reconcile::MemberPath};
+use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
-use lb_model::{MemberState, Name, Pool};
+use lb_model::{MemberState, Name, Pool, overrides::Overrides};
 
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pools: BTreeMap<Name, PoolMembers>,
     /// Hold-downs that an earlier daemon knew, until their members are found in the packet path.
     restored: RestoredHoldDowns,
+    overrides: Arc<Overrides>,
     /// When shares were last balanced by utilisation.
     pub(super) balanced_at: Option<Instant>,
     /// Members that changed since the last update.
@@ -83,8 +85,38 @@ impl PoolMembers {
 }
 
 impl Members {
-    pub(super) fn new(restored: RestoredHoldDowns) -> Self {
-        Self { restored, ..Self::default() }
+    pub(super) fn new(restored: RestoredHoldDowns, overrides: Arc<Overrides>) -> Self {
+        Self { restored, overrides, ..Self::default() }
+    }
+
+    /// Replaces the overrides. What follows for members is written by [`Self::override_backends`].
+    pub(super) fn set_overrides(&mut self, overrides: Arc<Overrides>) {
+        self.overrides = overrides;
+    }
+
+    /// Takes over what overrides ask of backends of a pool. Returns those to which that makes a difference, with their
+    /// states.
+    pub(super) fn override_backends(
+        &mut self,
+        name: &Name,
+        configured: &Pool,
+        backends: &[IpAddr],
+        now: SystemTime,
+    ) -> BTreeMap<IpAddr, Accepts> {
+        let Some(pool) = self.pools.get_mut(name) else { return BTreeMap::new() };
+        let mut changed = BTreeMap::new();
+        for address in backends {
+            let Some(backend) = configured.backends.get(address) else { continue };
+            let overridden = Overridden::of(&self.overrides, name, address, &backend.region);
+            let taken = pool.change(address, |member| {
+                member.set_override(overridden, now).then_some(member.state.accepts())
+            });
+            if let Some(accepts) = taken.flatten() {
+                changed.insert(*address, accepts);
+                self.changed.push((name.clone(), *address, Cause::Override));
+            }
+        }
+        changed
     }
 
     pub(super) fn pool(&self, pool: &Name) -> Option<&PoolMembers> {
@@ -140,7 +172,8 @@ impl Members {
                     Member::new(state, restored, now)
                 }
             };
-            member.configure(pool, backend, now);
+            let overridden = Overridden::of(&self.overrides, name, address, &backend.region);
+            member.configure(pool, backend, overridden, now);
             if before.is_none_or(|before| **before != member) {
                 there.insert(*address, member);
                 self.changed.push((name.clone(), *address, Cause::Configuration));

@@ -403,7 +403,12 @@ fn groups_of<'p>(
 }
 
 fn terms(pool: &PlannedPool, group: &PlannedGroup) -> LimitTerms {
-    LimitTerms { settings: group.settings, balancers: pool.balancers }
+    LimitTerms {
+        pool: pool.name.clone(),
+        region: group.name.clone(),
+        settings: group.settings,
+        balancers: pool.balancers,
+    }
 }
 
 fn flags(pool: &PlannedPool) -> u32 {

@@ -17,7 +17,7 @@ use lb_common::abi::{
 use super::free_space::Extent;
 use lb_maps::{AnyPorts, TableName};
 use lb_model::{
-    GroupSettings, Rate,
+    GroupSettings, Name, Rate,
     ids::BackendId,
     plan::{PlannedBackend, PlannedPool},
 };
@@ -92,9 +92,11 @@ pub(super) struct PublishedMember {
     pub(super) out: bool,
 }
 
-/// What a group's limit depends on, besides its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a group's limit depends on, besides its members and overrides.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LimitTerms {
+    pub(super) pool: Name,
+    pub(super) region: Name,
     pub(super) settings: GroupSettings,
     pub(super) balancers: NonZeroU32,
 }

@@ -51,7 +51,7 @@ impl Reader {
         pool: u32,
         group: &PublishedGroup,
     ) -> Result<Option<GroupReading>, MapsError> {
-        let Some(terms) = group.terms else { return Ok(None) };
+        let Some(terms) = &group.terms else { return Ok(None) };
         Ok(Some(GroupReading {
             pool,
             region: group.group.region,

@@ -1,6 +1,6 @@
 use std::{io, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{State, publishing::Basis, remaps::Remaps, storing::Stored};
+use super::{State, publishing::Basis, remaps::Remaps};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
@@ -72,6 +72,7 @@ impl State {
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&basis.configuration));
         warnings.extend(self.gateway_warnings(&basis.configuration));
+        warnings.extend(self.override_warnings(&basis.configuration));
         let mut applied = Applied {
             generation: current,
             changes,
@@ -100,9 +101,7 @@ impl State {
             why,
             changes: Some(applied.changes.len() as u64).filter(|_| !is_unusable),
         };
-        if let Stored::No(warning) = self.store_generation(generation).await? {
-            applied.warnings.push(warning);
-        }
+        self.store_generation(generation).await?;
         // From here on the configuration is in force, whatever happens.
         self.put_in_force(basis, plan);
         let published = self.publish(built.into()).await;
@@ -191,7 +190,6 @@ impl State {
         if !dry_run {
             self.store_again().await;
         }
-        applied.warnings.extend(self.unstored_warning());
         if dry_run {
             applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
@@ -203,7 +201,9 @@ impl State {
     /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
     /// because no other balancer has to know it.
     pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
-        leave_out_key(configuration, self.store.hash_key());
+        if configuration.balancers == NonZeroU32::MIN {
+            configuration.hash_key.take_if(|key| *key == self.store.hash_key());
+        }
     }
 
     /// Writes the names that the command line shows for numbers in the maps.
@@ -211,12 +211,5 @@ impl State {
         let own = self.settings.region.as_ref();
         let directory = reconcile::directory(self.generation(), own, &self.ids);
         self.names.write(directory).await;
-    }
-}
-
-/// See [`State::leave_out_own_key`].
-pub(super) fn leave_out_key(configuration: &mut Configuration, own_key: [u64; 2]) {
-    if configuration.balancers == NonZeroU32::MIN {
-        configuration.hash_key.take_if(|key| *key == own_key);
     }
 }

@@ -11,7 +11,6 @@
 //! retries too and gets the same answer.
 
 mod apply;
-mod drains;
 mod names;
 mod publishing;
 mod remaps;
@@ -24,11 +23,9 @@ mod storing;
 mod tests;
 mod warnings;
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::Instant};
+
+use tokio::sync::watch;
 
 pub use sensors::Sensors;
 pub use settings::{FollowedFile, Settings, WaitingSettings};
@@ -45,11 +42,11 @@ use lb_base::queue::{Receiver, UnboundedSender};
 use lb_model::{
     Configuration,
     ids::{Ids, Quarantine},
+    overrides::Overrides,
     plan::Plan,
 };
 use names::Names;
 use remaps::Remaps;
-use storing::{Unstored, WaitingRequest};
 
 #[derive(Debug)]
 pub struct State {
@@ -67,12 +64,12 @@ pub struct State {
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
     applies: Receiver<ApplyRequest>,
-    /// Requests that were taken from there while an apply waited for the disk.
-    waiting: VecDeque<WaitingRequest>,
-    /// The generation in force, if it is not stored.
-    unstored: Option<Unstored>,
     /// When a store whose last write failed was last tried again, or could be written.
     store_tried_at: Instant,
+    /// What operators ask for beside the configuration.
+    overrides: watch::Receiver<Arc<Overrides>>,
+    /// To the override loop.
+    shown: watch::Sender<Option<Arc<InForce>>>,
     /// To the member loop.
     members: MemberCommands,
     /// From the member loop.
@@ -89,22 +86,15 @@ pub struct State {
 impl State {
     /// Number of the generation in force, even if that generation cannot be used.
     fn generation(&self) -> u64 {
-        let unstored = self.unstored.as_ref().map(|unstored| unstored.generation.number);
-        unstored.unwrap_or_else(|| self.store.number())
+        self.store.number()
     }
 
-    fn applied_at(&self) -> Option<SystemTime> {
-        let unstored = self.unstored.as_ref().map(|unstored| unstored.generation.applied_at);
-        unstored.or_else(|| self.store.applied_at())
-    }
-
-    /// Tells the status loop what is in force.
+    /// Tells the status loop and the override loop what is in force.
     fn tell_status(&self) {
         let settling = self.remaps.settling.iter().map(|(pool, (_, settling))| (*pool, *settling));
-        self.send_status(StatusUpdate::InForce(Arc::new(InForce {
+        let in_force = Arc::new(InForce {
             generation: self.generation(),
-            applied_at: self.applied_at(),
-            unstored: self.unstored.as_ref().map(|unstored| unstored.generation.entry(true)),
+            applied_at: self.store.applied_at(),
             history: Arc::clone(self.store.history()),
             reader: self.store.reader().clone(),
             configuration: Arc::clone(&self.configuration),
@@ -114,7 +104,9 @@ impl State {
             mark_outs: Arc::clone(&self.remaps.mark_outs),
             settling: settling.collect(),
             behind: self.behind.clone(),
-        })));
+        });
+        self.shown.send_replace(Some(Arc::clone(&in_force)));
+        self.send_status(StatusUpdate::InForce(in_force));
     }
 
     fn send_status(&self, update: StatusUpdate) {

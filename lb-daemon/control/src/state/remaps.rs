@@ -199,7 +199,9 @@ impl State {
     /// Which members and regions of a configuration are marked out now.
     pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
         let mut next = MarkOuts::default();
+        let overrides = Arc::clone(&self.overrides.borrow());
         for (name, pool) in &configuration.pools {
+            // What overrides close has no available members either.
             let is_closed = |group: &GroupSettings| group.effective_scaler() == Scaler::NONE;
             if self.view.is_available(name, pool)
                 && !pool.groups.values().any(is_closed)
@@ -208,8 +210,10 @@ impl State {
                 continue;
             }
             let order = plan::regions(configuration, self.settings.region.as_ref(), pool);
+            let pool_name = name;
             let region = |name: &Name| {
-                let closed = pool.group(name).effective_scaler() == Scaler::NONE;
+                let group = overrides.group(pool_name, name).apply_to(pool.group(name));
+                let closed = group.effective_scaler() == Scaler::NONE;
                 (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();

@@ -1,10 +1,13 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
+
+use tokio::sync::watch;
 
 use super::{Names, Remaps, Sensors, Settings, State, publishing::Basis};
 use crate::{
     command::{Actor, Apply, Refusal, Requests},
     loops::AllLoopCounters,
     members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, clock, mailbox},
+    overrides::{Others, OverrideLoop},
     publisher::{PacketPath, PublisherLoop},
     reconcile::MemberPath,
     status::{PathReader, StatusLoop, View},
@@ -30,6 +33,7 @@ pub struct Loops<P, W, R> {
     pub state: State,
     pub publisher: PublisherLoop<P>,
     pub members: MemberLoop<W>,
+    pub overrides: OverrideLoop,
     pub status: StatusLoop<R>,
 }
 
@@ -42,12 +46,26 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         sensors: Sensors,
         inbox: Inbox,
     ) -> Self {
-        let Inbox { sensed, requests: Requests { applies, queries } } = inbox;
-        let AllLoopCounters { member, state, publisher, status } = &settings.loop_counters;
+        let Inbox { sensed, requests } = inbox;
+        let Requests { applies, overrides: asked_overrides, queries } = requests;
+        let AllLoopCounters { member, state, publisher, overrides, status } =
+            &settings.loop_counters;
         let (member_commands, asked) = MemberCommands::channel(member.queue());
         let (status_tx, status_updates) = unbounded(status.queue());
         let (mailbox_tx, updates) = mailbox(state.queue());
         let senders = UpdateSenders { status: status_tx.clone(), state: mailbox_tx };
+        let (shown, state_shown) = watch::channel(None);
+        let others = Others {
+            state: state_shown,
+            members: member_commands.clone(),
+            status: status_tx.clone(),
+        };
+        let overrides = OverrideLoop::new(
+            &settings.state_directory,
+            settings.conditions.clone(),
+            (asked_overrides, overrides.clone()),
+            others,
+        );
         let counters = (settings.health_counters.clone(), member.clone());
         let members = MemberLoop::new(
             counters,
@@ -56,6 +74,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             asked,
             senders,
             settings.hold_downs.take_restored(),
+            overrides.in_force().borrow().clone(),
         );
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
         store.count_in(settings.store_counters.clone());
@@ -72,9 +91,9 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             plan: None,
             behind: None,
             applies,
-            waiting: VecDeque::new(),
-            unstored: None,
             store_tried_at: clock(),
+            overrides: overrides.in_force(),
+            shown,
             members: member_commands,
             updates,
             status: status_tx,
@@ -83,7 +102,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             remaps: Remaps::default(),
             names,
         };
-        Self { state, publisher, members, status }
+        Self { state, publisher, members, overrides, status }
     }
 }
 

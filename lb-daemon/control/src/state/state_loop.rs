@@ -2,7 +2,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{State, storing::next_request};
+use super::State;
 use crate::{
     command::ApplyRequest,
     loops::{LoopEnd, SECOND, beating, ticks},
@@ -42,10 +42,7 @@ impl State {
         loop {
             tokio::select! {
                 biased;
-                () = &mut stop => {
-                    self.store_at_last().await;
-                    return LoopEnd::Stopped;
-                }
+                () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
                 is_open = self.updates.changed() => match is_open {
                     true => {
@@ -54,7 +51,7 @@ impl State {
                     }
                     false => return LoopEnd::Stopped,
                 },
-                request = next_request(&mut self.waiting, &mut self.applies) => match request {
+                request = self.applies.recv() => match request {
                     Some(request) => {
                         let _turn = counters.turn();
                         let work = beating(&mut beat, &heartbeat, self.execute(request));
@@ -62,7 +59,6 @@ impl State {
                             () = work => {}
                             () = long_after(&mut stop) => {
                                 tracing::error!("an apply is abandoned, because the daemon stops");
-                                self.store_at_last().await;
                                 return LoopEnd::Stopped;
                             }
                         }

@@ -11,7 +11,13 @@ use super::State;
 use crate::command::{Actor, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
-use lb_model::{AdminState, Configuration, Encapsulation, Name, Pool, Scaler};
+use lb_model::{
+    AdminState, Configuration, Encapsulation, Name, Pool, Scaler,
+    overrides::{Key, Kind, Override, Target},
+};
+
+/// Most warnings about overrides.
+const MOST_OVERRIDES: usize = 20;
 
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
@@ -55,6 +61,65 @@ impl State {
         emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
     }
 
+    /// Warnings about overrides of what a change sets. They stay in force beside it.
+    pub(super) fn override_warnings(&self, next: &Configuration) -> Vec<String> {
+        let overrides = Arc::clone(&self.overrides.borrow());
+        let set = overrides.iter().filter(|(key, _)| self.sets(next, key));
+        let sentence = |(key, it): (&Key, &Override)| {
+            let Override { action, who, .. } = it;
+            format!(
+                "{}: the override {action} of {who} stays in force beside this change",
+                key.target
+            )
+        };
+        let mut sentences: Vec<_> = set.take(MOST_OVERRIDES + 1).map(sentence).collect();
+        if sentences.len() > MOST_OVERRIDES {
+            sentences.truncate(MOST_OVERRIDES);
+            sentences.push(
+                "more overrides stay in force beside this change: `spillway override list`".into(),
+            );
+        }
+        sentences
+    }
+
+    /// Whether a change sets what an override is about.
+    fn sets(&self, next: &Configuration, Key { target, kind }: &Key) -> bool {
+        let pools = |name: &Name| {
+            let (before, after) = (self.configuration.pools.get(name)?, next.pools.get(name)?);
+            (before != after).then_some((before, after))
+        };
+        let sets_backend = |name: &Name, address: &IpAddr| {
+            pools(name).is_some_and(|(before, after)| {
+                let backends = before.backends.get(address).zip(after.backends.get(address));
+                backends.is_some_and(|(before, after)| match kind {
+                    Kind::Weight => before.weight != after.weight,
+                    _ => before.admin_state != after.admin_state,
+                })
+            })
+        };
+        let sets_group = |name: &Name, region: Option<&Name>| {
+            pools(name).is_some_and(|(before, after)| {
+                let regions = before.groups.keys().chain(after.groups.keys());
+                let mut regions = regions.filter(|it| region.is_none_or(|region| region == *it));
+                regions.any(|region| {
+                    let asked = |pool: &Pool| pool.group(region).effective_scaler();
+                    asked(before) != asked(after)
+                })
+            })
+        };
+        match target {
+            Target::Backend { address, pool: Some(pool) } => sets_backend(pool, address),
+            Target::Backend { address, pool: None } => {
+                self.view.pools_of(address).iter().any(|pool| sets_backend(pool, address))
+            }
+            Target::Pool(pool) => sets_group(pool, None),
+            Target::Group { pool, region } => sets_group(pool, Some(region)),
+            Target::Region(region) => {
+                self.configuration.pools.keys().any(|pool| sets_group(pool, Some(region)))
+            }
+        }
+    }
+
     /// Warnings about backends that are behind a gateway and would get nothing with direct return.
     pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
         let direct =
@@ -79,10 +144,14 @@ impl State {
     /// Whether a pool has a backend for new connections. One whose state is unknown may become one.
     fn has_serving_backend(&self, configuration: &Configuration, name: &Name) -> bool {
         let Some(pool) = configuration.pools.get(name) else { return false };
+        let overrides = self.overrides.borrow();
         pool.backends.iter().any(|(address, backend)| {
+            let by = overrides.member(name, address, &backend.region);
             let is_active = backend.admin_state == AdminState::Active
                 && backend.weight > 0
-                && pool.group(&backend.region).effective_scaler() != Scaler::NONE;
+                && pool.group(&backend.region).effective_scaler() != Scaler::NONE
+                && !by.drained
+                && !by.disabled;
             let member = self.view.get(name, address);
             // In panic mode backends whose checks fail get connections too.
             is_active

@@ -16,6 +16,7 @@ impl<R: PathReader> StatusLoop<R> {
         let mut configuration = self.configuration().clone();
         configuration.hash_key.get_or_insert(self.in_force.hash_key);
         Exported {
+            overrides: self.overrides.clone(),
             generation: self.in_force.generation,
             configuration,
             schema: self.settings.schema,
@@ -47,7 +48,6 @@ impl<R: PathReader> StatusLoop<R> {
             region: self.settings.region.clone(),
             generation: self.in_force.generation,
             applied_at: self.in_force.applied_at,
-            is_unstored: self.in_force.unstored.is_some(),
             checksum,
             behind: self.in_force.behind.clone(),
             interfaces: self.path.interfaces(),
@@ -55,6 +55,7 @@ impl<R: PathReader> StatusLoop<R> {
             pools,
             settling: self.settling(),
             conditions: self.settings.conditions.now(),
+            overrides: self.overrides.clone(),
             waiting_settings: self.settings.waiting_settings.now(),
             uptime: self.started.elapsed(),
         })

@@ -85,6 +85,12 @@ impl<R: PathReader> StatusLoop<R> {
             agent_report: member.agent_report.clone(),
             marked_out: in_force.mark_outs.is_out(&key.0, &key.1),
             hold_left,
+            overrides: self
+                .overrides
+                .overrides
+                .of_member(&key.0, &key.1, &backend.region)
+                .map(|(key, _)| key)
+                .collect(),
         })
     }
 

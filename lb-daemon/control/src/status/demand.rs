@@ -51,6 +51,11 @@ impl Demand {
         self.window
     }
 
+    /// New connections a second that the group of a pool and a region admitted, by their indices.
+    pub(super) fn admitted(&self, group: GroupKey) -> Option<f64> {
+        self.rates.get(&group).map(|rates| rates.admitted)
+    }
+
     /// Rates per second; `None` if the group is newer than the window.
     pub(super) fn rates(&self, reading: &GroupReading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
@@ -68,6 +73,7 @@ impl<R: PathReader> StatusLoop<R> {
             Ok(readings) => {
                 self.demand.observe(&readings, Instant::now());
                 self.announce_regions(readings);
+                self.check_weights();
             }
             Err(error) => {
                 tracing::warn!(
@@ -134,6 +140,8 @@ impl<R: PathReader> StatusLoop<R> {
             self.in_force.ids.regions().map(|(name, at)| (at, name)).collect();
         let named = readings.into_iter().filter_map(|reading| {
             let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
+            let settings = self.overrides.overrides.group(pool, region).apply_to(reading.settings);
+            let reading = GroupReading { settings, ..reading };
             Some(GroupStatus {
                 pool: pool.clone(),
                 region: region.clone(),

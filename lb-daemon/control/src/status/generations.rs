@@ -71,10 +71,8 @@ impl Generations {
 impl<R: PathReader> StatusLoop<R> {
     /// The last generations, by number; the one in force is the last.
     pub(super) fn generations(&self) -> Vec<HistoryEntry> {
-        let InForce { generation, unstored, history, unusable, .. } = &*self.in_force;
-        let in_memory = unstored.as_ref().map_or(*generation + 1, |unstored| unstored.number);
-        let stored = history.iter().filter(|entry| entry.number < in_memory).cloned();
-        let mut entries: Vec<_> = stored.chain(unstored.clone()).collect();
+        let InForce { history, unusable, .. } = &*self.in_force;
+        let mut entries = history.to_vec();
         if let (Some(unusable), Some(last)) = (unusable, entries.last_mut())
             && last.number == unusable.number
         {

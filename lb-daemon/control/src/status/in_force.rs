@@ -5,12 +5,16 @@ use std::{
     time::SystemTime,
 };
 
+use tokio::sync::oneshot;
+
 use crate::{
-    command::{Applied, Refusal},
+    command::{Applied, OverridesInForce, Refusal},
     members::MemberUpdate,
     store::{GenerationReader, HistoryEntry, Unusable},
 };
-use lb_model::{Configuration, ids::Ids, mark_out::MarkOuts, remap::Settling};
+use lb_model::{
+    Configuration, Name, ids::Ids, mark_out::MarkOuts, overrides::Overrides, remap::Settling,
+};
 
 /// What the status loop is told.
 #[derive(Debug)]
@@ -21,6 +25,9 @@ pub(crate) enum StatusUpdate {
     /// An apply is in force, which the next update shows.
     Applied(Applied),
     Members(Vec<MemberUpdate>),
+    Overrides(OverridesInForce),
+    /// What whoever sets these overrides should know of what they do to these pools: sentences.
+    JudgeOverrides(Arc<Overrides>, Vec<Name>, oneshot::Sender<Vec<String>>),
     /// Only these backends are needed any more.
     Backends(Arc<BTreeSet<IpAddr>>),
 }
@@ -31,8 +38,6 @@ pub(crate) struct InForce {
     /// 0 before the first apply, and the number of the stored generation even if that cannot be used.
     pub(crate) generation: u64,
     pub(crate) applied_at: Option<SystemTime>,
-    /// The generation, if it is in memory only.
-    pub(crate) unstored: Option<HistoryEntry>,
     /// The generations that are stored.
     pub(crate) history: Arc<[HistoryEntry]>,
     pub(crate) reader: GenerationReader,
@@ -54,7 +59,6 @@ impl Default for InForce {
         Self {
             generation: 0,
             applied_at: None,
-            unstored: None,
             history: Arc::default(),
             reader: GenerationReader::default(),
             configuration: Arc::new(Configuration::EMPTY),
@@ -70,7 +74,7 @@ impl Default for InForce {
 
 impl InForce {
     /// Refuses questions about pools while the stored generation, and so its pools, cannot be read.
-    pub(super) fn require_usable(&self) -> Result<(), Refusal> {
+    pub(crate) fn require_usable(&self) -> Result<(), Refusal> {
         match &self.unusable {
             Some(unusable) => Err(Refusal::Unusable(unusable.cause.clone())),
             None => Ok(()),

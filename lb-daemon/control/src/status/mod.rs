@@ -13,6 +13,7 @@ mod generations;
 mod in_force;
 mod log_lines;
 mod narrow_paths;
+mod overrides;
 mod shared_snapshot;
 mod status_loop;
 mod updates;
@@ -30,7 +31,7 @@ pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
 
 use crate::{
-    command::{Event, InterfaceStatus, Offer, PoolBackends, Query},
+    command::{Event, InterfaceStatus, Offer, OverridesInForce, PoolBackends, Query},
     reconcile::ReconcileError,
     state::Settings,
 };
@@ -72,6 +73,7 @@ pub struct StatusLoop<R> {
     /// Until then there is nothing to show.
     has_begun: bool,
     in_force: Arc<InForce>,
+    overrides: OverridesInForce,
     view: View,
     /// Statuses of the backends of pools, until something of them changes.
     backends: BTreeMap<Name, Arc<PoolBackends>>,
@@ -107,6 +109,7 @@ impl<R: PathReader> StatusLoop<R> {
             updates,
             has_begun: false,
             in_force: Arc::default(),
+            overrides: OverridesInForce::default(),
             view: View::default(),
             backends: BTreeMap::new(),
             has_member_news: false,

@@ -62,6 +62,7 @@ impl<R: PathReader> StatusLoop<R> {
             Query::History { pool, address, reply } => {
                 drop(reply.send(self.history(&pool, address.as_deref())));
             }
+            Query::Overrides(reply) => drop(reply.send(self.overrides.clone())),
             Query::Generations(reply) => drop(reply.send(self.generations())),
             Query::Generation(number, reply) => self.read_generation(number, reply),
             Query::Difference { from, to, reply } => self.compare_generations(from, to, reply),

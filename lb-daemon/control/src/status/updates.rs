@@ -18,6 +18,10 @@ impl<R: PathReader> StatusLoop<R> {
                 log_applied(self.configuration(), applied.generation, &applied.changes);
                 self.announce(Event::Generation(applied));
             }
+            StatusUpdate::Overrides(overrides) => self.take_overrides(overrides),
+            StatusUpdate::JudgeOverrides(overrides, pools, reply) => {
+                drop(reply.send(self.judge_overrides(&overrides, &pools)));
+            }
             StatusUpdate::Backends(backends) => self.view.keep_next_hops(&backends),
             StatusUpdate::Members(updates) => {
                 for update in updates {

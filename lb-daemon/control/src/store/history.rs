@@ -35,8 +35,6 @@ pub struct HistoryEntry {
     pub changes: Option<u64>,
     /// Why it cannot be used, as far as that is known before it is read.
     pub unusable: Option<String>,
-    /// Whether it is in memory only.
-    pub is_unstored: bool,
 }
 
 /// A generation in the store.
@@ -54,7 +52,7 @@ impl Kept {
 
     /// `broken` are pieces that are missing or damaged, with the cause.
     pub(super) fn entry(&self, broken: &BTreeMap<Digest, String>) -> HistoryEntry {
-        let (number, is_unstored) = (self.number, false);
+        let number = self.number;
         match &self.description {
             Err(cause) => HistoryEntry {
                 number,
@@ -63,7 +61,6 @@ impl Kept {
                 why: String::new(),
                 changes: None,
                 unusable: Some(cause.clone()),
-                is_unstored,
             },
             Ok(description) => {
                 let damage = description.pieces.digests().find_map(|digest| broken.get(digest));
@@ -75,7 +72,6 @@ impl Kept {
                     why: description.why.clone(),
                     changes: description.changes,
                     unusable,
-                    is_unstored,
                 }
             }
         }

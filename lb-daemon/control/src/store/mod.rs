@@ -62,21 +62,6 @@ pub struct Generation {
     pub changes: Option<u64>,
 }
 
-impl Generation {
-    /// As the history lists it.
-    pub fn entry(&self, is_unstored: bool) -> HistoryEntry {
-        HistoryEntry {
-            number: self.number,
-            applied_at: Some(self.applied_at),
-            who: self.who.clone(),
-            why: self.why.clone(),
-            changes: self.changes,
-            unusable: None,
-            is_unstored,
-        }
-    }
-}
-
 /// A write that goes on beside the loop.
 #[derive(Debug)]
 struct Write {
@@ -84,8 +69,6 @@ struct Write {
     job: Job<Result<(Arc<Database>, Disk), Cause>>,
     /// Whether it was waited for in vain.
     is_stalled: bool,
-    /// It removes generations from this number on.
-    void: Option<u64>,
 }
 
 /// The open database, and what it contains. Only one process can open it.
@@ -101,8 +84,6 @@ pub struct Store {
     /// What is certainly on disk. A write has it while it lasts.
     disk: Option<Disk>,
     history: Arc<[HistoryEntry]>,
-    /// Generations from this number on were never in force, although they may be on disk.
-    void: Option<u64>,
     generation: Option<Arc<Generation>>,
     /// The generation, if this version cannot use it.
     unusable: Option<Arc<Unusable>>,
@@ -175,7 +156,6 @@ impl Store {
             hash_key,
             disk: is_writable.then_some(disk),
             history,
-            void: None,
             generation,
             unusable,
             unwritable,
@@ -239,12 +219,6 @@ impl Store {
     /// The last generations, by number. The last one is the current one.
     pub fn history(&self) -> &Arc<[HistoryEntry]> {
         &self.history
-    }
-
-    /// Takes the generation back whose write goes on: the next commit removes it, even if it has another number.
-    pub fn take_back(&mut self) {
-        let number = self.write.as_ref().map(|write| write.generation.number);
-        self.void = number.into_iter().chain(self.void).min();
     }
 
     /// Reads generations of the history.
@@ -313,7 +287,7 @@ impl Store {
         let generation = Arc::new(generation);
         let (file, hash_key) = (self.file.clone(), self.hash_key);
         let (open, reader) = (self.database.clone().zip(self.disk.take()), self.reader.clone());
-        let (after, void) = (Arc::clone(&generation), self.void);
+        let after = Arc::clone(&generation);
         #[cfg(test)]
         let disk_answers = self.disk_answers.clone();
         let write = move || {
@@ -323,12 +297,12 @@ impl Store {
                 Some(open) => open,
                 None => file.reopen(&reader, hash_key).map_err(Cause::reopened)?,
             };
-            let disk = record::write(&database, &hash_key, disk, &after, void)?;
+            let disk = record::write(&database, &hash_key, disk, &after)?;
             Ok((database, disk))
         };
         let counters = self.counters.clone();
         let job = Job::start(move || counters.measure(write));
-        self.write = Some(Write { generation, job, is_stalled: false, void });
+        self.write = Some(Write { generation, job, is_stalled: false });
     }
 
     /// Waits for a write that goes on, if there is one.
@@ -338,19 +312,14 @@ impl Store {
     pub async fn finish_write(&mut self) -> Result<(), StoreError> {
         let Some(Write { job, .. }) = &mut self.write else { return Ok(()) };
         let written = job.done().await.map_err(Cause::Inaccessible).and_then(|written| written);
-        let Some(Write { generation, void, .. }) = self.write.take() else { return Ok(()) };
+        let Some(Write { generation, .. }) = self.write.take() else { return Ok(()) };
         let (database, disk) = written.map_err(|cause| {
             // What is on disk is not certain any more.
             self.database = None;
             self.file.error(cause)
         })?;
         self.database = Some(database);
-        self.void = self.void.filter(|number| void != Some(*number));
         self.history = disk.history();
-        if let Some(void) = self.void {
-            let was = |entry: &&HistoryEntry| entry.number < void;
-            self.history = self.history.iter().filter(was).cloned().collect();
-        }
         self.disk = Some(disk);
         self.generation = Some(generation);
         self.unusable = None;

@@ -242,14 +242,13 @@ pub(super) fn create(database: &Database) -> Result<Record, Cause> {
     Ok(Record { hash_key, stored: None, disk: Disk::default() })
 }
 
-/// Writes a generation in one transaction, and removes those that are too old, and those from `void` on, which were never in
-/// force, with the pieces that only they had. Returns what is on disk then.
+/// Writes a generation in one transaction, and removes those that are too old, with the pieces that only they had. Returns what
+/// is on disk then.
 pub(super) fn write(
     database: &Database,
     hash_key: &[u64; 2],
     disk: Disk,
     generation: &Arc<Generation>,
-    void: Option<u64>,
 ) -> Result<Disk, Cause> {
     let Disk { history, ids, generation: before, mut broken, strays, replace: anew } = disk;
     let current = history.last().and_then(|kept| kept.description.as_ref().ok());
@@ -273,8 +272,7 @@ pub(super) fn write(
         changes: generation.changes,
         pieces,
     };
-    let (mut history, gone) =
-        history::retain(history, void.map_or(number, |void| void.min(number)));
+    let (mut history, gone) = history::retain(history, number);
     let mut rows = Rows::new();
     if let Some(earlier) = anew {
         contents.extend(earlier);

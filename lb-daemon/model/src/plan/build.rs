@@ -231,6 +231,7 @@ fn group(
     let table = spec.id();
     plan.tables.entry(table).or_insert_with(|| Arc::new(spec));
     Ok(PlannedGroup {
+        name: region.clone(),
         region: ids.region(region).ok_or_else(|| no_id("region", region))?,
         table,
         slots: pool.slots,

@@ -117,7 +117,9 @@ impl PlannedPool {
 /// A pool's members in one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedGroup {
-    /// Index of the region.
+    /// The region.
+    pub name: Name,
+    /// Its index.
     pub region: u32,
     pub table: TableId,
     /// Slots of that table.

@@ -30,7 +30,8 @@ pub struct Balanced {
     pub own: f64,
     /// Share that follows from utilisation; `None`: no member of its group reports it.
     pub share: Option<f64>,
-    /// As reported, 1 at full load.
+    /// As reported, 1 at full load, over the share of its weight that overrides leave it: one that is to have half as much
+    /// is even with the others at half of their utilisation.
     pub utilisation: Option<f64>,
 }
 
@@ -55,7 +56,8 @@ pub fn balance(members: &mut [Balanced], elapsed: Duration) {
     }
     let others = mean(members, |member| member.share);
     let shares = members.iter().filter_map(|m| Some((m.weight, m.share.or(others)?)));
-    let sharers: Vec<_> = shares.map(|(weight, share)| Sharer { weight, share }).collect();
+    let sharers: Vec<_> =
+        shares.map(|(weight, share)| Sharer { weight, share, asked: 1.0 }).collect();
     // Clamp to what has an effect, so that no share drifts away.
     let factor = factor(&sharers);
     for (member, sharer) in members.iter_mut().zip(sharers) {

@@ -7,8 +7,12 @@ use super::{
     *,
 };
 
+fn sharer(weight: u32, share: f64) -> Sharer {
+    Sharer { weight, share, asked: 1.0 }
+}
+
 fn even(shares: &[f64]) -> Vec<u8> {
-    let sharers: Vec<_> = shares.iter().map(|&share| Sharer { weight: 1, share }).collect();
+    let sharers: Vec<_> = shares.iter().map(|&share| sharer(1, share)).collect();
     ramps(&sharers)
 }
 
@@ -39,8 +43,29 @@ fn no_more_than_half_is_given_away() {
     let ramps = even(&[1.0, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05]);
     assert_eq!((ramps[0], ramps[1], ramps[9]), (255, 113, 113));
     // By weight: 1 + 9 x = 5 of one with nine times the weight.
-    let sharers = [Sharer { weight: 1, share: 1.0 }, Sharer { weight: 9, share: 0.05 }];
+    let sharers = [sharer(1, 1.0), sharer(9, 0.05)];
     assert_eq!(super::ramps(&sharers), [255, 113]);
+}
+
+#[test]
+fn weights_of_overrides_are_kept_beyond_half_of_a_group() {
+    let asked = |list: &[(f64, f64)]| {
+        let sharers: Vec<_> =
+            list.iter().map(|&(share, asked)| Sharer { weight: 1, share, asked }).collect();
+        ramps(&sharers)
+    };
+    // A tenth of 255 is 25.5, a hundredth 2.55.
+    let ramps = asked(&[[(1.0, 1.0)].as_slice(), &[(1.0, 0.1); 9]].concat());
+    assert_eq!((ramps[0], ramps[1], ramps[9]), (255, 26, 26));
+    assert_eq!(asked(&[(1.0, 1.0), (1.0, 0.01)]), [255, 3]);
+    // Only their ratio counts.
+    assert_eq!(asked(&[(1.0, 0.3); 3]), [255; 3]);
+    assert_eq!(asked(&[(1.0, 0.5), (1.0, 0.25)]), [255, 128]);
+    // What comes of other reasons still leaves half of what the overrides do: 1 + 0.1 = 1.1, so 1 + 0.1 x is enough.
+    assert_eq!(asked(&[(1.0, 1.0), (0.05, 0.1)]), [255, 1]);
+    // Nine in slow start under 10 %, one whole: 1 + 0.9 is kept for the half of 1.9.
+    let ramps = asked(&[[(1.0, 1.0)].as_slice(), &[(0.05, 0.1); 9]].concat());
+    assert_eq!((ramps[0], ramps[1]), (255, 1));
 }
 
 proptest! {
@@ -49,7 +74,7 @@ proptest! {
     fn the_factor_is_the_least(given in vec((1..1000_u32, 1..=1000_u32), 1..20)) {
         let sharers: Vec<_> = given
             .iter()
-            .map(|&(weight, share)| Sharer { weight, share: f64::from(share) / 1000.0 })
+            .map(|&(weight, share)| sharer(weight, f64::from(share) / 1000.0))
             .collect();
         let whole: f64 = given.iter().map(|(weight, _)| f64::from(*weight)).sum();
         let kept = |factor: f64| -> f64 {
@@ -100,7 +125,7 @@ impl Backends {
 
     /// A second; what backends are utilised by now.
     fn second(&mut self) -> Vec<f64> {
-        let sharer = |m: &Balanced| Sharer { weight: m.weight, share: m.share.unwrap_or(1.0) };
+        let sharer = |m: &Balanced| sharer(m.weight, m.share.unwrap_or(1.0));
         let ramps = ramps(&self.members.iter().map(sharer).collect::<Vec<_>>());
         let parts: Vec<_> = self
             .members

@@ -45,7 +45,8 @@ fn each_role_may_what_it_may() {
             .iter()
             .any(|w| name.starts_with(w));
         // Packets have what people say to each other in them; and probes are packets that are sent.
-        let reads = !writes && !["Capture", "ProbeVips"].contains(&name);
+        let operates = ["Capture", "ProbeVips", "SetOverrides", "RemoveOverrides"];
+        let reads = !writes && !operates.contains(&name);
         assert_eq!(may(Some(Role::Viewer), &call), reads, "{call}");
         let operates = !writes || name == "UpdateBackend";
         assert_eq!(may(Some(Role::Operator), &call), operates, "{call}");

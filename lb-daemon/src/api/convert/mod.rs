@@ -2,12 +2,14 @@
 
 mod capture;
 mod explain;
+mod overrides;
 mod responses;
 mod status;
 mod vip_probe;
 
 pub(super) use capture::{CaptureStream, capture_filter, capture_stream};
 pub(super) use explain::flow;
+pub(super) use overrides::{override_kind, override_message, override_names, override_target};
 pub(super) use responses::{
     applied, backend, difference, event, exported, generations, history, regions, without_backends,
 };

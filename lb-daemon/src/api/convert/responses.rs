@@ -4,6 +4,7 @@ use std::{num::NonZeroU32, time::SystemTime};
 
 use spillway_proto::v1;
 
+use super::overrides::{override_messages, overrides_event};
 use crate::reload::ReloadOutcome;
 use lb_base::conditions::Condition;
 use lb_config::message::{ApiEnum, duration, to_message};
@@ -35,7 +36,7 @@ pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResponse {
 
 /// A stored configuration that cannot be used is exported as it is stored.
 pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
-    let Exported { generation, configuration, schema, unusable } = exported;
+    let Exported { generation, configuration, schema, unusable, .. } = exported;
     let in_use = to_message(configuration);
     let (schema, configuration, unusable) = match unusable {
         None => (*schema, in_use, String::new()),
@@ -55,6 +56,7 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
         configuration: Some(configuration),
         schema_revision: schema.number(),
         unusable,
+        overrides: override_messages(&exported.overrides),
     })
 }
 
@@ -68,7 +70,6 @@ pub(in crate::api) fn generations(entries: &[HistoryEntry]) -> v1::ListGeneratio
         changes: entry.changes,
         current: place == 0,
         unusable: entry.unusable.clone().unwrap_or_default(),
-        unstored: entry.is_unstored,
     };
     let generations = entries.iter().rev().enumerate().map(generation).collect();
     v1::ListGenerationsResponse { generations }
@@ -117,6 +118,8 @@ pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
         settling: status.settling.iter().map(settling_pool).collect(),
         conditions: status.conditions.iter().map(condition).collect(),
         waiting_settings: status.waiting_settings.clone(),
+        overrides: override_messages(&status.overrides),
+        overrides_revision: status.overrides.overrides.revision(),
     }
 }
 
@@ -159,6 +162,7 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         marked_out: backend.marked_out,
         admin_state: backend.admin_state.to_api().into(),
         hold_left: backend.hold_left.and_then(|left| left.try_into().ok()),
+        overrides: backend.overrides.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -201,6 +205,7 @@ pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
         }
         Event::Backend(status) => v1::watch_response::Event::Backend(backend(status)),
         Event::Region(status) => v1::watch_response::Event::Region(region(status)),
+        Event::Overrides(change) => v1::watch_response::Event::Overrides(overrides_event(change)),
     };
     v1::WatchResponse { event: Some(event) }
 }
@@ -239,7 +244,7 @@ fn changes(changes: &[Change]) -> Vec<v1::Change> {
     changes.iter().map(change).collect()
 }
 
-fn timestamp(time: SystemTime) -> prost_types::Timestamp {
+pub(super) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
     time.into()
 }
 

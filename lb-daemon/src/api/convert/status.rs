@@ -85,14 +85,16 @@ fn invalid_argument(message: String, field: String, violations: Vec<FieldViolati
 impl IntoStatus for Refusal {
     fn into_status(self) -> Status {
         let code = match &self {
-            Refusal::Conflict { .. } | Refusal::Overtaken => Code::Aborted,
+            Refusal::Conflict { .. } => Code::Aborted,
             Refusal::TooMany(_)
+            | Refusal::TooManyOverrides
             | Refusal::Exhausted(_)
             | Refusal::Memory(_)
             | Refusal::Room(ReconcileError::Full(_)) => Code::ResourceExhausted,
-            Refusal::NoPool(_) | Refusal::NoBackend(..) | Refusal::NoGeneration(_) => {
-                Code::NotFound
-            }
+            Refusal::NoPool(_)
+            | Refusal::NoBackend(..)
+            | Refusal::NoTarget(_)
+            | Refusal::NoGeneration(_) => Code::NotFound,
             Refusal::NoHashKey { .. } | Refusal::OpenSlots(_) | Refusal::Invalid(_) => {
                 Code::InvalidArgument
             }
@@ -129,7 +131,8 @@ impl IntoStatus for Refusal {
                 (None, Some(HISTORY_HINT.into()))
             }
             Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
-            Refusal::Overtaken => (None, Some(OVERTAKEN_HINT.into())),
+            Refusal::NoTarget(_) => (None, Some(TARGET_HINT.into())),
+            Refusal::TooManyOverrides => (None, Some(OVERRIDES_HINT.into())),
             Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
             Refusal::SourcePrefix(_) => (None, Some(SOURCE_PREFIX_HINT.into())),
             _ => (None, None),
@@ -159,7 +162,10 @@ pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
     status
 }
 
-const OVERTAKEN_HINT: &str = "apply again once the disk answers: until then the condition `store` of `spillway status` lasts";
+const TARGET_HINT: &str = "`spillway status` lists the backends, pools and regions that there are";
+
+const OVERRIDES_HINT: &str =
+    "`spillway override list` shows them; drain a pool or a region instead of its backends";
 
 const HISTORY_HINT: &str =
     "`spillway history` lists the generations that are kept, and which of them cannot be used";

@@ -288,7 +288,7 @@ impl Objects {
             };
             match self.audit.apply(&self.commands, apply).await? {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),
-                Err(Refusal::Conflict { .. } | Refusal::Overtaken) => {}
+                Err(Refusal::Conflict { .. }) => {}
                 Err(Refusal::OpenSlots(mut open)) => {
                     open.invalid = for_object(open.invalid);
                     return Err(ObjectRefused::Command(Refusal::OpenSlots(open).into()));

@@ -84,7 +84,7 @@ async fn what_was_applied_is_listed_compared_and_rolled_back_to() {
     ];
     assert_eq!(found, expected);
     assert!(generations.iter().all(|it| it.who == uid && it.applied_at.is_some()));
-    assert!(generations.iter().all(|it| it.unusable.is_empty() && !it.unstored));
+    assert!(generations.iter().all(|it| it.unusable.is_empty()));
     assert_eq!(exported.generation, 2);
 
     audit.flush().await;

@@ -2,6 +2,7 @@ mod audited;
 mod calls;
 mod generations;
 mod objects;
+mod overrides;
 mod queries;
 mod schema;
 mod server;

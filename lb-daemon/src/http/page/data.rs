@@ -20,6 +20,7 @@ use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, 
 use lb_model::{
     Name,
     capacity::{self, Connections, Rates},
+    overrides::{self, Key},
 };
 
 /// Backends that are all told where no pool is asked for.
@@ -46,6 +47,7 @@ pub(in crate::http) struct Data {
     /// Time that rates are of.
     window_seconds: Option<f64>,
     pools: Vec<Pool>,
+    overrides: Vec<Override>,
     /// The last generations, the newest first.
     generations: Vec<Generation>,
     verdicts: Vec<Fate>,
@@ -62,7 +64,21 @@ struct Generation {
     changes: Option<u64>,
     /// Why it cannot be used.
     unusable: Option<String>,
-    unstored: bool,
+}
+
+/// An override in force.
+#[derive(Clone, Debug, Serialize)]
+struct Override {
+    name: String,
+    /// What it is about, and what it asks, as `pool web: backend 192.0.2.1` and `weight 30 %`.
+    target: String,
+    action: String,
+    who: String,
+    reason: String,
+    set_at: u64,
+    until: Option<u64>,
+    /// Since when there is no such object.
+    absent_since: Option<u64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -199,6 +215,7 @@ impl Data {
             balancers: regions.balancers.map_or(0, NonZeroU32::get),
             window_seconds: regions.window.map(|window| window.as_secs_f64()),
             pools,
+            overrides: status.overrides.overrides.iter().map(Into::into).collect(),
             generations: generations.iter().rev().map(Into::into).collect(),
             verdicts: stats.verdicts.iter().map(Into::into).collect(),
             tables: stats.remembered.tables.clone(),
@@ -228,6 +245,21 @@ impl Data {
     }
 }
 
+impl From<(&Key, &overrides::Override)> for Override {
+    fn from((key, it): (&Key, &overrides::Override)) -> Self {
+        Self {
+            name: key.to_string(),
+            target: key.target.to_string(),
+            action: it.action.to_string(),
+            who: it.who.clone(),
+            reason: it.reason.clone(),
+            set_at: milliseconds(it.set_at),
+            until: it.until.map(|until| milliseconds(until.wall)),
+            absent_since: it.absent_since.map(|since| milliseconds(since.wall)),
+        }
+    }
+}
+
 impl From<&HistoryEntry> for Generation {
     fn from(entry: &HistoryEntry) -> Self {
         Self {
@@ -237,7 +269,6 @@ impl From<&HistoryEntry> for Generation {
             why: entry.why.clone(),
             changes: entry.changes,
             unusable: entry.unusable.clone(),
-            unstored: entry.is_unstored,
         }
     }
 }

@@ -285,7 +285,20 @@ function below() {
     put(row.children[0], "Generation " + g.number + (g.who ? " by " + g.who : "") + changes);
     put(row.children[1], g.applied_at === null ? "" : age(now.at - g.applied_at) + " ago");
     row.children[1].title = g.applied_at === null ? "" : new Date(g.applied_at).toISOString();
-    put(row.children[2], [g.why, g.unstored ? "(in memory only)" : "", g.unusable === null ? "" : "(cannot be used: " + g.unusable + ")"].filter(Boolean).join(" "));
+    put(row.children[2], [g.why, g.unusable === null ? "" : "(cannot be used: " + g.unusable + ")"].filter(Boolean).join(" "));
+  });
+  $("overrides-part").hidden = !now.overrides.length;
+  keep($("overrides"), now.overrides, (o) => o.name, () => {
+    const row = make("div", "row");
+    row.append(make("span"), make("span", "number quiet"), make("p"));
+    return row;
+  }, (row, o) => {
+    put(row.children[0], o.target + ": " + o.action);
+    const end = o.until === null ? "" : ", ends in " + age(o.until - now.at);
+    put(row.children[1], age(now.at - o.set_at) + " ago" + end);
+    row.children[1].title = new Date(o.set_at).toISOString() + (o.until === null ? "" : " to " + new Date(o.until).toISOString());
+    const gone = o.absent_since === null ? "" : "(there is no such object since " + age(now.at - o.absent_since) + ")";
+    put(row.children[2], ["by " + o.who + (o.reason ? ": " + o.reason : ""), gone].filter(Boolean).join(" "));
   });
   const names = { displaced: "Displaced", udp_flows: "UDP flows", handshakes: "Recent SYNs" };
   keep($("memory"), now.tables, (t) => t.table + t.ip, (t) => {

@@ -80,10 +80,16 @@ pub(crate) fn without_backends(sandbox: &Sandbox) -> Result<()> {
     balancer.cli(&["backend", "drain", &near.v4.to_string()])?;
     host.until_wrong(&[])?;
     let first = services(&host)?;
-    ensure!(first["found"] == "1 backend up, 1 taken out by the configuration", "{first}");
+    ensure!(
+        first["found"] == "1 backend up, 1 taken out by the configuration or overrides",
+        "{first}"
+    );
     balancer.cli(&["backend", "disable", &far.v4.to_string()])?;
     let wrong = host.until_wrong(&[("services", "problem", "web")])?;
-    let why = format!("{}: disabled; {}: drained", far.v4, near.v4);
+    let why = format!(
+        "{0}: override backends/{0}/drain; {1}: override backends/{1}/disable",
+        near.v4, far.v4
+    );
     ensure!(wrong[0]["why"] == why, "{wrong:?}");
     for command in wrong[0]["mend"].as_array().context("commands")? {
         let mut shell = balancer.shell(command.as_str().context("a text")?);

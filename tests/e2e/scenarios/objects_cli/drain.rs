@@ -1,4 +1,4 @@
-//! `spillway backend drain` and `enable` under traffic lose no connection.
+//! `spillway backend drain` and `undrain` under traffic lose no connection.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) fn with_traffic(sandbox: &Sandbox) -> Result<()> {
     let drained = Instant::now();
     requests.wait_for(200)?;
     let end = Instant::now();
-    fixture.balancer.cli(&["backend", "enable", &address])?;
+    fixture.balancer.cli(&["backend", "undrain", &address])?;
     fixture.wait_up(&[])?;
     let back = Instant::now();
     requests.wait_for(200)?;

@@ -155,7 +155,7 @@ pub(crate) fn equal_ramps(sandbox: &Sandbox) -> Result<()> {
             let member = IpAddr::from([10, 1, 0, n]);
             daemon.set_next_hop(member, Some(hop(interface, 1, 0)))?;
             daemon.set_state(&pool, member, Accepts::All);
-            ensure!(daemon.words().set_ramp(&pool, member, ramp));
+            ensure!(daemon.words().set_ramps(&pool, &[(member, ramp)]));
         }
     }
     let numbers = worlds.each_ref().map(|daemon| daemon.ids.backend(&[10, 1, 0, 1].into()));

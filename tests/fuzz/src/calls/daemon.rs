@@ -75,12 +75,13 @@ impl Daemon {
         let inbox = Inbox { sensed: Sensed { health: heard, network }, requests };
         let (packets, sensors) = (Quiet::default(), Sensors::default());
         let paths = (packets.clone(), packets.clone(), packets);
-        let Loops { state, publisher, members, status } =
+        let Loops { state, publisher, members, overrides, status } =
             Loops::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         runtime.spawn(status.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         runtime.spawn(members.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         runtime.spawn(publisher.run(heartbeat.clone()));
+        runtime.spawn(overrides.run(heartbeat.clone(), stop.clone().cancelled_owned()));
         runtime.spawn(state.run(heartbeat, stop.clone().cancelled_owned()));
         runtime.spawn(serving(listener, socket, commands, stop));
         let connector = tower::service_fn(move |_| {

@@ -15,7 +15,7 @@ use lb_control::{
 };
 use lb_model::{
     Name, capacity::GroupReading, ids::Named, maglev::BuiltTables, map_memory::TableMemory,
-    next_hop::NextHop, plan::Plan,
+    next_hop::NextHop, overrides::Overrides, plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -115,9 +115,13 @@ impl MemberPath for Quiet {
         self.has(pool, address)
     }
 
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, _: u8) -> bool {
-        self.has(pool, address)
+    fn set_ramps(&mut self, pool: &Name, ramps: &[(IpAddr, u8)]) -> bool {
+        ramps.iter().all(|(address, _)| self.has(pool, *address))
     }
+
+    fn set_overrides(&mut self, _: Arc<Overrides>) {}
+
+    fn update_limits(&mut self, _: &Name, _: &[IpAddr]) {}
 
     fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
         Ok(())

@@ -55,7 +55,7 @@ fn check_pools(served: &[PoolServices]) -> Vec<Finding> {
     let up = count(up.len() as u64, "backend");
     let found = match idle.len() {
         0 => format!("{up} up"),
-        idle => format!("{up} up, {idle} taken out by the configuration"),
+        idle => format!("{up} up, {idle} taken out by the configuration or overrides"),
     };
     wrong.push(Finding::ok(CHECK, count(services as u64, "service"), found));
     wrong
@@ -89,7 +89,7 @@ fn check_pool(served: &PoolServices) -> Option<Finding> {
             };
             Finding::problem(CHECK, subject, none)
         }
-        up if idle.keys().any(|why| !why.is_configured()) => {
+        up if idle.keys().any(|why| !why.is_asked_for()) => {
             let are = if up == 1 { "is" } else { "are" };
             Finding::warning(CHECK, subject, format!("{up} of {all} backends {are} up"))
         }
@@ -110,6 +110,7 @@ fn describe(idle: &IdleReason) -> String {
         IdleReason::NoNextHop(why) => format!("no next hop: {why}"),
         IdleReason::Disabled => "disabled".into(),
         IdleReason::Drained => "drained".into(),
+        IdleReason::Overridden(names) => format!("override {}", names.join(", ")),
         IdleReason::ZeroWeight => "its weight is 0".into(),
         IdleReason::RegionDrained(region) => format!("region {region} is drained"),
         IdleReason::Isolated(region) => {
@@ -137,13 +138,14 @@ fn fix_command(pool: &str, idle: &IdleReason, backends: &[String]) -> String {
             )
         }
         IdleReason::Disabled | IdleReason::Drained => {
-            format!("spillway backend enable {} --pool {pool}", backends.join(" "))
+            format!("spillway backend update {first} --pool {pool} --admin-state active")
         }
+        IdleReason::Overridden(names) => format!("spillway override remove {}", names.join(" ")),
         IdleReason::ZeroWeight => {
             format!("spillway backend update {first} --pool {pool} --weight 1")
         }
         IdleReason::RegionDrained(region) => {
-            format!("spillway pool enable {pool} --region {region}")
+            format!("spillway edit  # pool {pool}, region {region}: drained = false, scaler = 1")
         }
         IdleReason::Isolated(_) => format!("spillway pool update {pool} --isolation none"),
     }

@@ -135,7 +135,7 @@ fn host_down_level(facts: &Facts, backend: IpAddr) -> Level {
     let levels =
         members.filter(|member| member.address == address).map(|member| match &member.idle {
             None => Level::Problem,
-            Some(why) if why.is_configured() => Level::Ok,
+            Some(why) if why.is_asked_for() => Level::Ok,
             Some(_) => Level::Warning,
         });
     levels.max().unwrap_or(Level::Warning)

@@ -176,10 +176,12 @@ pub(in super::super) enum IdleReason {
     Unchecked,
     /// Its next hop is unresolved; the reason.
     NoNextHop(String),
-    /// Disabled by the operator.
+    /// Disabled by the configuration.
     Disabled,
-    /// Drained by the operator.
+    /// Drained by the configuration.
     Drained,
+    /// Drained or disabled by overrides; their names.
+    Overridden(Vec<String>),
     /// Its weight is 0.
     ZeroWeight,
     /// Its region is drained in this pool.
@@ -189,12 +191,13 @@ pub(in super::super) enum IdleReason {
 }
 
 impl IdleReason {
-    /// Whether the configuration asks for it.
-    pub(in super::super) const fn is_configured(&self) -> bool {
+    /// Whether configuration or overrides ask for it.
+    pub(in super::super) const fn is_asked_for(&self) -> bool {
         matches!(
             self,
             Self::Disabled
                 | Self::Drained
+                | Self::Overridden(_)
                 | Self::ZeroWeight
                 | Self::RegionDrained(_)
                 | Self::Isolated(_)
@@ -269,6 +272,9 @@ fn idle_reason(
         return Some(IdleReason::Isolated(region()));
     }
     match state.state.as_str() {
+        "draining" | "disabled" if !state.overrides.is_empty() => {
+            Some(IdleReason::Overridden(state.overrides.clone()))
+        }
         "up" if state.next_hop_resolved => None,
         "up" => Some(IdleReason::NoNextHop(state.next_hop.clone())),
         _ if state.reason == backend_status::NOT_CHECKED => Some(IdleReason::Unchecked),
@@ -396,6 +402,11 @@ mod tests {
         assert_eq!(idle_of(with(AdminState::Active), up(), same), None);
         assert_eq!(idle_of(with(AdminState::Disabled), up(), same), Some(IdleReason::Disabled));
         assert_eq!(idle_of(with(AdminState::Drain), up(), same), Some(IdleReason::Drained));
+        let names = vec!["pools/web/drain".to_owned()];
+        let overridden = BackendStatus { overrides: names.clone(), ..state(11, "draining", "x") };
+        assert_eq!(of_state(overridden), Some(IdleReason::Overridden(names.clone())));
+        let unhealthy = BackendStatus { overrides: names, ..state(11, "unhealthy", refused) };
+        assert_eq!(of_state(unhealthy), Some(IdleReason::Unhealthy(refused.into())));
         let weightless = Backend { weight: Some(0), ..backend(11) };
         assert_eq!(idle_of(weightless, up(), same), Some(IdleReason::ZeroWeight));
         let region = |change: fn(&mut Group)| {

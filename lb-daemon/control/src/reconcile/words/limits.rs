@@ -1,6 +1,6 @@
 //! Limits of groups and members.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use lb_common::abi::{
     limiter::{ECHOES, ERRORS, LimitWord, NO_LIMITER},
@@ -13,7 +13,10 @@ use crate::reconcile::{
     published::{LimitTerms, PublishedGroup, PublishedMember},
 };
 use lb_maps::{Access, Maps, MapsError};
-use lb_model::capacity::{Capacity, Member, Share, is_lower};
+use lb_model::{
+    GroupSettings, Name,
+    capacity::{Capacity, Member, Share, is_lower},
+};
 
 impl MemberWords {
     /// Writes the budgets for displaced entries of empty tables, which the sweeper lowers as they fill, and
@@ -84,10 +87,28 @@ impl MemberWords {
     /// Updates a group's limit after a change of members: one store. While other settings of the group are being
     /// published, the limit only gets lower.
     pub(super) fn update_limit(&self, at: u32) {
-        let Some(group) = self.groups.get(&at) else { return };
-        let Some(terms) = group.terms.filter(|terms| self.follows_health(terms, group)) else {
-            return;
-        };
+        if let Some(group) = self.groups.get(&at)
+            && let Some(terms) = &group.terms
+            && self.follows_health(terms, group)
+        {
+            self.write_limit(group, terms);
+        }
+    }
+
+    /// Updates the limits of the groups that these members of a pool are in after a change of overrides, by the same rule.
+    pub(super) fn update_limits_of(&self, pool: &Name, members: &[IpAddr]) {
+        let Some(index) = self.states.pool(pool) else { return };
+        let locations = members.iter().flat_map(|address| self.locations.get(address));
+        let groups: BTreeSet<u32> =
+            locations.filter(|at| at.pool == index).map(|at| at.group).collect();
+        for group in groups.iter().filter_map(|at| self.groups.get(at)) {
+            if let Some(terms) = &group.terms {
+                self.write_limit(group, terms);
+            }
+        }
+    }
+
+    fn write_limit(&self, group: &PublishedGroup, terms: &LimitTerms) {
         let (limit, there) = (self.limit(terms, group), self.maps.limit(group.group.limiter));
         if limit != there
             && (is_lower(limit, there) || !self.changing.contains(&group.group.limiter))
@@ -98,7 +119,7 @@ impl MemberWords {
 
     /// The limiters of a group and of its members, with their limits, if a plan has set them.
     fn expected_limits(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
-        let terms = group.terms.into_iter();
+        let terms = group.terms.iter();
         terms.flat_map(move |terms| {
             let share = self.share(terms);
             let limited =
@@ -108,16 +129,21 @@ impl MemberWords {
         })
     }
 
-    fn limit(&self, terms: LimitTerms, group: &PublishedGroup) -> LimitWord {
-        self.share(terms)
-            .group_limit(Capacity::of_members(terms.settings, self.capacity_members(group)))
+    fn limit(&self, terms: &LimitTerms, group: &PublishedGroup) -> LimitWord {
+        let capacity = Capacity::of_members(self.settings_of(terms), self.capacity_members(group));
+        self.share(terms).group_limit(capacity)
     }
 
     fn follows_health(&self, terms: &LimitTerms, group: &PublishedGroup) -> bool {
-        Capacity::follows_health(terms.settings, self.capacity_members(group))
+        Capacity::follows_health(self.settings_of(terms), self.capacity_members(group))
     }
 
-    fn share(&self, terms: LimitTerms) -> Share {
+    /// A group's settings under its overrides.
+    fn settings_of(&self, terms: &LimitTerms) -> GroupSettings {
+        self.overrides.group(&terms.pool, &terms.region).apply_to(terms.settings)
+    }
+
+    fn share(&self, terms: &LimitTerms) -> Share {
         Share { balancers: terms.balancers, tick: self.tick }
     }
 

@@ -32,7 +32,7 @@ use super::{
 };
 use backend_states::SharedStates;
 use lb_maps::{MapsError, MemberMaps, clock};
-use lb_model::{Name, next_hop::NextHop, plan::PlannedBackend};
+use lb_model::{Name, next_hop::NextHop, overrides::Overrides, plan::PlannedBackend};
 use lb_net::Bonds;
 use locations::MemberLocations;
 use member_states::MemberStates;
@@ -54,9 +54,15 @@ pub trait MemberPath: Send {
     /// no such member.
     fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool;
 
-    /// Sets the share of its slots' new connections that a member takes, 255 for all. False if the last plan has no
-    /// such member.
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool;
+    /// Sets the share of its slots' new connections that each of these members takes, 255 for all. False if the last plan
+    /// does not have all of them.
+    fn set_ramps(&mut self, pool: &Name, ramps: &[(IpAddr, u8)]) -> bool;
+
+    /// Sets the overrides that limits are written under from now on.
+    fn set_overrides(&mut self, overrides: Arc<Overrides>);
+
+    /// Writes the limits of the groups that these members of a pool are in again, under the overrides.
+    fn update_limits(&mut self, pool: &Name, members: &[IpAddr]);
 
     /// Sets a backend's next hop. Without one it gets no packets, whatever its state.
     ///
@@ -93,6 +99,8 @@ pub struct MemberWords {
     shared: SharedStates,
     /// Which next hop each backend uses.
     next_hops: NextHopTable,
+    /// What operators ask for beside the plan.
+    overrides: Arc<Overrides>,
     /// The last plan's backends.
     backends: HashMap<IpAddr, PlannedBackend>,
     /// Step of the packet path's clock.
@@ -118,6 +126,7 @@ impl MemberWords {
             states: MemberStates::default(),
             shared: SharedStates::new(),
             next_hops: NextHopTable::new(),
+            overrides: Arc::default(),
             backends: HashMap::new(),
             tick: clock::tick().unwrap_or(USUAL_TICK),
             settings,
@@ -166,8 +175,17 @@ impl MemberPath for MemberWords {
         self.change_members(pool, &change, |status, last| status.last_resort = last) > 0
     }
 
-    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
-        self.change_members(pool, &[(address, ramp)], |status, ramp| status.ramp = ramp) > 0
+    fn set_ramps(&mut self, pool: &Name, ramps: &[(IpAddr, u8)]) -> bool {
+        let set = self.change_members(pool, ramps, |status, ramp| status.ramp = ramp);
+        set == ramps.len()
+    }
+
+    fn set_overrides(&mut self, overrides: Arc<Overrides>) {
+        self.overrides = overrides;
+    }
+
+    fn update_limits(&mut self, pool: &Name, members: &[IpAddr]) {
+        self.update_limits_of(pool, members);
     }
 
     fn set_next_hop(

@@ -1,10 +1,11 @@
-//! Standbys: eight members of a group that take a connection if no member of its slot's list can.
+//! Standbys: eight members of a group that take a connection if no member of its slot's list can. A member that gives some of
+//! its new connections away might refuse one, so it is a standby only if there is no other.
 
 use std::net::IpAddr;
 
 use lb_common::abi::{
     limits::STANDBYS_PER_GROUP,
-    member::{Accepts, MemberWord},
+    member::{Accepts, FULL_RAMP, MemberWord},
     slot::StandbyWord,
 };
 use xxhash_rust::xxh64::xxh64;
@@ -22,16 +23,28 @@ fn score(member: &IpAddr, place: usize) -> u64 {
     xxh64(&MemberKey::from(*member).0, place as u64)
 }
 
-/// The best rank for each standby.
-fn choose<'a>(live: impl Iterator<Item = (u16, &'a IpAddr)>) -> [Option<u16>; STANDBYS] {
-    let mut best = [None; STANDBYS];
-    for (rank, address) in live {
-        for (place, best) in best.iter_mut().enumerate() {
-            let candidate = (score(address, place), rank);
-            *best = (*best).max(Some(candidate));
-        }
+/// A member that can be a standby.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    rank: u16,
+    address: IpAddr,
+    /// Whether it takes all new connections of its slots.
+    is_whole: bool,
+}
+
+impl Candidate {
+    /// The candidate with the highest one is chosen.
+    fn merit(&self, place: usize) -> (bool, u64, u16) {
+        (self.is_whole, score(&self.address, place), self.rank)
     }
-    best.map(|best| best.map(|(_, rank)| rank))
+}
+
+/// The best rank for each standby.
+fn choose(live: &[Candidate]) -> [Option<u16>; STANDBYS] {
+    std::array::from_fn(|place| {
+        let best = live.iter().max_by_key(|candidate| candidate.merit(place));
+        best.map(|candidate| candidate.rank)
+    })
 }
 
 impl MemberWords {
@@ -40,15 +53,16 @@ impl MemberWords {
         let Some(group) = self.groups.get(&at) else { return };
         let held = |place: usize| self.maps.standby(at, place as u32).rank();
         let is_held = |rank: u16| (0..STANDBYS).any(|place| held(place) == Some(rank));
-        // A member that is not live is replaced, which compares all members, so once for all that changed.
-        if ranks.iter().any(|rank| self.live(group, *rank).is_none() && is_held(*rank)) {
+        // One that is no longer live or whole may be replaced, which compares all members, so once for all that changed.
+        let is_worse = |rank: u16| !self.live(group, rank).is_some_and(|it| it.is_whole);
+        if ranks.iter().any(|rank| is_worse(*rank) && is_held(*rank)) {
             return self.write_standbys(at, group);
         }
         for rank in ranks {
-            let Some(member) = self.live(group, *rank) else { continue };
+            let Some(candidate) = self.live(group, *rank) else { continue };
             for place in 0..STANDBYS {
-                let scored = |rank| Some((score(&self.live(group, rank)?, place), rank));
-                if held(place).and_then(scored) < Some((score(&member, place), *rank)) {
+                let merit = |rank| Some(self.live(group, rank)?.merit(place));
+                if held(place).and_then(merit) < Some(candidate.merit(place)) {
                     self.maps.set_standby(at, place as u32, StandbyWord::new(Some(*rank)));
                 }
             }
@@ -65,8 +79,8 @@ impl MemberWords {
     /// Chooses a group's standbys among its live members.
     pub(super) fn write_standbys(&self, at: u32, group: &PublishedGroup) {
         let ranks = 0..group.members.len() as u16;
-        let live: Vec<_> = ranks.filter_map(|rank| Some((rank, self.live(group, rank)?))).collect();
-        let chosen = choose(live.iter().map(|(rank, address)| (*rank, address)));
+        let live: Vec<_> = ranks.filter_map(|rank| self.live(group, rank)).collect();
+        let chosen = choose(&live);
         for (place, rank) in chosen.into_iter().enumerate() {
             let word = StandbyWord::new(rank);
             if self.maps.standby(at, place as u32) != word {
@@ -75,11 +89,15 @@ impl MemberWords {
         }
     }
 
-    /// The address of a member, if it can be a standby.
-    fn live(&self, group: &PublishedGroup, rank: u16) -> Option<IpAddr> {
+    /// A member, if it can be a standby.
+    fn live(&self, group: &PublishedGroup, rank: u16) -> Option<Candidate> {
         let member = group.members.get(usize::from(rank))?;
         let word = self.maps.member(group.group.head.members + u32::from(rank))?;
-        (is_live(word) && member.weighted != Some(false)).then_some(member.address)
+        (is_live(word) && member.weighted != Some(false)).then_some(Candidate {
+            rank,
+            address: member.address,
+            is_whole: word.ramp() == FULL_RAMP,
+        })
     }
 }
 
@@ -97,9 +115,20 @@ mod tests {
     use super::*;
 
     fn chosen(live: &BTreeSet<u16>) -> [Option<u16>; STANDBYS] {
-        let addresses: Vec<_> =
-            live.iter().map(|n| IpAddr::from([10, 0, (n >> 8) as u8, *n as u8])).collect();
-        choose(live.iter().copied().zip(&addresses))
+        choose(&live.iter().map(|rank| candidate(*rank, true)).collect::<Vec<_>>())
+    }
+
+    fn candidate(rank: u16, is_whole: bool) -> Candidate {
+        let address = IpAddr::from([10, 0, (rank >> 8) as u8, rank as u8]);
+        Candidate { rank, address, is_whole }
+    }
+
+    #[test]
+    fn one_that_gives_connections_away_is_a_standby_only_if_all_do() {
+        let some = [candidate(1, false), candidate(2, true), candidate(3, false)];
+        assert_eq!(choose(&some), [Some(2); STANDBYS]);
+        let none = [candidate(1, false), candidate(3, false)];
+        assert_eq!(choose(&none), chosen(&[1, 3].into()));
     }
 
     #[test]

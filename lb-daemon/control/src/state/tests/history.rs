@@ -94,7 +94,7 @@ async fn the_history_says_who_changed_what_and_why() {
         let history = daemon.history().await;
         let found = history.iter().map(|it| (it.number, &*it.who, &*it.why, it.changes));
         assert_eq!(found.collect::<Vec<_>>(), expected);
-        assert!(history.iter().all(|it| it.unusable.is_none() && !it.is_unstored));
+        assert!(history.iter().all(|it| it.unusable.is_none()));
         let times: Vec<_> = history.iter().map(|it| it.applied_at.unwrap()).collect();
         assert!(times.is_sorted());
         daemon.restart().await;
@@ -206,7 +206,7 @@ async fn a_rollback_of_what_a_file_says_is_warned_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_a_full_disk_a_rollback_is_refused_as_an_apply_unless_it_only_drains() {
+async fn on_a_full_disk_a_rollback_is_refused_as_an_apply() {
     let (daemon, disk) = with_disk();
     for text in [weight(2), WEB.to_owned(), drained()] {
         daemon.apply(&text).await.unwrap();
@@ -215,54 +215,11 @@ async fn on_a_full_disk_a_rollback_is_refused_as_an_apply_unless_it_only_drains(
     let refused = daemon.rollback(1, Apply::default()).await;
     assert!(matches!(refused, Err(Refusal::Store(_))), "{refused:?}");
     assert_eq!(daemon.numbers().await, [1, 2, 3]);
-    let applied = daemon.rollback(2, Apply::default()).await.unwrap();
-    assert_eq!((applied.generation, applied.warnings.len()), (4, 1));
-    let history = daemon.history().await;
-    let unstored: Vec<_> = history.iter().map(|it| (it.number, it.is_unstored)).collect();
-    assert_eq!(unstored, [(1, false), (2, false), (3, false), (4, true)]);
-    // What is in force can be rolled back to, without the disk.
-    assert_eq!(daemon.rollback(4, Apply::default()).await.unwrap().generation, 4);
+    // What is in force can be rolled back to without the disk.
+    assert_eq!(daemon.rollback(3, Apply::default()).await.unwrap().generation, 3);
     disk.set(Answer::Writes);
-    while daemon.status().await.is_unstored {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert!(daemon.history().await.iter().all(|it| !it.is_unstored));
-    assert_eq!(daemon.rollback(3, Apply::default()).await.unwrap().generation, 5);
-    assert_eq!(daemon.numbers().await, [1, 2, 3, 4, 5]);
-}
-
-/// The refused apply may reach the disk all the same.
-#[tokio::test]
-async fn an_apply_that_a_drain_overtook_is_not_in_the_history() {
-    let (mut daemon, disk) = with_disk();
-    daemon.apply(WEB).await.unwrap();
-    disk.set(Answer::Nothing);
-    let send = |text: &str| {
-        let commands = daemon.running.commands.clone();
-        let apply = Apply { configuration: request(text), ..because(text.lines().last().unwrap()) };
-        tokio::spawn(async move { commands.apply(apply, None).await.unwrap() })
-    };
-    let overtaken = send(&format!("{WEB}\n[[region]]\nname = \"later\""));
-    while daemon.status().await.conditions.is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(send(&drained()).await.unwrap().unwrap().generation, 2);
-    assert!(matches!(overtaken.await.unwrap(), Err(Refusal::Overtaken)));
-    assert_eq!(daemon.numbers().await, [1, 2]);
-    disk.set(Answer::Writes);
-    daemon.apply(&weight(3)).await.unwrap();
-    for _ in 0..2 {
-        let history = daemon.history().await;
-        assert!(history.iter().all(|it| !it.why.contains("later")), "{history:?}");
-        let refused = daemon.rollback(2, Apply { dry_run: true, ..Apply::default() }).await;
-        match history.iter().any(|it| it.number == 2) {
-            true => assert!(
-                refused.is_ok_and(|it| it.changes.iter().all(|it| it.object != "region later"))
-            ),
-            false => assert!(matches!(refused, Err(Refusal::NoGeneration(2)))),
-        }
-        daemon.restart().await;
-    }
+    assert_eq!(daemon.rollback(2, Apply::default()).await.unwrap().generation, 4);
+    assert_eq!(daemon.numbers().await, [1, 2, 3, 4]);
 }
 
 /// An old configuration is the way out of one that cannot be used.

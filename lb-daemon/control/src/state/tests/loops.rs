@@ -12,7 +12,7 @@ fn measured(of: &LoopCounters) -> (u64, u64) {
 #[tokio::test]
 async fn each_loop_counts_what_it_takes() {
     let daemon = Daemon::new();
-    let AllLoopCounters { member, state, publisher, status } = &daemon.running.loops;
+    let AllLoopCounters { member, state, publisher, overrides, status } = &daemon.running.loops;
     daemon.apply(WEB).await.unwrap();
     // The apply is not alone: the member loop tells the state loop of the new backends.
     let (taken, turns) = measured(state);
@@ -27,6 +27,8 @@ async fn each_loop_counts_what_it_takes() {
     }
     assert!(measured(status).0 >= 3 && measured(status).1 >= 3, "{:?}", measured(status));
     assert_eq!((measured(state).0, measured(member).0), before, "they answer no question");
+    assert_eq!(measured(overrides).0, 0, "nor does the override loop");
+    assert!(measured(overrides).1 >= 1, "it is shown the configuration");
     // The status loop may have been told something again since.
     assert_eq!((state.queue().length(), member.queue().length()), (0, 0));
 }

@@ -6,12 +6,13 @@ mod history;
 mod hold_down;
 mod loops;
 mod next_hops;
+mod overrides;
 mod remaps;
 mod restart;
 mod shares;
 mod sizes;
 mod slots;
-mod unstored;
+mod storing;
 mod watching;
 
 use std::{

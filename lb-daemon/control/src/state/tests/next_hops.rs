@@ -2,7 +2,7 @@ use super::*;
 use crate::command::PoolBackends;
 use lb_net::{Bonds, Unresolved};
 
-fn hop(interface: u32) -> NextHop {
+pub(super) fn hop(interface: u32) -> NextHop {
     NextHop {
         gateway: ip("10.0.0.254"),
         mac: [2, 0, 0, 0, 0, 1],
@@ -14,7 +14,7 @@ fn hop(interface: u32) -> NextHop {
 }
 
 impl Daemon {
-    async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
+    pub(super) async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
         let change = NextHopChange { address: ip(address), hop };
         self.running.network.send(NetChange::NextHop(change)).await.unwrap();
         self.heard().await;

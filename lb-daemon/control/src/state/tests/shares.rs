@@ -228,7 +228,7 @@ impl Daemon {
         daemon
     }
 
-    fn ramp(&self, address: &str) -> Option<u8> {
+    pub(super) fn ramp(&self, address: &str) -> Option<u8> {
         self.path.content().ramps.get(&(name("web"), ip(address))).copied()
     }
 }

@@ -92,7 +92,7 @@ fn the_last_committed_generation_is_there_with_its_history_wherever_a_write_ends
     let key = record::create(&database).unwrap().hash_key;
     let mut known = Disk::default();
     for generation in &generations {
-        known = record::write(&database, &key, known, generation, None).unwrap();
+        known = record::write(&database, &key, known, generation).unwrap();
     }
     drop(database);
     let good = disk.content();
@@ -104,7 +104,7 @@ fn the_last_committed_generation_is_there_with_its_history_wherever_a_write_ends
         let disk = FailingDisk::new(good.clone(), usize::MAX);
         let database = open(&disk);
         disk.0.lock().unwrap().1 = operations;
-        let written = record::write(&database, &key, known.clone(), &last, None);
+        let written = record::write(&database, &key, known.clone(), &last);
         // What a killed daemon leaves: closing it would write too.
         let left = disk.content();
         drop(database);

@@ -79,7 +79,7 @@ fn an_earlier_store_is_read_and_replaced_and_its_generation_stays_in_the_history
         assert_eq!(store.generation().unwrap().schema, Revision::FIRST);
         let key = store.hash_key();
         assert_eq!(key, [u64::from_le_bytes([7; 8]); 2]);
-        assert_eq!(**store.history(), [expected.entry(false)]);
+        assert_eq!(**store.history(), [expected.entry()]);
         drop(store);
         assert_eq!(rows_on_disk(&state), before, "reading changes nothing");
         store = Store::open(state.path()).unwrap();
@@ -90,7 +90,7 @@ fn an_earlier_store_is_read_and_replaced_and_its_generation_stays_in_the_history
         commit(&mut store, next.clone());
         for _ in 0..2 {
             assert_eq!((store.generation(), store.hash_key()), (Some(&next), key));
-            assert_eq!(**store.history(), [expected.entry(false), next.entry(false)]);
+            assert_eq!(**store.history(), [expected.entry(), next.entry()]);
             assert_eq!(store.reader().read(4).unwrap(), *expected.configuration);
             drop(store);
             store = Store::open(state.path()).unwrap();

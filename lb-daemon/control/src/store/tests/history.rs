@@ -59,7 +59,7 @@ fn the_last_twenty_generations_are_kept_with_who_and_why() {
         commit(&mut store, generation.clone());
     }
     for _ in 0..2 {
-        let expected: Vec<_> = all[5..].iter().map(|it| it.entry(false)).collect();
+        let expected: Vec<_> = all[5..].iter().map(|it| it.entry()).collect();
         assert_eq!(**store.history(), expected);
         assert_eq!((&*expected[0].who, &*expected[0].why), ("uid 6", "reason 6"));
         assert!(matches!(store.reader().read(5), Err(ReadError::NotKept)));
@@ -136,37 +136,6 @@ fn a_damaged_current_generation_is_refused() {
         }
     }
     assert!(refused >= 14, "{refused}");
-}
-
-/// It was refused because a drain came first, which then had the same number.
-#[test]
-fn a_generation_that_was_taken_back_is_not_in_the_history() {
-    let state = directory();
-    let mut store = Store::open(state.path()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let next = |number, seconds| generation(number, with_pools(&[("a", seconds)]), &Ids::default());
-    commit(&mut store, next(1, 1));
-    let disk = store.test_disk();
-    disk.set(test_disk::Answer::Nothing);
-    let limit = Duration::from_millis(10);
-    runtime.block_on(async {
-        assert!(store.commit_within(next(2, 2), limit).await.is_none());
-        store.take_back();
-        disk.set(test_disk::Answer::Writes);
-        store.finish_write().await.unwrap();
-    });
-    assert_eq!((store.number(), numbers(&store)), (2, vec![1]));
-    // Another generation 2 was in memory only.
-    commit(&mut store, next(3, 3));
-    assert_eq!(numbers(&store), [1, 3]);
-    commit(&mut store, next(4, 4));
-    assert_eq!(numbers(&store), [1, 3, 4]);
-    drop(store);
-    let store = Store::open(state.path()).unwrap();
-    assert_eq!(numbers(&store), [1, 3, 4]);
-    assert!(matches!(store.reader().read(2), Err(ReadError::NotKept)));
-    drop(store);
-    assert_eq!(pieces_on_disk(&state).len(), 4);
 }
 
 /// Pools that share a piece with the one that changes, comes or goes.
@@ -283,7 +252,7 @@ proptest! {
                 drop(store);
                 store = Store::open(state.path()).unwrap();
             }
-            let expected: Vec<_> = model.iter().map(|it| it.entry(false)).collect();
+            let expected: Vec<_> = model.iter().map(|it| it.entry()).collect();
             prop_assert_eq!(&**store.history(), expected);
         }
         for generation in &model {

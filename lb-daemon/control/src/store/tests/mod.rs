@@ -20,6 +20,20 @@ use super::*;
 use lb_fake::arbitrary;
 use lb_model::ids::Quarantine;
 
+impl Generation {
+    /// As the history lists it.
+    fn entry(&self) -> HistoryEntry {
+        HistoryEntry {
+            number: self.number,
+            applied_at: Some(self.applied_at),
+            who: self.who.clone(),
+            why: self.why.clone(),
+            changes: self.changes,
+            unusable: None,
+        }
+    }
+}
+
 fn directory() -> TempDir {
     tempfile::tempdir().unwrap()
 }

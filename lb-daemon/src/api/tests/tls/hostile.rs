@@ -32,7 +32,18 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
     for (who, least) in [
         (
             remote.ours.client("eye.example"),
-            &["Create", "Update", "Delete", "Apply", "Capture", "Probe", "Reload", "Rollback"][..],
+            &[
+                "Create",
+                "Update",
+                "Delete",
+                "Apply",
+                "Capture",
+                "Probe",
+                "Reload",
+                "Rollback",
+                "SetOverrides",
+                "RemoveOverrides",
+            ][..],
         ),
         (
             remote.ours.client("hand.example"),

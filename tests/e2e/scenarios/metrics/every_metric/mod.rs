@@ -107,14 +107,10 @@ const FIXED: &[&str] = &["build", "flow_table_room_entries"];
 /// What moves only while the log is not read: the scenarios of `logging` look at it.
 const LOG_DROPPED: &str = "log_entries_dropped";
 
-/// What moves only while the disk does not answer, or is full: the scenarios of `frozen_store` and `unstored_drain` look at
+/// What moves only while the disk does not answer, or is full: the scenarios of `frozen_store` and `overrides` look at
 /// it.
-const DISK: [&str; 4] = [
-    "generation_unstored",
-    "loop_queue_entries",
-    "store_write_age_seconds",
-    "store_write_failures",
-];
+const DISK: [&str; 4] =
+    ["overrides_unstored", "loop_queue_entries", "store_write_age_seconds", "store_write_failures"];
 
 /// What there is only with certificates: `a_certificate_that_expires_is_shown_until_it_is_renewed` looks at it.
 const CERTIFICATES: [&str; 2] = [

@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         "services",
         Problem,
         "web",
-        "spillway backend enable 10.1.0.11 10.1.0.12 --pool web",
+        "spillway backend update 10.1.0.11 --pool web --admin-state active",
     ),
     (
         balancer,
@@ -58,7 +58,15 @@ pub(super) const ROWS: &[Row] = &[
         "services",
         Problem,
         "web",
-        "spillway backend enable 10.1.0.11 10.1.0.12 --pool web",
+        "spillway backend update 10.1.0.11 --pool web --admin-state active",
+    ),
+    (
+        balancer,
+        |f| both(f, IdleReason::Overridden(vec!["pools/web/drain".into()])),
+        "services",
+        Problem,
+        "web",
+        "spillway override remove pools/web/drain",
     ),
     (
         balancer,
@@ -74,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
         "services",
         Problem,
         "web",
-        "spillway pool enable web --region eu",
+        "spillway edit  # pool web, region eu: drained = false, scaler = 1",
     ),
     (
         balancer,
@@ -171,7 +179,7 @@ fn services_come_first_and_say_which_backends_are_down_and_why() {
     one(&mut facts, IdleReason::Drained);
     let all = run_all(&facts);
     assert_eq!((all[0].level, all[0].subject.as_str()), (Ok, "1 service"));
-    assert_eq!(all[0].found, "1 backend up, 1 taken out by the configuration");
+    assert_eq!(all[0].found, "1 backend up, 1 taken out by the configuration or overrides");
 }
 
 #[test]

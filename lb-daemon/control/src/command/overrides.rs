@@ -1,0 +1,65 @@
+//! What can be asked about overrides.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+
+use super::{Actor, Refusal};
+use lb_config::Reason;
+use lb_model::overrides::{Action, Key, Override, Overrides, Target};
+
+/// A change of overrides, and where its answer goes. If the caller is gone when its turn comes, it is not executed.
+#[derive(Debug)]
+pub struct OverrideRequest {
+    pub change: OverrideChange,
+    /// Only check it.
+    pub dry_run: bool,
+    pub actor: Actor,
+    pub reason: Reason,
+    pub reply: oneshot::Sender<Result<OverridesChanged, Refusal>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OverrideChange {
+    /// Puts an override of each target in force, instead of the one of the same kind that it may have.
+    Set {
+        targets: Vec<Target>,
+        action: Action,
+        /// How long it lasts; `None`: until it is removed.
+        time: Option<Duration>,
+    },
+    /// Removes overrides. Those that are not there are left out.
+    Remove(Vec<Key>),
+}
+
+/// The outcome of a change of overrides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverridesChanged {
+    /// The revision now in force; of a dry run the current one.
+    pub revision: u64,
+    /// Those that were set or removed.
+    pub overrides: Vec<(Key, Override)>,
+    /// Why they are in memory only; `None`: they are stored, or it was a dry run.
+    pub unstored: Option<String>,
+    /// Warnings for the author, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// The overrides in force.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OverridesInForce {
+    pub overrides: Arc<Overrides>,
+    /// Whether they are in memory only, so that a restart loses them.
+    pub is_unstored: bool,
+}
+
+/// What became other of the overrides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OverridesEvent {
+    /// Now in force.
+    pub revision: u64,
+    /// Those that are new or others.
+    pub set: Vec<(Key, Override)>,
+    pub ended: Vec<Key>,
+    pub is_unstored: bool,
+}

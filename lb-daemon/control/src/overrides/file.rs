@@ -1,0 +1,160 @@
+//! The file of overrides in the state directory.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use serde::{Deserialize, Serialize};
+
+use lb_base::own_file::{self, Outlives, OwnFileError};
+use lb_config::{Reason, ReasonError};
+use lb_model::overrides::{Action, ActionError, Key, MOST, Moment, Override, Overrides, Target};
+
+/// Its name in the state directory.
+pub(super) const FILE: &str = "overrides.json";
+
+/// The version of the format. A field that may be missing needs no other one.
+const VERSION: u32 = 1;
+
+/// Most bytes that are read: more than [`MOST`] overrides need.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Longest name of a caller, bytes.
+const MOST_WHO: usize = 1024;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Content {
+    version: u32,
+    revision: u64,
+    overrides: Vec<Saved>,
+}
+
+/// What files of all versions have.
+#[derive(Debug, Deserialize)]
+struct Header {
+    version: u32,
+}
+
+/// An override; times are milliseconds since 1970.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    target: Target,
+    action: Action,
+    who: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+    set_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    absent_since: Option<u64>,
+}
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    #[error(transparent)]
+    File(#[from] OwnFileError),
+    #[error("is not a file of overrides")]
+    Content(#[from] serde_json::Error),
+    #[error("has version {0}, and this spillwayd knows version {VERSION}")]
+    Version(u32),
+    #[error("has {0} overrides; at most {MOST} are allowed")]
+    TooMany(usize),
+    #[error("an override of {0}")]
+    Action(Target, #[source] ActionError),
+    #[error("the reason of an override of {0}")]
+    Reason(Target, #[source] ReasonError),
+    #[error("the name of who set an override of {0} is no name")]
+    Who(Target),
+}
+
+impl ReadError {
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::File(error) if error.is_missing())
+    }
+}
+
+pub(super) fn read(path: &Path, now: Moment) -> Result<Overrides, ReadError> {
+    parse(&own_file::read(path, MOST_BYTES)?, now)
+}
+
+pub(super) fn parse(text: &[u8], now: Moment) -> Result<Overrides, ReadError> {
+    let Header { version } = serde_json::from_slice(text)?;
+    if version != VERSION {
+        return Err(ReadError::Version(version));
+    }
+    let Content { revision, overrides, .. } = serde_json::from_slice(text)?;
+    if overrides.len() > MOST {
+        return Err(ReadError::TooMany(overrides.len()));
+    }
+    let entries: BTreeMap<_, _> =
+        overrides.into_iter().map(|saved| saved.checked(now)).collect::<Result<_, _>>()?;
+    Ok(Overrides::restored(revision, entries))
+}
+
+/// Replaces the file, and waits until it is on the disk.
+pub(super) fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
+    own_file::replace(path, &text(overrides)?, Outlives::Host)
+}
+
+pub(super) fn text(overrides: &Overrides) -> io::Result<Vec<u8>> {
+    let saved = overrides.iter().map(|(key, it)| Saved {
+        target: key.target.clone(),
+        action: it.action,
+        who: it.who.clone(),
+        reason: it.reason.clone(),
+        set_at: milliseconds(it.set_at),
+        until: it.until.map(|until| milliseconds(until.wall)),
+        absent_since: it.absent_since.map(|since| milliseconds(since.wall)),
+    });
+    let content =
+        Content { version: VERSION, revision: overrides.revision(), overrides: saved.collect() };
+    Ok(serde_json::to_vec(&content)?)
+}
+
+impl Saved {
+    /// What was written by this daemon or an earlier one is checked like the input of a stranger.
+    fn checked(self, now: Moment) -> Result<(Key, Override), ReadError> {
+        let Self { target, action, who, reason, set_at, until, absent_since } = self;
+        action.check(&target).map_err(|error| ReadError::Action(target.clone(), error))?;
+        Reason::new(&reason).map_err(|error| ReadError::Reason(target.clone(), error))?;
+        if who.len() > MOST_WHO || who.contains(char::is_control) {
+            return Err(ReadError::Who(target));
+        }
+        // If the clock was set back meanwhile, an override still lasts no longer than it was set for.
+        let ends = |until: u64| {
+            let left = wall(until).duration_since(now.wall).unwrap_or_default();
+            let whole = Duration::from_millis(until.saturating_sub(set_at));
+            Moment { wall: wall(until), ..now.after(left.min(whole)).unwrap_or(now) }
+        };
+        let gone = |since: u64| {
+            let elapsed = now.wall.duration_since(wall(since)).unwrap_or_default();
+            let instant = now.instant.checked_sub(elapsed).unwrap_or(now.instant);
+            Moment { wall: wall(since), instant }
+        };
+        let it = Override {
+            action,
+            who,
+            reason,
+            set_at: wall(set_at),
+            until: until.map(ends),
+            absent_since: absent_since.map(gone),
+        };
+        Ok((Key { target, kind: action.kind() }, it))
+    }
+}
+
+/// A time beyond what a clock can tell counts as 1970.
+fn wall(milliseconds: u64) -> SystemTime {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds));
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

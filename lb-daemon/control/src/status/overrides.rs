@@ -1,0 +1,150 @@
+//! What is shown of overrides, and what they cannot do.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use lb_common::abi::sizes::Size;
+
+use super::{PathReader, StatusLoop};
+use crate::command::{Event, OverridesEvent, OverridesInForce};
+use lb_model::{
+    MemberState, Name, Pool,
+    capacity::{self, displaced_budget, split_displaced_room},
+    overrides::{Overrides, affected},
+    shares,
+};
+
+/// Most sentences in an answer.
+const MOST_SENTENCES: usize = 20;
+
+/// Subject of the condition that weights cannot be kept.
+const SUBJECT: &str = "weights of overrides";
+
+/// From which share on, connections that find no backend in the lists are worth a sentence.
+const NOTABLE: f64 = 0.01;
+
+impl<R: PathReader> StatusLoop<R> {
+    pub(super) fn take_overrides(&mut self, next: OverridesInForce) {
+        let before = std::mem::replace(&mut self.overrides, next);
+        if before == self.overrides {
+            return;
+        }
+        let (old, new) = (&before.overrides, &self.overrides.overrides);
+        let set = new.iter().filter(|(key, it)| old.get(key) != Some(*it));
+        let set: Vec<_> = set.map(|(key, it)| (key.clone(), it.clone())).collect();
+        let ended = old.iter().filter(|(key, _)| new.get(key).is_none());
+        let ended: Vec<_> = ended.map(|(key, _)| key.clone()).collect();
+        let targets = set.iter().map(|(key, _)| key).chain(&ended).map(|key| &key.target);
+        for affected in affected(targets, &self.in_force.configuration) {
+            self.backends.remove(&affected.pool);
+        }
+        let (revision, is_unstored) = (new.revision(), self.overrides.is_unstored);
+        self.announce(Event::Overrides(OverridesEvent { revision, set, ended, is_unstored }));
+    }
+
+    /// What whoever sets overrides should know of what they do to pools.
+    pub(super) fn judge_overrides(&self, overrides: &Overrides, pools: &[Name]) -> Vec<String> {
+        let configured = pools.iter().filter_map(|name| {
+            let pool = self.configuration().pools.get(name)?;
+            Some((name, pool))
+        });
+        let sentences = configured.flat_map(|(name, pool)| {
+            let emptied = (!self.serves(overrides, name, pool))
+                .then(|| format!("pool {name} has no backend left for new connections"));
+            let missed = self.kept(overrides, name, pool).into_iter().filter_map(|(region, kept)| {
+                let missed = shares::missed(kept);
+                (missed > NOTABLE).then(|| {
+                    format!(
+                        "pool {name}: weights of overrides leave {:.0} % of the slots in region {region}, so {:.0} % of \
+                         its new connections go to backends with the highest weight whatever the others ask",
+                        kept * 100.0,
+                        missed * 100.0
+                    )
+                })
+            });
+            emptied.into_iter().chain(missed).collect::<Vec<_>>()
+        });
+        let mut sentences: Vec<_> = sentences.take(MOST_SENTENCES).collect();
+        sentences.extend(self.over_budget(overrides));
+        sentences
+    }
+
+    /// Begins or ends the condition that weights of overrides are not kept, once a second.
+    pub(super) fn check_weights(&self) {
+        let conditions = &self.settings.conditions;
+        match self.over_budget(&self.overrides.overrides) {
+            Some(cause) => conditions.begin(SUBJECT, &cause),
+            None => conditions.end(SUBJECT),
+        }
+    }
+
+    /// Whether a pool has a backend for new connections.
+    fn serves(&self, overrides: &Overrides, name: &Name, pool: &Pool) -> bool {
+        pool.backends.iter().any(|(address, backend)| {
+            let by = overrides.member(name, address, &backend.region);
+            let is_up = self.view.get(name, address).is_some_and(|it| it.state == MemberState::Up);
+            let is_reachable = matches!(self.view.next_hop(address), Some(Ok(_)));
+            backend.weight > 0 && is_up && is_reachable && !by.drained && !by.disabled
+        })
+    }
+
+    /// Share of their own slots that the backends of each region of a pool take, by weight; only regions in which a weight
+    /// is overridden.
+    fn kept<'a>(
+        &self,
+        overrides: &Overrides,
+        name: &Name,
+        pool: &'a Pool,
+    ) -> BTreeMap<&'a Name, f64> {
+        struct Sums {
+            whole: f64,
+            most: f64,
+            asked: f64,
+            is_overridden: bool,
+        }
+        let mut regions: BTreeMap<&Name, Sums> = BTreeMap::new();
+        if overrides.is_empty() {
+            return BTreeMap::new();
+        }
+        for (address, backend) in pool.backends.iter().filter(|(_, it)| it.weight > 0) {
+            let none = Sums { whole: 0.0, most: 0.0, asked: 0.0, is_overridden: false };
+            let sums = regions.entry(&backend.region).or_insert(none);
+            let weight = f64::from(backend.weight);
+            sums.whole += weight;
+            let by = overrides.member(name, address, &backend.region);
+            let is_up = self.view.get(name, address).is_some_and(|it| it.state == MemberState::Up);
+            if is_up && !by.drained && !by.disabled {
+                sums.most = sums.most.max(by.weight);
+                sums.asked += weight * by.weight;
+                sums.is_overridden |= by.weight < 1.0;
+            }
+        }
+        let overridden = regions.into_iter().filter(|(_, sums)| sums.is_overridden);
+        overridden.map(|(region, it)| (region, it.asked / it.most / it.whole)).collect()
+    }
+
+    /// Why the weights of overrides are not kept, if they place more connections away from home than can be remembered.
+    fn over_budget(&self, overrides: &Overrides) -> Option<String> {
+        let has_weights =
+            overrides.iter().any(|(_, it)| !it.action.stops() && it.action.percent().is_some());
+        if !has_weights {
+            return None;
+        }
+        let configuration = Arc::clone(&self.in_force.configuration);
+        let mut needed = 0.0;
+        for (name, pool) in &configuration.pools {
+            for (region, kept) in self.kept(overrides, name, pool) {
+                let ids = self.in_force.ids.pool(name).zip(self.in_force.ids.region(region));
+                let admitted = ids.and_then(|ids| self.demand.admitted(ids));
+                needed += admitted.unwrap_or_default() * (1.0 - kept);
+            }
+        }
+        let [room, _] = split_displaced_room(self.settings.sizes.get(Size::Displaced));
+        let budget = capacity::per_second(displaced_budget(room)).unwrap_or_default();
+        (needed > budget).then(|| {
+            format!(
+                "they place about {needed:.0} new connections a second away from home, and {budget:.0} a second can be \
+                 remembered: the others go to backends that should get less (the setting displaced raises this)"
+            )
+        })
+    }
+}

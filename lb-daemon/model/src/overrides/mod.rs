@@ -1,0 +1,363 @@
+//! Overrides: what operators ask for beside the configuration, until they take it back or its time is over. Pure: times are
+//! handed in.
+//!
+//! An override only takes away. A drain or disable is added to what the configuration says; weights are multiplied; of scales
+//! the lowest counts. Those of an address, of its pool, group and region act together. When the object of an override goes,
+//! the override stays for [`KEPT`], and acts again if the object comes back.
+
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    net::IpAddr,
+    time::{Duration, Instant, SystemTime},
+};
+
+pub use target::{Action, ActionError, Key, KeyError, Kind, Percent, PercentError, Target};
+
+use crate::{Configuration, GroupSettings, Name, NamedValue, Pool, Scaler};
+
+/// How long an override stays when its object is gone.
+pub const KEPT: Duration = Duration::from_secs(3600);
+
+/// Most overrides at a time.
+pub const MOST: usize = 10_000;
+
+/// A point in time: the wall clock to show it, the monotonic clock to wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub wall: SystemTime,
+    pub instant: Instant,
+}
+
+impl Moment {
+    /// `None`: beyond what a clock can tell.
+    pub fn after(self, time: Duration) -> Option<Self> {
+        Some(Self { wall: self.wall.checked_add(time)?, instant: self.instant.checked_add(time)? })
+    }
+}
+
+/// What an operator asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    pub action: Action,
+    pub who: String,
+    /// Why; empty: no reason was given.
+    pub reason: String,
+    pub set_at: SystemTime,
+    /// When it ends by itself.
+    pub until: Option<Moment>,
+    /// Since when the configuration does not have its target.
+    pub absent_since: Option<Moment>,
+}
+
+/// Why an override ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its time is over.
+    Expired,
+    /// Its object has been gone for [`KEPT`].
+    Gone,
+}
+
+/// All overrides, as of a revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Rises with each change.
+    revision: u64,
+    entries: BTreeMap<Key, Override>,
+    /// What acts on backends, so that all members of a pool can be asked in little time.
+    backends: HashMap<IpAddr, Vec<(Option<Name>, Action)>>,
+}
+
+/// What overrides do to a member.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemberOverride {
+    pub drained: bool,
+    pub disabled: bool,
+    /// Share of its weight, above 0 and at most 1.
+    pub weight: f64,
+}
+
+impl MemberOverride {
+    /// Nothing is overridden.
+    pub const NONE: Self = Self { drained: false, disabled: false, weight: 1.0 };
+
+    fn add(&mut self, action: Action) {
+        match action {
+            Action::Disable => self.disabled = true,
+            _ if action.stops() => self.drained = true,
+            Action::Weight(percent) => self.weight *= percent.share(),
+            Action::Drain | Action::Scale(_) => {}
+        }
+    }
+}
+
+/// What overrides do to a pool's backends in one region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupOverride {
+    /// Most of the capacity that may be in use; [`Scaler::NONE`] if it is drained.
+    pub scale: Scaler,
+}
+
+impl GroupOverride {
+    /// Nothing is overridden.
+    pub const NONE: Self = Self { scale: Scaler::WHOLE };
+
+    fn add(&mut self, action: Action) {
+        let scale = match action {
+            Action::Scale(percent) => Scaler::new(percent.share()).unwrap_or(Scaler::NONE),
+            Action::Drain => Scaler::NONE,
+            Action::Disable | Action::Weight(_) => Scaler::WHOLE,
+        };
+        if scale < self.scale {
+            self.scale = scale;
+        }
+    }
+
+    /// Settings of a group under the override.
+    #[must_use]
+    pub fn apply_to(self, settings: GroupSettings) -> GroupSettings {
+        match self.scale < settings.effective_scaler() {
+            true => GroupSettings { scaler: self.scale, ..settings },
+            false => settings,
+        }
+    }
+}
+
+impl Overrides {
+    /// Those that were stored.
+    pub fn restored(revision: u64, entries: BTreeMap<Key, Override>) -> Self {
+        let mut overrides = Self { revision, entries, backends: HashMap::new() };
+        overrides.index();
+        overrides
+    }
+
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// By key.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Override)> {
+        self.entries.iter()
+    }
+
+    pub fn get(&self, key: &Key) -> Option<&Override> {
+        self.entries.get(key)
+    }
+
+    /// What acts on a member.
+    pub fn member(&self, pool: &Name, address: &IpAddr, region: &Name) -> MemberOverride {
+        let mut member = MemberOverride::NONE;
+        if self.entries.is_empty() {
+            return member;
+        }
+        member.drained = self.group(pool, region).scale == Scaler::NONE;
+        for (only, action) in self.backends.get(address).into_iter().flatten() {
+            if only.as_ref().is_none_or(|only| only == pool) {
+                member.add(*action);
+            }
+        }
+        member
+    }
+
+    /// What acts on a pool's backends in a region.
+    pub fn group(&self, pool: &Name, region: &Name) -> GroupOverride {
+        let mut group = GroupOverride::NONE;
+        if self.entries.is_empty() {
+            return group;
+        }
+        let targets = [
+            Target::Pool(pool.clone()),
+            Target::Group { pool: pool.clone(), region: region.clone() },
+            Target::Region(region.clone()),
+        ];
+        for target in targets {
+            for kind in [Kind::Drain, Kind::Scale] {
+                if let Some(it) = self.entries.get(&Key { target: target.clone(), kind }) {
+                    group.add(it.action);
+                }
+            }
+        }
+        group
+    }
+
+    /// The keys of those that act on a member.
+    pub fn of_member<'a>(
+        &'a self,
+        pool: &'a Name,
+        address: &IpAddr,
+        region: &'a Name,
+    ) -> impl Iterator<Item = (Key, &'a Override)> {
+        let own = |pool| Target::Backend { address: *address, pool };
+        let targets = [
+            own(None),
+            own(Some(pool.clone())),
+            Target::Pool(pool.clone()),
+            Target::Group { pool: pool.clone(), region: region.clone() },
+            Target::Region(region.clone()),
+        ];
+        let keys = targets.into_iter().flat_map(|target| {
+            Kind::ALL.iter().map(move |kind| Key { target: target.clone(), kind: *kind })
+        });
+        keys.filter_map(|key| self.entries.get(&key).map(|it| (key, it)))
+    }
+
+    /// Adds or replaces overrides, as one revision.
+    pub fn set(&mut self, overrides: impl IntoIterator<Item = (Key, Override)>) {
+        self.entries.extend(overrides);
+        self.changed();
+    }
+
+    /// Removes overrides, as one revision. Those that are not there are left out of what it returns.
+    pub fn remove<'a>(&mut self, keys: impl IntoIterator<Item = &'a Key>) -> Vec<(Key, Override)> {
+        let removed: Vec<_> =
+            keys.into_iter().filter_map(|key| self.entries.remove_entry(key)).collect();
+        if !removed.is_empty() {
+            self.changed();
+        }
+        removed
+    }
+
+    /// Removes those whose time is over, and returns why.
+    pub fn expire(&mut self, now: Instant) -> Vec<(Key, Override, End)> {
+        let end = |it: &Override| {
+            let is_gone = |since: Moment| now.saturating_duration_since(since.instant) >= KEPT;
+            if it.until.is_some_and(|until| until.instant <= now) {
+                Some(End::Expired)
+            } else {
+                it.absent_since.is_some_and(is_gone).then_some(End::Gone)
+            }
+        };
+        let ended: Vec<_> = self.entries.extract_if(.., |_, it| end(it).is_some()).collect();
+        if !ended.is_empty() {
+            self.changed();
+        }
+        let ended = ended.into_iter();
+        ended.filter_map(|(key, it)| end(&it).map(|end| (key, it, end))).collect()
+    }
+
+    /// When the next one ends by itself.
+    pub fn next_end(&self) -> Option<Instant> {
+        let end = |it: &Override| {
+            let gone = it.absent_since.and_then(|since| since.instant.checked_add(KEPT));
+            it.until.map(|until| until.instant).into_iter().chain(gone).min()
+        };
+        self.entries.values().filter_map(end).min()
+    }
+
+    /// Notes which of them have an object in a configuration. Returns whether that changed.
+    pub fn observe(&mut self, configuration: &Configuration, now: Moment) -> bool {
+        let present = self.present_backends(configuration);
+        let mut is_changed = false;
+        for (key, it) in &mut self.entries {
+            let exists = match &key.target {
+                Target::Backend { address, pool: None } => present.contains(address),
+                target => target.exists(configuration),
+            };
+            if exists == it.absent_since.is_some() {
+                it.absent_since = (!exists).then_some(now);
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            self.revision += 1;
+        }
+        is_changed
+    }
+
+    /// Backends with overrides in all pools that a configuration has, in one pass over it.
+    fn present_backends(&self, configuration: &Configuration) -> HashSet<IpAddr> {
+        if self.backends.is_empty() {
+            return HashSet::new();
+        }
+        let addresses = configuration.pools.values().flat_map(|pool| pool.backends.keys());
+        addresses.filter(|it| self.backends.contains_key(it)).copied().collect()
+    }
+
+    fn changed(&mut self) {
+        self.revision += 1;
+        self.index();
+    }
+
+    fn index(&mut self) {
+        self.backends.clear();
+        for (key, it) in &self.entries {
+            if let Target::Backend { address, pool } = &key.target {
+                self.backends.entry(*address).or_default().push((pool.clone(), it.action));
+            }
+        }
+    }
+}
+
+/// What of a pool must be looked at again after overrides changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Affected {
+    pub pool: Name,
+    pub backends: Vec<IpAddr>,
+    /// Whether the limits of its groups may be others.
+    pub has_groups: bool,
+}
+
+/// What of each pool of a configuration follows from overrides of these targets.
+pub fn affected<'a>(
+    targets: impl IntoIterator<Item = &'a Target>,
+    configuration: &Configuration,
+) -> Vec<Affected> {
+    let mut by_pool: BTreeMap<&Name, Vec<&Target>> = BTreeMap::new();
+    for target in targets {
+        match target.pool() {
+            Some(name) => {
+                if let Some((name, pool)) = configuration.pools.get_key_value(name)
+                    && target.concerns(name, pool)
+                {
+                    by_pool.entry(name).or_default().push(target);
+                }
+            }
+            None => {
+                let concerned = configuration.pools.iter();
+                for (name, _) in concerned.filter(|(name, pool)| target.concerns(name, pool)) {
+                    by_pool.entry(name).or_default().push(target);
+                }
+            }
+        }
+    }
+    let affected = by_pool.into_iter().filter_map(|(name, targets)| {
+        let pool = configuration.pools.get(name)?;
+        Some(affected_of_pool(name, pool, &targets))
+    });
+    affected.collect()
+}
+
+fn affected_of_pool(name: &Name, pool: &Pool, targets: &[&Target]) -> Affected {
+    let mut backends: HashSet<IpAddr> = HashSet::new();
+    let mut has_groups = false;
+    for target in targets {
+        let in_region = |region: &Name| {
+            let backends = pool.backends.iter();
+            let inside = backends.filter(move |(_, backend)| backend.region == *region);
+            inside.map(|(address, _)| *address).collect::<Vec<_>>()
+        };
+        match target {
+            Target::Backend { address, .. } => drop(backends.insert(*address)),
+            Target::Pool(_) => backends.extend(pool.backends.keys()),
+            Target::Group { region, .. } | Target::Region(region) => {
+                backends.extend(in_region(region));
+            }
+        }
+        has_groups |= !matches!(target, Target::Backend { .. });
+    }
+    let mut backends: Vec<_> = backends.into_iter().collect();
+    backends.sort_unstable();
+    Affected { pool: name.clone(), backends, has_groups }
+}

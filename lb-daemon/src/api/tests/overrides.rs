@@ -1,0 +1,219 @@
+//! Overrides over the API.
+
+use spillway_proto::v1::{OverrideKind, overrides_client::OverridesClient, watch_response};
+use tonic::Code;
+
+use super::*;
+use crate::audit::tests::lines;
+use lb_base::conditions::Conditions;
+use lb_config::{FIELD_TRAILER, HINT_TRAILER};
+
+fn backend(address: &str, pool: &str) -> v1::OverrideTarget {
+    v1::OverrideTarget { backend: address.into(), pool: pool.into(), region: String::new() }
+}
+
+fn set(targets: Vec<v1::OverrideTarget>, kind: OverrideKind) -> v1::SetOverridesRequest {
+    v1::SetOverridesRequest { targets, kind: kind.into(), ..Default::default() }
+}
+
+fn remove(names: &[&str]) -> v1::RemoveOverridesRequest {
+    let names = names.iter().map(ToString::to_string).collect();
+    v1::RemoveOverridesRequest { names, ..Default::default() }
+}
+
+fn names(overrides: &[v1::Override]) -> Vec<&str> {
+    overrides.iter().map(|it| &*it.name).collect()
+}
+
+#[tokio::test]
+async fn an_override_is_shown_wherever_the_configuration_is_and_is_no_part_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit");
+    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
+    let daemon = Daemon::noting(audit.clone());
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    let before = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
+    let mut watch = client.watch(v1::WatchRequest {}).await.unwrap().into_inner();
+    let mut overrides = OverridesClient::new(daemon.channel().await);
+
+    let request = v1::SetOverridesRequest {
+        duration: Some(prost_types::Duration { seconds: 7200, nanos: 0 }),
+        reason: "ticket 7".into(),
+        ..set(vec![backend("10.0.0.1", ""), backend("10.0.0.2", "web")], OverrideKind::Drain)
+    };
+    let dry = v1::SetOverridesRequest { validate_only: true, ..request.clone() };
+    let dry = overrides.set_overrides(dry).await.unwrap().into_inner();
+    let done = overrides.set_overrides(request).await.unwrap().into_inner();
+    assert_eq!((dry.revision, done.revision, &*done.unstored), (0, 1, ""));
+    let expected = ["backends/10.0.0.1/drain", "pools/web/backends/10.0.0.2/drain"];
+    assert_eq!(names(&dry.overrides), expected);
+    assert_eq!(names(&done.overrides), expected);
+    let first = &done.overrides[0];
+    assert_eq!(first.target.as_ref().unwrap(), &backend("10.0.0.1", ""));
+    assert_eq!(
+        (first.kind(), first.percent, &*first.reason),
+        (OverrideKind::Drain, None, "ticket 7")
+    );
+    assert_eq!(first.who, format!("uid {}", nix::unistd::getuid()));
+    let lasts = first.until.unwrap().seconds - first.set_at.unwrap().seconds;
+    assert_eq!((lasts, first.absent_since), (7200, None));
+
+    let listed = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
+    assert_eq!((listed.revision, listed.unstored), (1, false));
+    assert_eq!(listed.overrides, done.overrides);
+    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    assert_eq!((status.overrides_revision, &status.overrides), (1, &done.overrides));
+    let shown = status.backends.iter().find(|it| it.address == "10.0.0.1").unwrap();
+    assert_eq!((&*shown.state, &shown.overrides[..]), ("pending", &[expected[0].to_owned()][..]));
+    let exported = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
+    assert_eq!(exported.overrides, done.overrides);
+    assert_eq!((exported.generation, exported.configuration), (1, before.configuration.clone()));
+    // To apply an export changes no override.
+    client.apply(apply(before.configuration.unwrap())).await.unwrap();
+
+    loop {
+        match watch.message().await.unwrap().unwrap().event.unwrap() {
+            watch_response::Event::Overrides(change) => {
+                assert_eq!((change.revision, names(&change.set)), (1, expected.to_vec()));
+                break;
+            }
+            _ => {}
+        }
+    }
+    let removed = overrides.remove_overrides(remove(&[expected[0], "pools/web/drain"])).await;
+    let removed = removed.unwrap().into_inner();
+    assert_eq!((removed.revision, names(&removed.removed)), (2, vec![expected[0]]));
+    loop {
+        if let watch_response::Event::Overrides(change) =
+            watch.message().await.unwrap().unwrap().event.unwrap()
+            && change.revision == 2
+        {
+            assert_eq!((change.set.len(), &change.ended[..]), (0, &[expected[0].to_owned()][..]));
+            break;
+        }
+    }
+    audit.flush().await;
+    let lines = lines(&path);
+    let of = |what: &str| lines.iter().filter(|line| line["what"] == what).collect::<Vec<_>>();
+    let intents = of("intent");
+    assert_eq!(intents.len(), 4, "{intents:?}");
+    let request = "override drain of backend 10.0.0.1, pool web: backend 10.0.0.2 for 7200 s";
+    assert_eq!(
+        (&intents[1]["request"], &intents[1]["reason"]),
+        (&request.into(), &"ticket 7".into())
+    );
+    let outcomes = of("overrides");
+    assert_eq!(outcomes.len(), 2);
+    assert_eq!(outcomes[0]["id"], intents[1]["id"]);
+    assert_eq!(
+        (&outcomes[0]["revision"], &outcomes[0]["overrides"][1]),
+        (&1.into(), &expected[1].into())
+    );
+}
+
+#[tokio::test]
+async fn each_mistake_names_its_field_and_changes_nothing() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    let mut overrides = OverridesClient::new(daemon.channel().await);
+    let one = || vec![backend("10.0.0.1", "")];
+    let region = |pool: &str, region: &str| v1::OverrideTarget {
+        backend: String::new(),
+        pool: pool.into(),
+        region: region.into(),
+    };
+    let duration = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
+    let drain = |targets| set(targets, OverrideKind::Drain);
+    let percent = |targets, kind, percent| v1::SetOverridesRequest {
+        percent: Some(percent),
+        ..set(targets, kind)
+    };
+    let both = v1::OverrideTarget { region: "eu".into(), ..backend("10.0.0.1", "") };
+    for (request, field, cause) in [
+        (drain(vec![]), "targets", "must be set"),
+        (drain(vec![backend("10.0.0.1", ""); 1001]), "targets", "at most 1000"),
+        (drain(vec![backend("10.0.0", "")]), "targets[0].backend", "IPv4 or IPv6"),
+        (
+            drain(vec![backend("10.0.0.1", ""), backend("10.0.0.1", "Web")]),
+            "targets[1].pool",
+            "a-z",
+        ),
+        (drain(vec![region("web", "no region")]), "targets[0].region", "a-z"),
+        (drain(vec![both]), "targets[0].region", "beside a backend"),
+        (drain(vec![v1::OverrideTarget::default()]), "targets[0]", "a backend, a pool or a region"),
+        (set(one(), OverrideKind::Unspecified), "kind", "drain, disable, weight or scale"),
+        (v1::SetOverridesRequest { kind: 99, ..drain(one()) }, "kind", "must be drain"),
+        (set(one(), OverrideKind::Weight), "percent", "must be set"),
+        (percent(one(), OverrideKind::Weight, 101), "percent", "0 to 100"),
+        (percent(one(), OverrideKind::Drain, 50), "percent", "must not be set"),
+        (percent(one(), OverrideKind::Scale, 50), "kind", "set its weight"),
+        (percent(vec![region("web", "")], OverrideKind::Weight, 50), "kind", "set its scale"),
+        (set(vec![region("", "eu")], OverrideKind::Disable), "kind", "drain it"),
+        (percent(vec![region("", "eu")], OverrideKind::Scale, 5), "percent", "0 or 10 to 100"),
+        (v1::SetOverridesRequest { duration: duration(0), ..drain(one()) }, "duration", "above 0"),
+        (v1::SetOverridesRequest { duration: duration(-1), ..drain(one()) }, "duration", "above 0"),
+        (
+            v1::SetOverridesRequest { duration: duration(i64::MAX), ..drain(one()) },
+            "duration",
+            "366",
+        ),
+        (
+            v1::SetOverridesRequest { reason: "a\nb".into(), ..drain(one()) },
+            "reason",
+            "line breaks",
+        ),
+    ] {
+        let status = overrides.set_overrides(request.clone()).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{request:?}: {status:?}");
+        let named = status.metadata().get(FIELD_TRAILER).unwrap().to_str().unwrap();
+        assert_eq!(named, field, "{status:?}");
+        assert!(status.message().contains(cause), "{status:?}");
+    }
+    for (request, field) in [
+        (remove(&[]), "names"),
+        (remove(&["pools/web/drain", "pools/web/off"]), "names[1]"),
+        (remove(&["../etc"]), "names[0]"),
+    ] {
+        let status = overrides.remove_overrides(request).await.unwrap_err();
+        let named = status.metadata().get(FIELD_TRAILER).unwrap().to_str().unwrap();
+        assert_eq!((status.code(), named), (Code::InvalidArgument, field), "{status:?}");
+    }
+    let missing =
+        overrides.set_overrides(drain(vec![backend("10.0.0.9", "web")])).await.unwrap_err();
+    assert_eq!(missing.code(), Code::NotFound);
+    assert_eq!(missing.message(), "pool web: backend 10.0.0.9 does not exist");
+    assert!(missing.metadata().get(HINT_TRAILER).is_some());
+    let listed = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
+    assert_eq!((listed.revision, listed.overrides.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn there_is_a_bound() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    let mut configuration = configuration();
+    let region = configuration.pools[0].backends[0].region.clone();
+    configuration.pools[0].slots = Some(0);
+    configuration.pools[0].backends = (0..10_001u32)
+        .map(|number| v1::Backend {
+            address: IpAddr::from([10, 1, (number >> 8) as u8, number as u8]).to_string(),
+            region: region.clone(),
+            ..Default::default()
+        })
+        .collect();
+    client.apply(apply(configuration.clone())).await.unwrap();
+    let mut overrides = OverridesClient::new(daemon.channel().await);
+    let backends = &configuration.pools[0].backends;
+    for chunk in backends[..10_000].chunks(1000) {
+        let targets = chunk.iter().map(|it| backend(&it.address, "web")).collect();
+        overrides.set_overrides(set(targets, OverrideKind::Drain)).await.unwrap();
+    }
+    let more = set(vec![backend(&backends[10_000].address, "web")], OverrideKind::Drain);
+    let refused = overrides.set_overrides(more).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    // One that replaces another one is none more.
+    let again = set(vec![backend(&backends[0].address, "web")], OverrideKind::Drain);
+    assert_eq!(overrides.set_overrides(again).await.unwrap().into_inner().revision, 11);
+}

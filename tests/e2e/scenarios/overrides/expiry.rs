@@ -1,0 +1,65 @@
+//! Overrides that end by themselves, and those of what goes and comes back.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::{
+    fixture::{Fixture, HTTP, Health, Tunnel},
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+    traffic::{Requests, ensure_answered},
+};
+use serde_json::Value;
+
+use super::{address, answers, names, status_of};
+
+/// Seconds for which the drain is set.
+const TIME: u64 = 8;
+
+pub(super) fn ends(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox, "expiring", Health::QUICK)?;
+    let (victim, gone) = (address(&fixture, "eu2")?, address(&fixture, "eu1")?);
+    let drained =
+        fixture.balancer.ask(&["backend", "drain", &victim, "--for", &format!("{TIME}s")])?;
+    let began = Instant::now();
+    ensure!(drained["overrides"][0]["until"].is_string(), "{drained}");
+    let to = Tunnel::Ipip.endpoint(HTTP);
+    let requests = Requests::start(&fixture.fabric.client, to, 2, Duration::from_millis(2));
+    requests.wait_for(100)?;
+    // The time goes on while the daemon is away.
+    fixture.balancer.kill()?;
+    requests.wait_for(50)?;
+    fixture.balancer.start()?;
+    ensure!(status_of(&fixture, &victim)?["state"] == "draining");
+    let early = began.elapsed() < Duration::from_secs(TIME - 1);
+    let attempts = requests.finish()?;
+    ensure!(!early || !names(&fixture)?.is_empty(), "it ended early");
+    if began.elapsed() < Duration::from_secs(TIME) {
+        ensure_answered(&attempts, began, Instant::now(), &["eu2"])?;
+    }
+    until("the drain ends", PATIENCE, || Ok(names(&fixture)?.is_empty().then_some(())))?;
+    let took = began.elapsed();
+    ensure!(took >= Duration::from_secs(TIME - 1), "it ended after {took:?}");
+    until("it is up", PATIENCE, || {
+        Ok((status_of(&fixture, &victim)?["state"] == "up").then_some(()))
+    })?;
+    ensure!(answers(&fixture, 300)?.contains_key("eu2"), "it gets nothing");
+
+    // What goes is shown as gone, and comes back with its override.
+    let region = status_of(&fixture, &gone)?["region"].as_str().context("region")?.to_owned();
+    fixture.balancer.cli(&["backend", "drain", &gone, "--pool", "v4"])?;
+    fixture.balancer.cli(&["backend", "delete", &gone, "--pool", "v4"])?;
+    let absent = |fixture: &Fixture| -> Result<Value> {
+        let list = fixture.balancer.ask(&["override", "list"])?;
+        Ok(list["overrides"][0]["absent_since"].clone())
+    };
+    ensure!(absent(&fixture)?.is_string(), "{}", absent(&fixture)?);
+    let create = ["backend", "create", &gone, "--pool", "v4", "--region", &region];
+    fixture.balancer.cli(&create)?;
+    ensure!(absent(&fixture)?.is_null(), "{}", absent(&fixture)?);
+    until("it drains again", PATIENCE, || {
+        Ok((status_of(&fixture, &gone)?["state"] == "draining").then_some(()))
+    })?;
+    ensure!(!answers(&fixture, 200)?.contains_key("eu1"));
+    fixture.balancer.stop()
+}

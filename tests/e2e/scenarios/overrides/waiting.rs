@@ -1,0 +1,64 @@
+//! `spillway backend drain --wait`.
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use lb_tests::{
+    fixture::{ECHO, Fixture, Health, Tunnel},
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+    traffic::Stream,
+};
+
+use super::address;
+
+/// It ends once the last stream has ended and its backend was silent for half a minute; and with a failure once somebody
+/// ends the drain.
+pub(super) fn waits(sandbox: &Sandbox) -> Result<()> {
+    let fixture = Fixture::start(sandbox, "waited", Health::QUICK)?;
+    let (quiet, busy) = (address(&fixture, "eu1")?, address(&fixture, "eu2")?);
+    let client = fixture.fabric.client.clone();
+    let open = |seed| Stream::open(&client, Tunnel::Ipip.endpoint(ECHO), seed);
+    let streams = (0..24).map(open).collect::<Result<Vec<_>>>()?;
+    let (there, others): (Vec<_>, Vec<_>) =
+        streams.into_iter().partition(|stream| stream.backend() == "eu1");
+    ensure!(!there.is_empty() && others.iter().any(|it| it.backend() == "eu2"));
+
+    let start = |address: &str| -> Result<_> {
+        let mut command =
+            fixture.balancer.command(&["backend", "drain", address, "--pool", "v4", "--wait"]);
+        Ok(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+    };
+    let (mut waits, is_ended) = (start(&quiet)?, start(&busy)?);
+    let is_drained = |address: &str| -> Result<bool> {
+        Ok(super::status_of(&fixture, address)?["state"] == "draining")
+    };
+    for address in [&quiet, &busy] {
+        until("it drains", PATIENCE, || Ok(is_drained(address)?.then_some(())))?;
+    }
+    // Long enough for a line about what is left.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(7) {
+        ensure!(waits.try_wait()?.is_none(), "it does not wait for open connections");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    fixture.balancer.cli(&["backend", "undrain", &busy, "--pool", "v4"])?;
+    let output = is_ended.wait_with_output()?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.code() == Some(1), "{said}");
+    ensure!(said.contains("ended before the backends were without packets"), "{said}");
+    ensure!(said.contains(" packets in the last 5 s"), "{said}");
+
+    Stream::finish_all(there)?;
+    let silent = Instant::now();
+    let output = waits.wait_with_output()?;
+    let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    ensure!(output.status.success(), "{err}");
+    ensure!(out.ends_with(&format!("backend {quiet} has had no packet for 30 s\n")), "{out}");
+    ensure!(silent.elapsed() >= Duration::from_secs(28), "after {:?}", silent.elapsed());
+    ensure!(err.contains("no packets for "), "{err}");
+    Stream::finish_all(others)
+}
