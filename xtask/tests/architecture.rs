@@ -84,6 +84,7 @@ const RULES: &[Rule] = &[
             "hold_down/tests.rs",
             "ids/tests.rs",
             "mark_out/tests.rs",
+            "overrides/tests.rs",
             "plan/tests.rs",
             "remap/tests.rs",
             "room/tests.rs",

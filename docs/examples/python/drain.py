@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes a backend out of service for maintenance, and puts it back.
 
-    drain.py [--socket PATH] POOL ADDRESS           new connections go elsewhere, open ones stay
+    drain.py [--socket PATH] POOL ADDRESS           new connections go elsewhere for two hours, open ones stay
     drain.py [--socket PATH] POOL ADDRESS --undo    it takes new connections again
 
 A client made from the .proto files as they are. It needs grpcio, and the modules that its compiler
@@ -17,25 +17,32 @@ import argparse
 import sys
 
 import grpc
-from google.protobuf.field_mask_pb2 import FieldMask
-from spillway.v1 import configuration_pb2 as configuration
-from spillway.v1 import objects_pb2 as objects
-from spillway.v1 import objects_pb2_grpc as objects_grpc
+from google.protobuf.duration_pb2 import Duration
+from spillway.v1 import overrides_pb2 as overrides
+from spillway.v1 import overrides_pb2_grpc as overrides_grpc
 from spillway.v1 import spillway_pb2 as spillway
 from spillway.v1 import spillway_pb2_grpc as spillway_grpc
 
+TWO_HOURS = Duration(seconds=7200)
 
-def drain(channel, pool, address, admin_state):
-    """Sets the admin_state of a backend, unless somebody else changed the backend meanwhile."""
-    objects_api = objects_grpc.ObjectsStub(channel)
-    found = objects_api.GetBackend(objects.GetBackendRequest(pool=pool, address=address))
-    return objects_api.UpdateBackend(
-        objects.UpdateBackendRequest(
-            pool=pool,
-            backend=configuration.Backend(address=address, admin_state=admin_state),
-            update_mask=FieldMask(paths=["admin_state"]),
-            etag=found.etag,
+
+def drain(channel, pool, address):
+    """Drains a backend in one pool, beside the configuration."""
+    return overrides_grpc.OverridesStub(channel).SetOverrides(
+        overrides.SetOverridesRequest(
+            targets=[overrides.OverrideTarget(pool=pool, backend=address)],
+            kind=overrides.OVERRIDE_KIND_DRAIN,
+            duration=TWO_HOURS,
+            reason="maintenance",
         )
+    )
+
+
+def undrain(channel, pool, address):
+    """Ends that. A drain that is not there is no error."""
+    name = f"pools/{pool}/backends/{address}/drain"
+    return overrides_grpc.OverridesStub(channel).RemoveOverrides(
+        overrides.RemoveOverridesRequest(names=[name])
     )
 
 
@@ -52,22 +59,22 @@ def main():
     parser.add_argument("--undo", action="store_true", help="put it back")
     parser.add_argument("--socket", default="/run/spillway/spillwayd.sock")
     arguments = parser.parse_args()
-    admin_state = (
-        configuration.ADMIN_STATE_ACTIVE if arguments.undo else configuration.ADMIN_STATE_DRAIN
-    )
+    change = undrain if arguments.undo else drain
     # The authority is of no meaning on a unix socket; without this it would be its path.
     options = [("grpc.default_authority", "localhost")]
     with grpc.insecure_channel(f"unix:{arguments.socket}", options=options) as channel:
         try:
-            changed = drain(channel, arguments.pool, arguments.address, admin_state)
-            now = state(channel, changed.pool, changed.backend.address)
+            changed = change(channel, arguments.pool, arguments.address)
+            now = state(channel, arguments.pool, arguments.address)
         except grpc.RpcError as error:
             field = dict(error.trailing_metadata() or ()).get("spillway-field")
             where = f" ({field})" if field else ""
             sys.exit(f"{error.code().name}{where}: {error.details()}")
-    for change in changed.changes:
-        print(f"{change.object}: {'; '.join(change.details)}")
-    print(f"generation {changed.generation}: {now.address} is {now.state} ({now.reason})")
+    for warning in changed.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if changed.unstored:
+        print(f"warning: in memory only: {changed.unstored}", file=sys.stderr)
+    print(f"{now.address} is {now.state} ({now.reason})")
 
 
 if __name__ == "__main__":

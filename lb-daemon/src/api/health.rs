@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use spillway_proto::v1::{objects_server, spillway_server};
+use spillway_proto::v1::{objects_server, overrides_server, spillway_server};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::{
@@ -15,7 +15,12 @@ use tonic_health::{
 use lb_control::command::Commands;
 
 /// The daemon as a whole, and its services.
-const NAMES: [&str; 3] = ["", spillway_server::SERVICE_NAME, objects_server::SERVICE_NAME];
+const NAMES: [&str; 4] = [
+    "",
+    spillway_server::SERVICE_NAME,
+    objects_server::SERVICE_NAME,
+    overrides_server::SERVICE_NAME,
+];
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 

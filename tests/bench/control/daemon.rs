@@ -11,9 +11,11 @@ use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::Signal;
 use spillway_proto::SCHEMA_REVISION;
 use spillway_proto::v1::objects_client::ObjectsClient;
+use spillway_proto::v1::overrides_client::OverridesClient;
 use spillway_proto::v1::spillway_client::SpillwayClient;
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, Backend, Configuration, StatusRequest, StatusResponse,
+    ApplyRequest, ApplyResponse, Backend, Configuration, OverrideKind, OverrideTarget,
+    RemoveOverridesRequest, SetOverridesRequest, StatusRequest, StatusResponse,
     UpdateBackendRequest,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -273,6 +275,8 @@ pub(crate) struct Stubs {
     pub(crate) spillway: SpillwayClient<Channel>,
     /// Of single objects.
     pub(crate) objects: ObjectsClient<Channel>,
+    /// Of overrides.
+    pub(crate) overrides: OverridesClient<Channel>,
 }
 
 impl Stubs {
@@ -284,8 +288,9 @@ impl Stubs {
         let endpoint = Endpoint::from_shared(format!("unix:{}", socket.display()))?;
         let channel = endpoint.connect().await.context("connect to the daemon")?;
         let spillway = SpillwayClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
-        let objects = ObjectsClient::new(channel).max_decoding_message_size(MAX_ANSWER);
-        Ok(Self { spillway, objects })
+        let objects = ObjectsClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
+        let overrides = OverridesClient::new(channel).max_decoding_message_size(MAX_ANSWER);
+        Ok(Self { spillway, objects, overrides })
     }
 }
 
@@ -339,6 +344,34 @@ impl Client {
             .time(async move { objects.update_backend(request).await })
             .with_context(|| format!("weight {weight} of {address} in {pool}"))?;
         anyhow::ensure!(!answer.changes.is_empty(), "{pool}: {address} had the weight {weight}");
+        Ok(time)
+    }
+
+    /// Drains a target by an override, or ends that.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub(crate) fn set_drain(&self, target: &OverrideTarget, drains: bool) -> Result<Duration> {
+        let mut overrides = self.stubs.overrides.clone();
+        let OverrideTarget { backend, pool, region } = target;
+        let of_pool = if pool.is_empty() { String::new() } else { format!("pools/{pool}/") };
+        let what = match backend.as_str() {
+            "" => format!("regions/{region}"),
+            backend => format!("backends/{backend}"),
+        };
+        let set = SetOverridesRequest {
+            targets: vec![target.clone()],
+            kind: OverrideKind::Drain.into(),
+            ..SetOverridesRequest::default()
+        };
+        let remove = RemoveOverridesRequest {
+            names: vec![format!("{of_pool}{what}/drain")],
+            ..RemoveOverridesRequest::default()
+        };
+        let time = match drains {
+            true => self.time(async move { overrides.set_overrides(set).await })?.1,
+            false => self.time(async move { overrides.remove_overrides(remove).await })?.1,
+        };
         Ok(time)
     }
 

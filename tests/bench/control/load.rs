@@ -175,7 +175,7 @@ async fn apply(
 
 /// Asks for the status and for all pools by turns.
 async fn query(socket: PathBuf, counts: Arc<Counts>) {
-    let Ok(Stubs { mut spillway, mut objects }) = Stubs::connect(&socket).await else { return };
+    let Ok(Stubs { mut spillway, mut objects, .. }) = Stubs::connect(&socket).await else { return };
     for asks_pools in [false, true].into_iter().cycle() {
         let begin = Instant::now();
         let answer = if asks_pools {

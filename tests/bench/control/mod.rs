@@ -6,6 +6,7 @@
 //! | `failover` | the time from a failing answer to the changed member word, alone and beside load |
 //! | `frozen` | the same while the disk of the store is frozen and the journal does not read, beside a quiet run |
 //! | `calls` | what calls of the API take with a large configuration, its memory, and a start with it |
+//! | `overrides` | the time from a call that sets an override to the changed member word, also with a full or frozen disk |
 //! | `growth` | how the time to change one object grows with the configuration |
 //! | `storm` | the time and CPU time until the failure of all backends is in the maps: of real checks, and known at once |
 //! | `probes` | the CPU time of many checks a second, and how late they begin |
@@ -25,6 +26,7 @@ mod frozen;
 mod growth;
 mod injected;
 mod load;
+mod overrides;
 mod probes;
 mod storm;
 mod words;
@@ -44,10 +46,11 @@ use figures::Row;
 type Measure = fn(&Sandbox, &Plan) -> Result<Vec<Row>>;
 
 /// The subjects, in the order in which they are measured.
-const SUBJECTS: [(&str, Measure); 6] = [
+const SUBJECTS: [(&str, Measure); 7] = [
     ("failover", failover::measure),
     ("frozen", frozen::measure),
     ("calls", calls::measure),
+    ("overrides", overrides::measure),
     ("growth", growth::measure),
     ("storm", storm::measure),
     ("probes", probes::measure),

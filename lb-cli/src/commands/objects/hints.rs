@@ -137,15 +137,8 @@ pub(crate) async fn hint_for_missing_target(
         return Some(nearest_name(pool.as_str(), &pools, Pool::PLURAL, Pool::COMMAND));
     }
     Some(match target {
-        Target::Backend { address, pool: None } => {
-            let addresses = names::<v1::Backend>(daemon).await?;
-            nearest_name(
-                &address.to_string(),
-                &addresses,
-                v1::Backend::PLURAL,
-                v1::Backend::COMMAND,
-            )
-        }
+        // No address is suggested: a similar one is another machine.
+        Target::Backend { pool: None, .. } => "`spillway backend list` lists the backends".into(),
         Target::Backend { pool: Some(pool), .. } | Target::Group { pool, .. } => {
             format!("`spillway backend list --pool {pool}` lists its backends, with their regions")
         }

@@ -271,7 +271,7 @@ async fn with_hint<T>(
         Ok(answer) => return Ok(answer),
         Err(failure) => failure,
     };
-    let is_missing = |target: &&Target| failure.message == format!("{target} does not exist");
+    let is_missing = |target: &&Target| failure.message == target.missing();
     let missing = targets.iter().find(is_missing).filter(|_| failure.code == Some(Code::NotFound));
     let hint = match missing {
         Some(target) => hint_for_missing_target(daemon, target).await,

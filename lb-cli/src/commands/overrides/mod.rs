@@ -16,7 +16,7 @@ pub(crate) use report::{OverrideRow, head_line};
 use crate::{
     arguments::{Options, ReasonArgument},
     client::{DaemonClient, block_on},
-    failure::Failure,
+    failure::{Exit, Failure},
     output::print,
 };
 use report::{List, Removed};
@@ -54,7 +54,11 @@ impl OverrideCommand {
             Self::Remove(RemoveArguments { names, dry_run, reason }) => {
                 let removed = block_on(async {
                     let mut daemon = DaemonClient::connect(&options).await?;
-                    change::remove(&mut daemon, names, dry_run, &reason).await
+                    let removed = change::remove(&mut daemon, names, dry_run, &reason).await;
+                    removed.map_err(|failure| match failure.exit {
+                        Exit::Invalid => failure.hint("`spillway override list` prints the names"),
+                        _ => failure,
+                    })
                 })?;
                 print(&Removed::new(removed, dry_run), options.output)
             }

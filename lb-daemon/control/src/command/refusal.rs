@@ -71,7 +71,7 @@ pub enum Refusal {
     #[error("pool {} has no backend {}", Quoted(.0), Quoted(.1))]
     NoBackend(String, String),
     /// The target of an override.
-    #[error("{0} does not exist")]
+    #[error("{}", .0.missing())]
     NoTarget(Box<Target>),
     #[error("there are {MOST} overrides, and no more are allowed")]
     TooManyOverrides,

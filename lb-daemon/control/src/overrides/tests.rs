@@ -16,9 +16,8 @@ fn percent(percent: u8) -> Percent {
 
 /// A time that a file can hold.
 fn now() -> Moment {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let whole = Duration::from_millis(u64::try_from(since.as_millis()).unwrap());
-    Moment { wall: SystemTime::UNIX_EPOCH + whole, instant: Instant::now() }
+    let wall = SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_323_045_678);
+    Moment { wall, instant: Instant::now() }
 }
 
 fn asked(action: Action, now: Moment) -> Override {

@@ -5,9 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use lb_common::abi::sizes::Size;
 
 use super::{PathReader, StatusLoop};
-use crate::command::{Event, OverridesEvent, OverridesInForce};
+use crate::{
+    command::{Event, OverridesEvent, OverridesInForce},
+    members::Member,
+};
 use lb_model::{
-    MemberState, Name, Pool,
+    AdminState, MemberState, Name, Pool,
     capacity::{self, displaced_budget, split_displaced_room},
     overrides::{Overrides, affected},
     shares,
@@ -48,7 +51,9 @@ impl<R: PathReader> StatusLoop<R> {
             Some((name, pool))
         });
         let sentences = configured.flat_map(|(name, pool)| {
-            let emptied = (!self.serves(overrides, name, pool))
+            let is_emptied = self.serves(&Overrides::default(), name, pool)
+                && !self.serves(overrides, name, pool);
+            let emptied = is_emptied
                 .then(|| format!("pool {name} has no backend left for new connections"));
             let missed = self.kept(overrides, name, pool).into_iter().filter_map(|(region, kept)| {
                 let missed = shares::missed(kept);
@@ -77,13 +82,14 @@ impl<R: PathReader> StatusLoop<R> {
         }
     }
 
-    /// Whether a pool has a backend for new connections.
+    /// Whether a pool has a backend for new connections under overrides, by what is known of backends now.
     fn serves(&self, overrides: &Overrides, name: &Name, pool: &Pool) -> bool {
         pool.backends.iter().any(|(address, backend)| {
             let by = overrides.member(name, address, &backend.region);
-            let is_up = self.view.get(name, address).is_some_and(|it| it.state == MemberState::Up);
+            let may_serve = self.view.get(name, address).is_some_and(Member::may_serve);
             let is_reachable = matches!(self.view.next_hop(address), Some(Ok(_)));
-            backend.weight > 0 && is_up && is_reachable && !by.drained && !by.disabled
+            let is_active = backend.admin_state == AdminState::Active && backend.weight > 0;
+            is_active && may_serve && is_reachable && !by.drained && !by.disabled
         })
     }
 

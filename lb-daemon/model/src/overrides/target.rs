@@ -156,6 +156,16 @@ impl Target {
         }
     }
 
+    /// The sentence that a configuration does not have it.
+    pub fn missing(&self) -> String {
+        match self {
+            Self::Group { pool, region } => {
+                format!("pool {pool} has no backends in region {region}")
+            }
+            target => format!("{target} does not exist"),
+        }
+    }
+
     /// Whether it has to do with a pool that a configuration has.
     pub fn concerns(&self, name: &Name, pool: &Pool) -> bool {
         match self {

@@ -21,7 +21,7 @@ pub(in crate::api) fn override_target(
     let v1::OverrideTarget { backend, pool, region } = message;
     let name = |field: &str, text: &str| {
         let wrong = |error: lb_model::NameError| {
-            WrongField::new(&format!("{path}.{field}"), error.to_string())
+            WrongField::new(format!("{path}.{field}"), error.to_string())
         };
         (!text.is_empty()).then(|| Name::new(text).map_err(wrong)).transpose()
     };
@@ -29,11 +29,11 @@ pub(in crate::api) fn override_target(
     if !backend.is_empty() {
         if region.is_some() {
             let cause = "must not be set beside a backend";
-            return Err(WrongField::new(&format!("{path}.region"), cause));
+            return Err(WrongField::new(format!("{path}.region"), cause));
         }
         let wrong = |_| {
             let cause = "must be an IPv4 or IPv6 address";
-            WrongField::new(&format!("{path}.backend"), cause)
+            WrongField::new(format!("{path}.backend"), cause)
         };
         return Ok(Target::Backend { address: backend.parse().map_err(wrong)?, pool });
     }
@@ -52,7 +52,7 @@ pub(in crate::api) fn override_target(
 pub(in crate::api) fn override_names(names: &[String]) -> Result<Vec<Key>, WrongField> {
     let key = |(at, name): (usize, &String)| {
         name.parse().map_err(|error: lb_model::overrides::KeyError| {
-            WrongField::new(&format!("names[{at}]"), error.to_string())
+            WrongField::new(format!("names[{at}]"), error.to_string())
         })
     };
     names.iter().enumerate().map(key).collect()

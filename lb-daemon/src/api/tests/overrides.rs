@@ -73,12 +73,10 @@ async fn an_override_is_shown_wherever_the_configuration_is_and_is_no_part_of_it
     client.apply(apply(before.configuration.unwrap())).await.unwrap();
 
     loop {
-        match watch.message().await.unwrap().unwrap().event.unwrap() {
-            watch_response::Event::Overrides(change) => {
-                assert_eq!((change.revision, names(&change.set)), (1, expected.to_vec()));
-                break;
-            }
-            _ => {}
+        let event = watch.message().await.unwrap().unwrap().event.unwrap();
+        if let watch_response::Event::Overrides(change) = event {
+            assert_eq!((change.revision, names(&change.set)), (1, expected.to_vec()));
+            break;
         }
     }
     let removed = overrides.remove_overrides(remove(&[expected[0], "pools/web/drain"])).await;

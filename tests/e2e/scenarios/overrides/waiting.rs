@@ -41,10 +41,10 @@ pub(super) fn waits(sandbox: &Sandbox) -> Result<()> {
     }
     // Long enough for a line about what is left.
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(7) {
+    until("a line is printed", PATIENCE, || {
         ensure!(waits.try_wait()?.is_none(), "it does not wait for open connections");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+        Ok((began.elapsed() >= Duration::from_secs(7)).then_some(()))
+    })?;
     fixture.balancer.cli(&["backend", "undrain", &busy, "--pool", "v4"])?;
     let output = is_ended.wait_with_output()?;
     let said = String::from_utf8(output.stderr)?;

@@ -254,7 +254,7 @@ async fn what_does_not_exist_is_refused_and_nothing_changes() {
         let both = vec![key(FIRST).target, target.clone()];
         let set = OverrideChange::Set { targets: both, action: Action::Drain, time: None };
         let refused = daemon.change(set).await.unwrap_err();
-        assert_eq!(refused.to_string(), format!("{target} does not exist"));
+        assert_eq!(refused.to_string(), target.missing());
         let refused = daemon.change(OverrideChange::Remove(vec![key(path)])).await.unwrap_err();
         assert!(matches!(refused, Refusal::NoTarget(_)), "{refused:?}");
     }

@@ -90,6 +90,21 @@ pub(super) fn said(watch: &mut Watch<'_>) -> Result<()> {
     })
 }
 
+/// Sets an override, and ends it.
+pub(super) fn overridden(watch: &mut Watch<'_>) -> Result<()> {
+    let weigh = |percent: &str| {
+        let weigh = ["backend", "weight", "10.1.0.12", "--percent", percent];
+        watch.fixture.balancer.cli(&weigh)
+    };
+    weigh("50")?;
+    weigh("40")?;
+    watch.until("an override is set", |now| {
+        now.value("spillway_overrides", &[("kind", "weight")]) == Some(1.0)
+    })?;
+    watch.fixture.balancer.cli(&["backend", "weight", "10.1.0.12", "--percent", "100"])?;
+    Ok(())
+}
+
 pub(super) fn reconfigured(watch: &mut Watch<'_>) -> Result<()> {
     watch.fixture.balancer.apply(&watch.fixture.configuration(true))?;
     watch.until("another configuration is applied", |now| {

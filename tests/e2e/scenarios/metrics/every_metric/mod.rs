@@ -89,6 +89,7 @@ const MOVES: &[(&str, &[&str])] = &[
     ("connections are open away from home", &["flow_table_entries", "events"]),
     ("a group is asked for more than it takes", &["group_missing_backends"]),
     ("a listener closes", &["backend_up", "check_failing"]),
+    ("an override is set", &["overrides"]),
     ("another configuration is applied", &["backend_state", "pool_settling", "group_marked_out"]),
     (
         "the daemon starts anew, with a file that is not there",
@@ -162,6 +163,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     ensure!(watch.before.value("spillway_check_failing", &check) == Some(1.0) && failing == 1);
     let failed = [("result", "failed")];
     ensure!(watch.before.value("spillway_probes_total", &failed) >= Some(3.0), "fall is 3");
+    configuration::overridden(&mut watch)?;
     configuration::reconfigured(&mut watch)?;
     moved.append(&mut watch.moved);
     let before = watch.before;
