@@ -347,6 +347,21 @@ impl Client {
         Ok(time)
     }
 
+    /// Drains targets by overrides, with a reason.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub(crate) fn drain(&self, targets: Vec<OverrideTarget>, reason: &str) -> Result<Duration> {
+        let mut overrides = self.stubs.overrides.clone();
+        let request = SetOverridesRequest {
+            targets,
+            kind: OverrideKind::Drain.into(),
+            reason: reason.into(),
+            ..SetOverridesRequest::default()
+        };
+        Ok(self.time(async move { overrides.set_overrides(request).await })?.1)
+    }
+
     /// Drains a target by an override, or ends that.
     ///
     /// # Errors
@@ -359,20 +374,14 @@ impl Client {
             "" => format!("regions/{region}"),
             backend => format!("backends/{backend}"),
         };
-        let set = SetOverridesRequest {
-            targets: vec![target.clone()],
-            kind: OverrideKind::Drain.into(),
-            ..SetOverridesRequest::default()
-        };
         let remove = RemoveOverridesRequest {
             names: vec![format!("{of_pool}{what}/drain")],
             ..RemoveOverridesRequest::default()
         };
-        let time = match drains {
-            true => self.time(async move { overrides.set_overrides(set).await })?.1,
-            false => self.time(async move { overrides.remove_overrides(remove).await })?.1,
-        };
-        Ok(time)
+        match drains {
+            true => self.drain(vec![target.clone()], ""),
+            false => Ok(self.time(async move { overrides.remove_overrides(remove).await })?.1),
+        }
     }
 
     fn time<T>(
