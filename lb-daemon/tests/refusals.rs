@@ -140,6 +140,7 @@ fn a_socket_in_use_is_refused() {
 #[test]
 fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
     let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s.sock");
     for (arguments, expected) in [
         (&["--region", "EU"][..], "invalid value 'EU' for '--region <NAME>': may hold only a-z"),
         (&["--source", "10.0.0.256"], "invalid value '10.0.0.256' for '--source <ADDRESS>'"),
@@ -151,7 +152,15 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
         (&["--hook", "tc"], "only the receiver has a program for tc, the balancer's is for XDP"),
         (&["--socket-mode", "888"], "must be permission bits in octal, such as 660"),
         (&["--socket-owner", "no-such-user"], "no such user"),
-        (&["--tls-client", "a=root"], "\"root\" is not a role; give viewer, operator or admin"),
+        (
+            &["--tls-client", "a=root"],
+            "\"root\" is not a role; give viewer, plan, operator or admin",
+        ),
+        (&["--tls-client", "a=operator:Web"], "\"Web\" is not a pattern of pools"),
+        (
+            &["--read-only-socket", socket.to_str().unwrap()],
+            "s.sock: is the --socket, which may change everything",
+        ),
         (&["--vip", "192.0.2.1"], "unexpected argument '--vip' found"),
     ] {
         let (code, text) = refusal(&balancer(directory.path(), arguments));

@@ -273,8 +273,13 @@ impl DaemonClient {
                 let failure = Failure::new(Exit::Conflict, message);
                 Failure { hint: hint.map(str::to_owned), ..failure }
             }
-            Code::PermissionDenied => Failure::new(Exit::Permission, message)
-                .hint("use another client certificate, or change its role: `tls-client` in the daemon's settings"),
+            Code::PermissionDenied => {
+                let hint = match self.place.starts_with(tls::SCHEME) {
+                    true => "use another client certificate, or change its role: `tls-client` in the daemon's settings",
+                    false => "this socket is only for reading; name the daemon's `socket` with --socket",
+                };
+                Failure::new(Exit::Permission, message).hint(hint)
+            }
             Code::NotFound => {
                 let hint = status.metadata().get(HINT_TRAILER).and_then(|hint| hint.to_str().ok());
                 let failure = Failure::new(Exit::NotFound, message);
@@ -360,7 +365,7 @@ pub(crate) fn connect_failure(socket: &Path, error: &io::Error, component: Compo
             Exit::Permission,
             "permission denied".into(),
             "run this command as root, or as a member of the socket's group (`usermod -a -G spillway USER`, effective \
-             from the next login)"
+             from the next login); for reading, name the daemon's `read-only-socket` with --socket"
                 .into(),
         ),
         _ => (

@@ -30,6 +30,9 @@ use crate::{
     failure::{Exit, Failure, describe},
 };
 
+/// How a server's address begins.
+pub(super) const SCHEME: &str = "https://";
+
 /// Longest wait for each step of connecting.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -46,8 +49,7 @@ pub(crate) async fn connect(
             "write https://HOST:PORT, as in https://lb1.example:7443 or https://[2001:db8::1]:7443",
         )
     };
-    let place =
-        url.strip_prefix("https://").ok_or_else(|| usage("does not begin with https://"))?;
+    let place = url.strip_prefix(SCHEME).ok_or_else(|| usage("does not begin with https://"))?;
     let place = place.strip_suffix('/').unwrap_or(place);
     let (host, port) = place.rsplit_once(':').ok_or_else(|| usage("the port is missing"))?;
     let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);

@@ -51,7 +51,13 @@ impl Exported {
             "the configuration has a newer schema (revision {schema_revision}, spillway has {own}): fields that \
              spillway does not know are left out"
         );
-        let warnings = if schema_revision > own { vec![newer] } else { Vec::new() };
+        // A daemon always has a key, so one that is not there is not shown.
+        let hidden = "the hash_key is left out, because only an admin of all pools is shown it: an apply of this file \
+                      chooses other backends for connections, unless hash_key is added";
+        let mut warnings = if schema_revision > own { vec![newer] } else { Vec::new() };
+        if configuration.hash_key.is_none() {
+            warnings.push(hidden.into());
+        }
         let (generation, unusable) = (answer.generation, answer.unusable);
         let overrides = answer.overrides.into_iter().map(OverrideRow::new).collect();
         Ok(Self { generation, schema_revision, unusable, configuration, overrides, file, warnings })
@@ -64,8 +70,8 @@ impl Exported {
     pub(super) fn require_complete(self) -> Result<Self, Failure> {
         match self.warnings.first() {
             None => Ok(self),
-            Some(newer) => Err(Failure::new(Exit::Conflict, newer.clone())
-                .hint("nothing was changed; upgrade spillway")),
+            Some(why) => Err(Failure::new(Exit::Conflict, why.clone())
+                .hint("nothing was changed; upgrade spillway, or ask as an admin")),
         }
     }
 }
@@ -94,20 +100,36 @@ impl Report for Exported {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_export_can_be_applied() {
+    fn answer() -> v1::ExportResponse {
         let configuration = v1::Configuration {
             regions: vec![v1::Region { name: "eu".into(), overflow_to: vec!["us".into()] }],
             hash_key: "000102030405060708090a0b0c0d0e0f".into(),
             ..Default::default()
         };
-        let answer = v1::ExportResponse {
+        v1::ExportResponse {
             generation: 3,
-            configuration: Some(configuration.clone()),
+            configuration: Some(configuration),
             schema_revision: SCHEMA_REVISION.into(),
             unusable: String::new(),
             overrides: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_export_without_the_key_says_what_an_apply_would_do_and_cannot_be_edited() {
+        let mut hidden = answer();
+        assert!(Exported::new(hidden.clone()).unwrap().warnings().is_empty());
+        hidden.configuration.as_mut().unwrap().hash_key.clear();
+        let exported = Exported::new(hidden).unwrap();
+        let [warning] = exported.warnings() else { panic!("{:?}", exported.warnings()) };
+        assert!(warning.starts_with("the hash_key is left out"), "{warning}");
+        assert!(exported.require_complete().is_err());
+    }
+
+    #[test]
+    fn an_export_can_be_applied() {
+        let answer = answer();
+        let configuration = answer.configuration.clone().unwrap();
         let text = Exported::new(answer.clone()).unwrap().table();
         assert!(text.starts_with("# generation 3\nhash_key = \"00010203"), "{text}");
         let again = v1::Configuration::from(Document::parse(&text).unwrap());
@@ -129,14 +151,14 @@ mod tests {
 
     #[test]
     fn the_export_of_a_newer_daemon_comes_with_a_warning_and_cannot_be_edited() {
-        let newer = v1::ExportResponse {
-            schema_revision: SCHEMA_REVISION as i32 + 1,
-            ..v1::ExportResponse::default()
-        };
+        let newer = v1::ExportResponse { schema_revision: SCHEMA_REVISION as i32 + 1, ..answer() };
         let exported = Exported::new(newer).unwrap();
         assert!(exported.warnings()[0].contains("left out"), "{:?}", exported.warnings());
         let refused = exported.require_complete().map(|exported| exported.generation).unwrap_err();
         assert!(refused.exit == Exit::Conflict && refused.message.contains("has a newer schema"));
-        assert_eq!(refused.hint.as_deref(), Some("nothing was changed; upgrade spillway"));
+        assert_eq!(
+            refused.hint.as_deref(),
+            Some("nothing was changed; upgrade spillway, or ask as an admin")
+        );
     }
 }

@@ -4,7 +4,7 @@ use spillway_proto::v1;
 use tonic::Status;
 
 use super::{
-    access::{caller, working},
+    access::{caller, may_change, working},
     convert::{self, OrStatus},
     service::{Api, reason},
 };
@@ -35,6 +35,7 @@ impl Api {
     ) -> Result<v1::ApplyResponse, Status> {
         let v1::RollbackRequest { generation, expected_generation, dry_run, any_schema, .. } =
             request;
+        may_change(dry_run)?;
         let (reason, actor) = (reason(&request.reason)?, caller().actor);
         let request = format!("rollback to generation {generation}");
         let _at_work = working().await;

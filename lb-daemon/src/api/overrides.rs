@@ -10,7 +10,7 @@ use spillway_proto::v1::{
 use tonic::{Request, Response, Status};
 
 use super::{
-    access::{caller, working},
+    access::{caller, may_change, within_pools, working},
     convert::{
         OrStatus, WrongField, override_kind, override_message, override_names, override_target,
     },
@@ -59,8 +59,10 @@ impl Overrides for OverridesApi {
         request: Request<SetOverridesRequest>,
     ) -> Result<Response<SetOverridesResponse>, Status> {
         let request = request.into_inner();
+        may_change(request.validate_only)?;
         let action = action(&request)?;
         let targets = targets(&request.targets, action)?;
+        targets.iter().try_for_each(within_pools)?;
         let time = request.duration.map(time).transpose()?;
         let change = OverrideChange::Set { targets, action, time };
         let changed = self.change(change, request.validate_only, &request.reason).await?;
@@ -78,8 +80,11 @@ impl Overrides for OverridesApi {
         request: Request<RemoveOverridesRequest>,
     ) -> Result<Response<RemoveOverridesResponse>, Status> {
         let RemoveOverridesRequest { names, reason, validate_only } = request.into_inner();
+        may_change(validate_only)?;
         check_number("names", names.len(), MOST_NAMES)?;
-        let change = OverrideChange::Remove(override_names(&names)?);
+        let keys = override_names(&names)?;
+        keys.iter().try_for_each(|key| within_pools(&key.target))?;
+        let change = OverrideChange::Remove(keys);
         let changed = self.change(change, validate_only, &reason).await?;
         let removed = changed.overrides.iter().map(|(key, it)| override_message((key, it)));
         Ok(Response::new(RemoveOverridesResponse {

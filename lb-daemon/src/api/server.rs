@@ -19,7 +19,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::Service;
 
 use super::{
-    access::{Guard, takes_admin},
+    access::{Guard, is_large},
     all_backends::{Calls, WithAllBackends},
     health,
     limits::Limits,
@@ -28,7 +28,7 @@ use super::{
     service::Api,
     socket,
 };
-use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
+use crate::{access::Role, audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 
 use lb_control::command::Commands;
 use lb_health::Tunnels;
@@ -66,10 +66,10 @@ pub struct Handles {
     pub reloads: Reloads,
 }
 
-/// Serves until `stop`; then calls under way have [`DEADLINE`]. `remote` are connections over TLS. Counts refusals because
-/// of a limit in `live`.
+/// Serves until `stop`; then calls under way have [`DEADLINE`]. Of the two unix sockets the second one is only for reading.
+/// `remote` are connections over TLS. Counts refusals because of a limit in `live`.
 pub async fn serve(
-    listener: UnixListener,
+    (listener, read_only): (UnixListener, Option<UnixListener>),
     remote: Option<mpsc::Receiver<Connection>>,
     handles: Handles,
     live: Live,
@@ -80,7 +80,12 @@ pub async fn serve(
     let (routes, reporter) = routes(handles, stop.clone())?;
     health::set(&reporter, ServingStatus::NotServing).await;
     let reports = health::report(reporter, commands, stop.clone());
-    let local = pin!(socket::connections(listener, limits.clone()));
+    let local = pin!(socket::connections(listener, Role::Admin, limits.clone()));
+    let read_only = pin!(match read_only {
+        Some(listener) => socket::connections(listener, Role::Viewer, limits.clone()).left_stream(),
+        None => stream::pending().right_stream(),
+    });
+    let local = stream::select(local, read_only);
     let remote = match remote {
         Some(remote) => ReceiverStream::new(remote).map(Ok).left_stream(),
         None => stream::pending().right_stream(),
@@ -111,8 +116,8 @@ pub async fn serve(
     }
 }
 
-/// Largest response, and largest request of calls that need the role admin, bytes: a configuration with as many backends
-/// as possible.
+/// Largest response, and largest request of calls that may have a configuration or a pool, bytes: a configuration with as
+/// many backends as possible.
 pub(super) const MAX_MESSAGE: usize = 64 << 20;
 
 /// Largest request of all other calls, bytes: queries, or changes of a few fields of a backend.
@@ -167,7 +172,8 @@ fn described() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// A service with two request limits: only callers that may change everything can make the daemon read a large request.
+/// A service with two request limits: only callers that may plan or make any change can make the daemon read a large
+/// request.
 #[derive(Clone, Debug)]
 pub(super) struct SizeLimited<S> {
     pub(super) large: S,
@@ -193,7 +199,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        match takes_admin(request.uri().path()) {
+        match is_large(request.uri().path()) {
             true => self.large.call(request).boxed(),
             false => self.small.call(request).boxed(),
         }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{
-    access::{caller, working},
+    access::{caller, may_change, working},
     convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
     server::Handles,
 };
@@ -68,6 +68,7 @@ impl Spillway for Api {
             any_schema,
             reason,
         } = request.into_inner();
+        may_change(dry_run)?;
         let reason = self::reason(&reason)?;
         let schema = Revision::new(schema_revision);
         let message = configuration.unwrap_or_default();
@@ -104,7 +105,13 @@ impl Spillway for Api {
     async fn export(&self, _: Request<ExportRequest>) -> Result<Response<ExportResponse>, Status> {
         let _at_work = working().await;
         let exported = self.commands.export().await.or_status()?;
-        Ok(Response::new(convert::exported(&exported).or_status()?))
+        let mut answer = convert::exported(&exported).or_status()?;
+        if let Some(configuration) =
+            answer.configuration.as_mut().filter(|_| !caller().sees_hash_key())
+        {
+            configuration.hash_key.clear();
+        }
+        Ok(Response::new(answer))
     }
 
     async fn list_generations(

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::limits::Limits;
-use crate::tls::Connection;
+use crate::{access::Role, tls::Connection};
 use lb_base::{error_chain, lock_owner, rate_limited_log::RateLimit, write_hint};
 
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
@@ -196,32 +196,40 @@ pub fn activated() -> Result<Option<UnixListener>, ActivationError> {
 /// Pause after a failed accept, for example without free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections; those beyond the limits are closed at once.
+/// Accepts connections of users with a role; those beyond the limits are closed at once.
 pub(super) fn connections(
     listener: UnixListener,
+    role: Role,
     limits: Limits,
 ) -> impl Stream<Item = Result<Connection, std::convert::Infallible>> + Send {
-    stream::unfold((listener, limits, RateLimit::default()), async |(listener, limits, lines)| {
-        loop {
-            let accepted = listener.accept().await;
-            let taken = accepted.and_then(|(stream, _)| {
-                let uid = stream.peer_cred()?.uid();
-                Ok(limits.connection(uid).map(|lease| Connection::local(stream, uid, lease)))
-            });
-            match taken {
-                Ok(Some(connection)) => return Some((Ok(connection), (listener, limits, lines))),
-                Ok(None) => {}
-                Err(error) => {
-                    if let Some(left_out) = lines.now(1) {
-                        tracing::warn!(
-                            left_out,
-                            "socket: cannot accept a connection: {}",
-                            error_chain::message(&error)
-                        );
+    stream::unfold(
+        (listener, limits, RateLimit::default()),
+        move |(listener, limits, lines)| async move {
+            loop {
+                let accepted = listener.accept().await;
+                let taken = accepted.and_then(|(stream, _)| {
+                    let uid = stream.peer_cred()?.uid();
+                    Ok(limits
+                        .connection(uid)
+                        .map(|lease| Connection::local(stream, uid, role, lease)))
+                });
+                match taken {
+                    Ok(Some(connection)) => {
+                        return Some((Ok(connection), (listener, limits, lines)));
                     }
-                    sleep(ACCEPT_PAUSE).await;
+                    Ok(None) => {}
+                    Err(error) => {
+                        if let Some(left_out) = lines.now(1) {
+                            tracing::warn!(
+                                left_out,
+                                "socket: cannot accept a connection: {}",
+                                error_chain::message(&error)
+                            );
+                        }
+                        sleep(ACCEPT_PAUSE).await;
+                    }
                 }
             }
-        }
-    })
+        },
+    )
 }

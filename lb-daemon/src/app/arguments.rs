@@ -113,6 +113,9 @@ pub(super) struct BalancerArguments {
     /// Permission bits of the unix socket, in octal; whoever may use it may change everything
     #[arg(long, value_name = "MODE", value_parser = mode, default_value = "660")]
     socket_mode: u32,
+    /// Second unix socket of the API, for all users of this host; its calls can only read [default: none]
+    #[arg(long, value_name = "PATH")]
+    pub(super) read_only_socket: Option<PathBuf>,
     /// Address and port for the API over TLS; clients need a certificate and a role
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = |text: &str| endpoint(text, "192.0.2.1:9751"))]
     listen: Option<SocketAddr>,
@@ -125,9 +128,9 @@ pub(super) struct BalancerArguments {
     /// Certificate authorities of clients, PEM
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// DNS name or URI in a client's certificate, and the client's role: viewer, operator or admin; may be given
-    /// several times
-    #[arg(long, value_name = "NAME=ROLE")]
+    /// DNS name or URI in a client's certificate, and the client's role: viewer, plan, operator or admin; with patterns of
+    /// pools for these alone, such as operator:web-*; may be given several times
+    #[arg(long, value_name = "NAME=ROLE[:POOLS]")]
     tls_client: Vec<Client>,
     /// Audit log: a file with lines of JSON for each change of the configuration, its intent and its outcome
     #[arg(long, value_name = "FILE")]
@@ -311,8 +314,15 @@ impl BalancerArguments {
         Ok(Some((listen, TlsFiles { certificate, key, authorities })))
     }
 
-    /// Refuses contradictions: a TLS listener without all of its files, or two tunnel sources of one family.
+    /// Refuses contradictions: a TLS listener without all of its files, two tunnel sources of one family, or one path for
+    /// both sockets.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.read_only_socket.as_ref() == Some(&self.socket) {
+            let path = self.socket.display();
+            let sentence =
+                format!("--read-only-socket {path}: is the --socket, which may change everything");
+            return Err(Failure::new(sentence).hint("give it a path of its own"));
+        }
         self.sources()?;
         self.remote().map(drop)
     }

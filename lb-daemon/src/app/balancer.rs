@@ -23,7 +23,7 @@ use super::{
     status_line,
 };
 use crate::{
-    api::{self, Handles, ServeError, Socket},
+    api::{self, Handles, Rights, ServeError, Socket},
     audit::Audit,
     http,
     metrics::Live,
@@ -100,8 +100,9 @@ struct Resources {
     tls_connections: Option<mpsc::Receiver<Connection>>,
     audit: Audit,
     /// Removes the socket's file when the daemon ends.
-    _socket: Option<Socket>,
+    _sockets: Vec<Socket>,
     listener: UnixListener,
+    read_only: Option<UnixListener>,
     http_listener: Option<TcpListener>,
     reconciler: Reconciler,
     member_words: MemberWords,
@@ -131,7 +132,9 @@ impl Resources {
         let store = open_store(&arguments.state_dir, arguments.any_schema, log)?;
         let (credentials, tls_connections) = listen_tls(arguments, shared).await?;
         let audit = open_audit(arguments, &shared.conditions)?;
-        let (_socket, listener) = listen_unix(arguments)?;
+        let (socket, listener) = listen_unix(arguments)?;
+        let (read_only_socket, read_only) = listen_read_only(arguments)?.unzip();
+        let _sockets = socket.into_iter().chain(read_only_socket).collect();
         let http_listener = super::listen_http(arguments.path.http).await?;
         let vlans = interfaces::vlan_ids(&arguments.vlan).await?;
         interfaces::refuse_native_vlans(&options).await?;
@@ -164,8 +167,9 @@ impl Resources {
             credentials,
             tls_connections,
             audit,
-            _socket,
+            _sockets,
             listener,
+            read_only,
             http_listener,
             reconciler,
             member_words,
@@ -216,7 +220,7 @@ struct Tasks {
     health_state: Keeper,
     /// Keeps other daemons from the maps until the last loop has ended.
     attached: Arc<Attached>,
-    _socket: Option<Socket>,
+    _sockets: Vec<Socket>,
 }
 
 impl Tasks {
@@ -320,8 +324,9 @@ impl Tasks {
             tunnels,
             reloads,
         };
-        let (listener, tls_connections) = (resources.listener, resources.tls_connections);
-        let api = tokio::spawn(api::serve(listener, tls_connections, handles, live, stop.clone()));
+        let (local, remote) =
+            ((resources.listener, resources.read_only), resources.tls_connections);
+        let api = tokio::spawn(api::serve(local, remote, handles, live, stop.clone()));
 
         let manager = watchdog.manager();
         let status_line = tokio::spawn(status_line::run(
@@ -357,7 +362,7 @@ impl Tasks {
             }
             watchdog.run(first_round, stop.cancelled_owned()).await;
         });
-        let _socket = resources._socket;
+        let _sockets = resources._sockets;
         Ok(Self {
             state,
             publisher,
@@ -374,7 +379,7 @@ impl Tasks {
             watchdog,
             health_state,
             attached: resources.attached,
-            _socket,
+            _sockets,
         })
     }
 
@@ -479,6 +484,16 @@ fn listen_unix(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixLis
     let (socket, listener) = Socket::bind(&arguments.socket, arguments.rights())
         .map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
     Ok((Some(socket), listener))
+}
+
+/// The socket for reading, if the settings ask for one: any user may connect.
+fn listen_read_only(
+    arguments: &BalancerArguments,
+) -> Result<Option<(Socket, UnixListener)>, Failure> {
+    let Some(path) = &arguments.read_only_socket else { return Ok(None) };
+    let rights = Rights { mode: 0o666, ..Rights::default() };
+    let bound = Socket::bind(path, rights);
+    bound.map(Some).map_err(|error| Failure::from_chain(&error).hint(error.hint()))
 }
 
 /// The TLS listener of the API, if the settings ask for one.

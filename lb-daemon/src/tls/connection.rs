@@ -51,9 +51,10 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// A connection through the unix socket: whoever may open it may do everything.
-    pub(crate) fn local(stream: UnixStream, uid: u32, lease: Lease<u32>) -> Self {
-        let peer = Peer { actor: Actor::User(uid), role: Some(Role::Admin), connection: None };
+    /// A connection through a unix socket: whoever may open it has its role.
+    pub(crate) fn local(stream: UnixStream, uid: u32, role: Role, lease: Lease<u32>) -> Self {
+        let peer =
+            Peer { actor: Actor::User(uid), role: Some(role), pools: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };
         Self::new(Stream::Local(stream), peer, None, guard)
     }

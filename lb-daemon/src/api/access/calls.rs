@@ -1,95 +1,196 @@
-//! What each role may call, and what an operator may change.
+//! What each role may call, and what an operator, or a client of some pools, may change.
+
+use std::collections::BTreeMap;
 
 use spillway_proto::v1;
+use tonic::Status;
 
-use super::{caller, denied};
-use crate::access::Role::{self, Admin, Operator, Viewer};
+use super::{caller, current_call, denied};
+use crate::access::{
+    Peer, PoolPatterns,
+    Role::{self, Admin, Operator, Viewer},
+};
+use lb_model::overrides::Target;
 
-/// The least role for each call. `UpdateBackend` is checked further by [`within`].
-pub(super) const CALLS: &[(&str, Role)] = &[
-    ("/grpc.health.v1.Health/Check", Viewer),
-    ("/grpc.health.v1.Health/Watch", Viewer),
-    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Viewer),
-    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Viewer),
-    ("/spillway.v1.Objects/CreateBackend", Admin),
-    ("/spillway.v1.Objects/CreateHealthCheck", Admin),
-    ("/spillway.v1.Objects/CreatePool", Admin),
-    ("/spillway.v1.Objects/CreateRegion", Admin),
-    ("/spillway.v1.Objects/CreateService", Admin),
-    ("/spillway.v1.Objects/DeleteBackend", Admin),
-    ("/spillway.v1.Objects/DeleteHealthCheck", Admin),
-    ("/spillway.v1.Objects/DeletePool", Admin),
-    ("/spillway.v1.Objects/DeleteRegion", Admin),
-    ("/spillway.v1.Objects/DeleteService", Admin),
-    ("/spillway.v1.Objects/GetBackend", Viewer),
-    ("/spillway.v1.Objects/GetHealthCheck", Viewer),
-    ("/spillway.v1.Objects/GetPool", Viewer),
-    ("/spillway.v1.Objects/GetRegion", Viewer),
-    ("/spillway.v1.Objects/GetService", Viewer),
-    ("/spillway.v1.Objects/ListBackends", Viewer),
-    ("/spillway.v1.Objects/ListHealthChecks", Viewer),
-    ("/spillway.v1.Objects/ListPools", Viewer),
-    ("/spillway.v1.Objects/ListRegions", Viewer),
-    ("/spillway.v1.Objects/ListServices", Viewer),
-    ("/spillway.v1.Objects/UpdateBackend", Operator),
-    ("/spillway.v1.Objects/UpdateHealthCheck", Admin),
-    ("/spillway.v1.Objects/UpdatePool", Admin),
-    ("/spillway.v1.Objects/UpdateRegion", Admin),
-    ("/spillway.v1.Objects/UpdateService", Admin),
-    ("/spillway.v1.Overrides/ListOverrides", Viewer),
-    ("/spillway.v1.Overrides/RemoveOverrides", Operator),
-    ("/spillway.v1.Overrides/SetOverrides", Operator),
-    ("/spillway.v1.Spillway/Apply", Admin),
-    ("/spillway.v1.Spillway/BackendHistory", Viewer),
-    ("/spillway.v1.Spillway/Capture", Operator),
-    ("/spillway.v1.Spillway/DiffGenerations", Viewer),
-    ("/spillway.v1.Spillway/Explain", Viewer),
-    ("/spillway.v1.Spillway/Export", Viewer),
-    ("/spillway.v1.Spillway/ListGenerations", Viewer),
-    ("/spillway.v1.Spillway/ProbeVips", Operator),
-    ("/spillway.v1.Spillway/Regions", Viewer),
-    ("/spillway.v1.Spillway/Reload", Admin),
-    ("/spillway.v1.Spillway/Rollback", Admin),
-    ("/spillway.v1.Spillway/Stats", Viewer),
-    ("/spillway.v1.Spillway/Status", Viewer),
-    ("/spillway.v1.Spillway/Table", Viewer),
-    ("/spillway.v1.Spillway/Watch", Viewer),
+/// What a call needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// At least this role.
+    Role(Role),
+    /// At least this role to change something, and the role plan for a dry run. The call itself asks [`may_change`].
+    Change(Role),
+}
+
+/// The least role for each call. What calls about objects change is checked further by [`within`].
+pub(super) const CALLS: &[(&str, Needs)] = &[
+    ("/grpc.health.v1.Health/Check", Needs::Role(Viewer)),
+    ("/grpc.health.v1.Health/Watch", Needs::Role(Viewer)),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Needs::Role(Viewer)),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/CreateBackend", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/CreateHealthCheck", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/CreatePool", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/CreateRegion", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/CreateService", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/DeleteBackend", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/DeleteHealthCheck", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/DeletePool", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/DeleteRegion", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/DeleteService", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/GetBackend", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/GetHealthCheck", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/GetPool", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/GetRegion", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/GetService", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/ListBackends", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/ListHealthChecks", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/ListPools", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/ListRegions", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/ListServices", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/UpdateBackend", Needs::Change(Operator)),
+    ("/spillway.v1.Objects/UpdateHealthCheck", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/UpdatePool", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/UpdateRegion", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/UpdateService", Needs::Change(Admin)),
+    ("/spillway.v1.Overrides/ListOverrides", Needs::Role(Viewer)),
+    ("/spillway.v1.Overrides/RemoveOverrides", Needs::Change(Operator)),
+    ("/spillway.v1.Overrides/SetOverrides", Needs::Change(Operator)),
+    ("/spillway.v1.Spillway/Apply", Needs::Change(Admin)),
+    ("/spillway.v1.Spillway/BackendHistory", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Capture", Needs::Role(Operator)),
+    ("/spillway.v1.Spillway/DiffGenerations", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Explain", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Export", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/ListGenerations", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/ProbeVips", Needs::Role(Operator)),
+    ("/spillway.v1.Spillway/Regions", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Reload", Needs::Role(Admin)),
+    ("/spillway.v1.Spillway/Rollback", Needs::Change(Admin)),
+    ("/spillway.v1.Spillway/Stats", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Status", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Table", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/Watch", Needs::Role(Viewer)),
 ];
 
-/// Whether a call needs the role admin.
-pub(in crate::api) fn takes_admin(call: &str) -> bool {
-    least(call) == Some(Admin)
+/// Whether requests of a call may be large, because they may have a whole configuration or a pool.
+pub(in crate::api) fn is_large(call: &str) -> bool {
+    matches!(needs(call), Some(Needs::Change(Admin)))
 }
 
-/// The least role for a call; `None`: it is not in the table.
-pub(super) fn least(call: &str) -> Option<Role> {
-    CALLS.iter().find(|(name, _)| *name == call).map(|(_, role)| *role)
+/// What a call needs; `None`: it is not in the table.
+pub(super) fn needs(call: &str) -> Option<Needs> {
+    CALLS.iter().find(|(name, _)| *name == call).map(|(_, needs)| *needs)
 }
 
-/// Whether the caller may change `before` into `after`: an operator may change weight, administrative state and limit of
-/// existing backends, an admin everything.
+/// Checks that the caller may do what the current call would change. To be asked first by each call that may be a dry run.
+///
+/// # Errors
+/// The caller's role does not permit it.
+pub(in crate::api) fn may_change(dry_run: bool) -> Result<(), Status> {
+    let Peer { actor, role, .. } = caller();
+    let call = current_call();
+    let least = match needs(&call) {
+        _ if dry_run => Role::Plan,
+        Some(Needs::Role(role) | Needs::Change(role)) => role,
+        None => Admin,
+    };
+    if role >= Some(least) {
+        return Ok(());
+    }
+    let is = role.map_or("without a role".into(), |role| role.to_string());
+    let cause = format!("{actor}: is {is}, but {call} needs {least}");
+    denied(&cause);
+    Err(Status::permission_denied(cause))
+}
+
+/// Whether the caller may change `before` into `after`, or plan that: an operator may change weight, administrative state and
+/// limit of existing backends, an admin everything; a client of some pools only what concerns no other pool.
 ///
 /// # Errors
 /// Why not.
 pub(in crate::api) fn within(
     before: &v1::Configuration,
     after: &v1::Configuration,
+    dry_run: bool,
 ) -> Result<(), String> {
-    let peer = caller();
-    let may = match peer.role {
+    let Peer { actor, role, pools, .. } = caller();
+    let may = match role {
         Some(Admin) => true,
-        Some(Operator) => operated(before, after) == *after,
+        Some(Operator) => dry_run || operated(before, after) == *after,
+        Some(Role::Plan) => dry_run,
         Some(Viewer) | None => false,
     };
-    if may {
-        return Ok(());
-    }
-    let cause = format!(
-        "{}: may change only weight, admin_state and max_connection_rate of backends; all else needs admin",
-        peer.actor
-    );
+    let concerned = pools.and_then(|pools| Some((other_concern(&pools, before, after)?, pools)));
+    let cause = match concerned {
+        _ if !may => format!(
+            "{actor}: may change only weight, admin_state and max_connection_rate of backends; all else needs admin"
+        ),
+        Some((concern, pools)) => {
+            format!("{actor}: is for the pools {pools}, but this concerns {concern}")
+        }
+        None => return Ok(()),
+    };
     denied(&cause);
     Err(cause)
+}
+
+/// Checks that the caller may set or remove an override of a target.
+///
+/// # Errors
+/// It is for some pools, and the target concerns others.
+pub(in crate::api) fn within_pools(target: &Target) -> Result<(), Status> {
+    let Peer { actor, pools, .. } = caller();
+    let Some(pools) = pools else { return Ok(()) };
+    if target.pool().is_some_and(|pool| pools.matches(pool.as_str())) {
+        return Ok(());
+    }
+    let cause =
+        format!("{actor}: is for the pools {pools}, but an override of {target} concerns others");
+    denied(&cause);
+    Err(Status::permission_denied(cause))
+}
+
+/// What of a change concerns other pools than these; `None`: nothing.
+pub(super) fn other_concern(
+    pools: &PoolPatterns,
+    before: &v1::Configuration,
+    after: &v1::Configuration,
+) -> Option<String> {
+    if before.regions != after.regions {
+        return Some("a region, which all pools share".into());
+    }
+    if (&before.hash_key, before.balancers) != (&after.hash_key, after.balancers) {
+        return Some("all pools".into());
+    }
+    let is_other = |name: &&str| !pools.matches(name);
+    let changed = differing(&before.pools, &after.pools, |pool| &pool.name);
+    if let Some(pool) = changed.iter().map(|pool| pool.name.as_str()).find(is_other) {
+        return Some(format!("pool {pool}"));
+    }
+    let services = differing(&before.services, &after.services, |service| &service.name);
+    let mut served = services.iter().map(|service| service.pool.as_str());
+    if let Some(pool) = served.find(is_other) {
+        return Some(format!("a service of pool {pool}"));
+    }
+    let checks = differing(&before.health_checks, &after.health_checks, |check| &check.name);
+    let checked = before.pools.iter().chain(&after.pools).filter(|pool| {
+        pool.health_checks.iter().any(|name| checks.iter().any(|check| check.name == *name))
+    });
+    let other = checked.map(|pool| pool.name.as_str()).find(is_other)?;
+    Some(format!("a health check of pool {other}"))
+}
+
+/// Objects of either list that the other one does not have as they are.
+fn differing<'a, T: PartialEq>(
+    before: &'a [T],
+    after: &'a [T],
+    name: impl Fn(&T) -> &String,
+) -> Vec<&'a T> {
+    let by_name = |list: &'a [T]| list.iter().map(|it| (name(it).clone(), it)).collect();
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = (by_name(before), by_name(after));
+    let gone = before.iter().filter(|it| new.get(name(it)) != Some(it));
+    let come = after.iter().filter(|it| old.get(name(it)) != Some(it));
+    gone.chain(come).collect()
 }
 
 /// `before`, with what an operator may change taken from `after`.

@@ -5,8 +5,8 @@ mod calls;
 #[cfg(test)]
 mod tests;
 
-use calls::least;
-pub(super) use calls::{takes_admin, within};
+use calls::{Needs, needs};
+pub(super) use calls::{is_large, may_change, within, within_pools};
 
 use std::task::{Context, Poll};
 
@@ -47,6 +47,11 @@ impl Call {
 /// The caller of the current call; outside of a call, an unknown peer without rights.
 pub(in crate::api) fn caller() -> Peer {
     CALL.try_with(|call| call.peer.clone()).unwrap_or_default()
+}
+
+/// Name of the current call; outside of a call, an empty one.
+fn current_call() -> String {
+    CALL.try_with(|call| call.name.clone()).unwrap_or_default()
 }
 
 /// Waits until the current call may be worked at.
@@ -134,14 +139,31 @@ fn hold_lease(body: Body, lease: Lease<Actor>) -> Body {
 
 /// Whether the peer may make a call, and if not, why.
 pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
-    let Peer { actor, role, .. } = peer;
+    let Peer { actor, role, pools, .. } = peer;
     let Some(role) = role else {
         return Err(format!("{actor}: has no role here; `tls-client` of the settings gives roles"));
     };
-    match least(call) {
-        _ if *role == Role::Admin => Ok(()),
-        Some(least) if *role >= least => Ok(()),
-        Some(least) => Err(format!("{actor}: is {role}, but {call} needs {least}")),
-        None => Err(format!("{actor}: is {role}, but {call} needs admin")),
+    let needs = needs(call);
+    let least = match needs {
+        Some(Needs::Role(least)) => least,
+        // The call itself looks whether it is a dry run.
+        Some(Needs::Change(_)) => Role::Plan,
+        None => Role::Admin,
+    };
+    if *role < least {
+        let least = if let Some(Needs::Change(least)) = needs { least } else { least };
+        return Err(format!("{actor}: is {role}, but {call} needs {least}"));
     }
+    match pools {
+        Some(pools) if !is_of_pools(call, needs) => {
+            Err(format!("{actor}: is {role} of the pools {pools}, but {call} concerns all pools"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a client of some pools may make a call, whose content is then checked.
+fn is_of_pools(call: &str, needs: Option<Needs>) -> bool {
+    let changes = ["/spillway.v1.Objects/", "/spillway.v1.Overrides/"];
+    needs == Some(Needs::Role(Role::Viewer)) || changes.iter().any(|it| call.starts_with(it))
 }

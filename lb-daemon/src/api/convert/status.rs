@@ -3,6 +3,7 @@
 use tonic::{Code, Status, metadata::AsciiMetadataValue};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
+use crate::api::access::caller;
 use lb_base::error_chain;
 use lb_config::{FIELD_TRAILER, HINT_TRAILER, Invalid, message::hash_key};
 use lb_control::{
@@ -178,6 +179,11 @@ const SOURCE_PREFIX_HINT: &str = "no other host has an address of that prefix: g
 
 /// Hint for several balancers without a common key.
 fn key_hint(key: [u64; 2]) -> String {
+    if !caller().sees_hash_key() {
+        return "set hash_key in the configuration of all of them; `spillway export` of an admin shows the one that this \
+                daemon has in force"
+            .into();
+    }
     format!(
         "set hash_key in the configuration of all of them; with \"{}\", which this daemon has in force, none of its \
          connections moves",

@@ -1,8 +1,7 @@
 //! The configuration in force, object by object: `spillway.v1.Objects`.
 //!
 //! A call reads the configuration in force, changes one object in its message, validates the result, and applies it on top
-//! of the generation that it read. Calls take turns; if something else is applied in between, the call reads again. A drain
-//! does not wait long for its turn.
+//! of the generation that it read. Calls take turns; if something else is applied in between, the call reads again.
 
 mod answer;
 mod defaults;
@@ -11,12 +10,10 @@ mod mask;
 mod object;
 mod service;
 
-use std::time::Duration;
-
 use lb_config::{Draft, Invalid, Reason};
 use prost_types::FieldMask;
 use spillway_proto::v1;
-use tokio::{sync::Mutex, time::timeout};
+use tokio::sync::Mutex;
 
 use super::{
     access::{caller, within, working},
@@ -33,11 +30,6 @@ use object::{Id, Object, etag};
 
 /// How often a call is tried while others change the configuration.
 const MAX_TRIES: usize = 10;
-
-/// How long a drain waits for its turn: an apply before it may wait for the disk, which a drain need not.
-const DRAIN_TURN_WAIT: Duration = Duration::from_secs(1);
-/// All that a drain changes.
-const DRAIN_MASK: &str = "admin_state";
 
 /// The service `spillway.v1.Objects`.
 #[derive(Debug)]
@@ -74,8 +66,6 @@ struct ObjectChange<'a> {
     verb: &'static str,
     id: &'a Id,
     options: &'a Options,
-    /// Whether it drains a backend, or ends that.
-    is_drain: bool,
 }
 
 impl ObjectChange<'_> {
@@ -151,7 +141,7 @@ impl Objects {
             }
             Ok(())
         };
-        let change = ObjectChange { verb: "creation", id, options: &options, is_drain: false };
+        let change = ObjectChange { verb: "creation", id, options: &options };
         self.change_one(change, edit, ObjectRefused::Invalid, same).await
     }
 
@@ -174,8 +164,7 @@ impl Objects {
             };
             put(configuration, id, object)
         };
-        let is_drain = update.mask.is_some_and(|mask| mask.paths == [DRAIN_MASK]);
-        let change = ObjectChange { verb: "update", id, options: &options, is_drain };
+        let change = ObjectChange { verb: "update", id, options: &options };
         self.change_one(change, edit, ObjectRefused::Invalid, |_, _| Ok(())).await
     }
 
@@ -206,7 +195,7 @@ impl Objects {
             Ok(Vec::new())
         };
         let needed = |invalid| ObjectRefused::Needed(id.clone(), invalid);
-        let change = ObjectChange { verb: "deletion", id, options: &options, is_drain: false };
+        let change = ObjectChange { verb: "deletion", id, options: &options };
         let (applied, _) = self.apply::<O>(change, edit, needed, |_, _| Ok(())).await?;
         Ok(Removed(applied))
     }
@@ -234,11 +223,7 @@ impl Objects {
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
     ) -> Result<(v1::ApplyResponse, v1::Configuration), ObjectRefused> {
         let actor = caller().actor;
-        let turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock();
-        let _turn = match change.is_drain {
-            true => timeout(DRAIN_TURN_WAIT, turn).await.ok(),
-            false => Some(turn.await),
-        };
+        let _turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock().await;
         let _at_work = working().await;
         let result = self.try_apply::<O>(change, &actor, edit, invalid, judge).await;
         if let Err(refused) = &result
@@ -274,7 +259,7 @@ impl Objects {
             let for_object = |wrong: Invalid| wrong.for_single_object(&place, O::KIND, O::FIELD);
             judge(&before, &after)?;
             let expected_generation = Some(generation);
-            within(&before, &after).map_err(ObjectRefused::NotPermitted)?;
+            within(&before, &after, *dry_run).map_err(ObjectRefused::NotPermitted)?;
             let apply = Apply {
                 configuration: requested,
                 dry_run: *dry_run,

@@ -4,6 +4,7 @@ use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
 use super::{Id, Object, ObjectAnswer, ObjectRefused, Objects, Options, Sender, Update};
+use crate::api::access::may_change;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -29,6 +30,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateRegionRequest>,
     ) -> Answered<v1::RegionObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.region)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         Ok(Response::new(
@@ -60,6 +62,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateRegionRequest>,
     ) -> Answered<v1::RegionObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.region)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
@@ -74,6 +77,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteRegionRequest>,
     ) -> Answered<v1::DeleteRegionResponse> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let id = v1::Region::id(None, &r.name, "")?;
         let gone = self
             .delete::<v1::Region>(
@@ -91,6 +95,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateHealthCheckRequest>,
     ) -> Answered<v1::HealthCheckObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.health_check)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         Ok(Response::new(
@@ -122,6 +127,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateHealthCheckRequest>,
     ) -> Answered<v1::HealthCheckObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.health_check)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
@@ -136,6 +142,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteHealthCheckRequest>,
     ) -> Answered<v1::DeleteHealthCheckResponse> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let id = v1::HealthCheck::id(None, &r.name, "")?;
         let gone = self
             .delete::<v1::HealthCheck>(
@@ -153,6 +160,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreatePoolRequest>,
     ) -> Answered<v1::PoolObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.pool)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         Ok(Response::new(
@@ -181,6 +189,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdatePoolRequest>,
     ) -> Answered<v1::PoolObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.pool)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
@@ -195,6 +204,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeletePoolRequest>,
     ) -> Answered<v1::DeletePoolResponse> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let id = v1::Pool::id(None, &r.name, "")?;
         let gone = self
             .delete::<v1::Pool>(&id, &r.etag, r.allow_missing, Options::new(r.dry_run, &r.reason)?)
@@ -207,6 +217,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateBackendRequest>,
     ) -> Answered<v1::BackendObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         Ok(Response::new(
@@ -248,6 +259,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateBackendRequest>,
     ) -> Answered<v1::BackendObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
@@ -262,6 +274,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteBackendRequest>,
     ) -> Answered<v1::DeleteBackendResponse> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
         let gone = self
             .delete::<v1::Backend>(
@@ -279,6 +292,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateServiceRequest>,
     ) -> Answered<v1::ServiceObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.service)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         Ok(Response::new(
@@ -310,6 +324,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateServiceRequest>,
     ) -> Answered<v1::ServiceObject> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let (id, object) = sent(None, r.service)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
@@ -324,6 +339,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteServiceRequest>,
     ) -> Answered<v1::DeleteServiceResponse> {
         let r = request.into_inner();
+        may_change(r.dry_run)?;
         let id = v1::Service::id(None, &r.name, "")?;
         let gone = self
             .delete::<v1::Service>(

@@ -135,13 +135,7 @@ impl Daemon {
     }
 
     async fn channel(&self) -> Channel {
-        let path = self.path.clone();
-        let connector = tower::service_fn(move |_| {
-            let path = path.clone();
-            async move { UnixStream::connect(path).await.map(TokioIo::new) }
-        });
-        let endpoint = Endpoint::from_static("http://spillwayd");
-        endpoint.connect_with_connector(connector).await.unwrap()
+        channel(self.path.clone()).await
     }
 
     /// Reports what checks found, and waits until the daemon has it.
@@ -175,6 +169,21 @@ impl Daemon {
     }
 }
 
+/// A channel through a unix socket.
+async fn channel(path: PathBuf) -> Channel {
+    let connector = tower::service_fn(move |_| {
+        let path = path.clone();
+        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    let endpoint = Endpoint::from_static("http://spillwayd");
+    endpoint.connect_with_connector(connector).await.unwrap()
+}
+
+/// The socket for reading beside the other one.
+fn read_only(path: &std::path::Path) -> PathBuf {
+    path.with_file_name("read-only.sock")
+}
+
 fn serving(
     path: &std::path::Path,
     remote: Option<mpsc::Receiver<Connection>>,
@@ -182,17 +191,18 @@ fn serving(
     stop: CancellationToken,
 ) -> JoinHandle<Result<(), ServeError>> {
     let (socket, listener) = Socket::bind(path, Rights::default()).unwrap();
+    let (second_socket, second) = Socket::bind(&read_only(path), Rights::default()).unwrap();
     // No packet path is pinned there.
     let nowhere = path.with_file_name("bpf");
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     tokio::spawn(async move {
-        let _socket = socket;
+        let _sockets = (socket, second_socket);
         let tunnels =
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
         // Settings are read again by nothing here.
         let (reloads, _) = Reloads::channel();
         let handles = Handles { commands, audit, counters, tunnels, reloads };
-        serve(listener, remote, handles, Live::default(), stop).await
+        serve((listener, Some(second)), remote, handles, Live::default(), stop).await
     })
 }
 

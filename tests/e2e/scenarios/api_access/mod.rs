@@ -2,12 +2,14 @@
 
 mod expiry;
 mod remote_queries;
+mod roles;
 pub(crate) mod tls;
 
 use lb_tests::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_remote_client_does_what_its_role_may", tls::roles),
+    Case::waits("plans_pools_and_a_socket_for_reading", roles::narrowed),
     Case::waits(
         "a_certificate_that_expires_is_shown_until_it_is_renewed",
         expiry::until_it_is_renewed,

@@ -147,7 +147,7 @@ async fn serving(
     // Settings are read again by nothing here.
     let (reloads, _) = Reloads::channel();
     let handles = Handles { commands, audit: Audit::default(), counters, tunnels, reloads };
-    serve(listener, None, handles, Live::default(), stop).await.expect("it serves");
+    serve((listener, None), None, handles, Live::default(), stop).await.expect("it serves");
 }
 
 /// Messages as bytes.

@@ -21,12 +21,19 @@ async fn question(server: &UdpSocket) -> SocketAddr {
     from
 }
 
+/// How many datagrams a flood sends before a pause, in which the reader's queue empties: a full one also drops what others
+/// send.
+const BURST: usize = 64;
+
 /// Sends until it is stopped, whatever becomes of it; how much was sent at least.
 async fn flood(from: &UdpSocket, to: SocketAddr, bytes: &[u8], stop: &AtomicBool) -> usize {
     let mut sent = 0;
     while !stop.load(Ordering::Relaxed) {
-        sent += usize::from(from.send_to(bytes, to).await.is_ok());
-        tokio::task::yield_now().await;
+        for _ in 0..BURST {
+            sent += usize::from(from.send_to(bytes, to).await.is_ok());
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     sent
 }

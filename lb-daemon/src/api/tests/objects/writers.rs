@@ -4,9 +4,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use super::*;
-use lb_config::document::Document;
-use lb_control::command::{Applied, ApplyRequest, Command, Exported, Query, Refusal, Requests};
-use lb_fake::WEB;
+use lb_control::command::{ApplyRequest, Command, Exported, Query, Refusal, Requests};
 
 const WRITERS: u32 = 6;
 const EACH: u32 = 5;
@@ -139,51 +137,4 @@ async fn a_call_that_is_always_too_late_gives_up() {
                    nothing was changed";
     assert_eq!((status.code(), status.message()), (Code::Aborted, message));
     others.await.unwrap();
-}
-
-/// An apply may wait for a disk that does not answer, and a drain must not wait for its turn behind it.
-#[tokio::test]
-async fn a_drain_does_not_wait_for_its_turn_behind_an_apply_that_waits() {
-    let (daemon, mut asked, _directory) = commanded_by_the_test();
-    let document = Document::parse(WEB).unwrap().into();
-    let configuration = lb_config::validate_first(&document).unwrap();
-    let (applies_tx, mut applies) = mpsc::unbounded_channel();
-    let state = tokio::spawn(async move {
-        while let Some(command) = asked.recv().await {
-            match command {
-                Command::Query(Query::Export(reply)) => {
-                    let configuration = configuration.clone();
-                    let exported = Exported { generation: 1, configuration, ..Exported::default() };
-                    reply.send(exported).unwrap();
-                }
-                Command::Apply(request) => applies_tx.send(request).unwrap(),
-                Command::Query(Query::Condition(reply)) => reply.send(None).unwrap(),
-                command => panic!("{command:?}"),
-            }
-        }
-    });
-    let update = |mut caller: Caller, mask: &'static str, fields: &'static str| {
-        let request = format!(
-            r#"pool: "web" backend {{ address: "10.0.0.1" {fields} }} update_mask {{ paths: "{mask}" }}"#
-        );
-        tokio::spawn(async move { caller.call("UpdateBackend", &request).await })
-    };
-    let waits = update(Caller::of(&daemon).await, "weight", "weight: 3");
-    let first: ApplyRequest = applies.recv().await.unwrap();
-    let also_waits = update(Caller::of(&daemon).await, "weight", "weight: 4");
-    let drain = "admin_state: ADMIN_STATE_DRAIN";
-    let drain = update(Caller::of(&daemon).await, "admin_state", drain);
-    let second = tokio::time::timeout(std::time::Duration::from_secs(30), applies.recv()).await;
-    let second: ApplyRequest = second.expect("it waits for its turn").unwrap();
-    let slots = lb_config::SlotsByPool::default();
-    let asked = second.apply.configuration.resolve(&slots).unwrap();
-    let backend = &asked.pools.values().next().unwrap().backends[&"10.0.0.1".parse().unwrap()];
-    assert_eq!(backend.admin_state, lb_model::AdminState::Drain);
-    second.reply.send(Ok(Applied { generation: 2, ..Applied::default() })).unwrap();
-    drain.await.unwrap().unwrap();
-    assert!(!waits.is_finished() && !also_waits.is_finished() && applies.is_empty());
-    first.reply.send(Ok(Applied { generation: 3, ..Applied::default() })).unwrap();
-    waits.await.unwrap().unwrap();
-    also_waits.abort();
-    state.abort();
 }

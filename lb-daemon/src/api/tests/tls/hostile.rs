@@ -29,7 +29,7 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
     let boss = remote.ours.issue("ignored.example", uri);
     let stranger = remote.ours.client("stranger.example");
     let mut denied = 0;
-    for (who, least) in [
+    for (who, least, operator) in [
         (
             remote.ours.client("eye.example"),
             &[
@@ -44,14 +44,42 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
                 "SetOverrides",
                 "RemoveOverrides",
             ][..],
+            false,
+        ),
+        // An empty message is no dry run.
+        (
+            remote.ours.client("ci.example"),
+            &[
+                "Create",
+                "Update",
+                "Delete",
+                "Apply",
+                "Capture",
+                "Probe",
+                "Reload",
+                "Rollback",
+                "SetOverrides",
+                "RemoveOverrides",
+            ],
+            false,
         ),
         (
             remote.ours.client("hand.example"),
-            &["Create", "Update", "Delete", "Apply", "Reload", "Rollback"][..],
+            &["Create", "Update", "Delete", "Apply", "Reload", "Rollback"],
+            true,
         ),
-        (stranger, &[""][..]),
+        (
+            remote.ours.client("web.example"),
+            &["Create", "Update", "Delete", "Apply", "Capture", "Probe", "Reload", "Rollback"],
+            true,
+        ),
+        (
+            remote.ours.client("team.example"),
+            &["Apply", "Capture", "Probe", "Reload", "Rollback"],
+            false,
+        ),
+        (stranger, &[""], false),
     ] {
-        let operator = least.len() > 1 && denied > 0;
         let channel = remote.channel(Some(&who)).await.unwrap();
         for name in calls() {
             let verb = name.rsplit('/').next().unwrap();

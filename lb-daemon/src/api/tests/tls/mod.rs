@@ -2,6 +2,7 @@
 
 mod crowd;
 mod hostile;
+mod roles;
 
 use std::{
     fs,
@@ -95,7 +96,15 @@ fn clients(list: &[&str]) -> Clients {
     list.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-const CLIENTS: [&str; 3] = ["eye.example=viewer", "hand.example=operator", "spiffe://x/boss=admin"];
+const CLIENTS: [&str; 7] = [
+    "eye.example=viewer",
+    "ci.example=plan",
+    "hand.example=operator",
+    "spiffe://x/boss=admin",
+    "web.example=operator:web*",
+    "other.example=operator:api-*",
+    "team.example=admin:web,api-*",
+];
 
 impl Remote {
     async fn start() -> Self {
@@ -218,12 +227,12 @@ async fn who_has_no_good_certificate_gets_no_answer() {
         assert!(error.contains(alert), "{what}: {error}");
     }
     // A name only in the common name is no name.
-    let common = remote.ours.issue("other.example", |params| {
+    let common = remote.ours.issue("stranger.example", |params| {
         params.distinguished_name.push(rcgen::DnType::CommonName, "eye.example");
     });
     let error = remote.status(Some(&common)).await.unwrap_err();
     let said =
-        "certificate other.example: has no role here; `tls-client` of the settings gives roles";
+        "certificate stranger.example: has no role here; `tls-client` of the settings gives roles";
     assert!(error.starts_with("PermissionDenied") && error.contains(said), "{error}");
     assert_eq!(remote.status(Some(&eye)).await, Ok(1));
 }
