@@ -66,12 +66,13 @@ async fn of_a_flood_of_answers_the_first_alone_counts() {
 
 #[tokio::test]
 async fn what_others_send_is_no_answer() {
-    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let abroad = UdpSocket::bind(("127.0.0.2", server.local_addr().unwrap().port())).await.unwrap();
-    let address = server.local_addr().unwrap();
     // Whether the server says something in the end.
     for answers in [false, true] {
+        // A server of its own: that of the round before may still have a question that nobody waits for.
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let abroad = UdpSocket::bind(("127.0.0.2", address.port())).await.unwrap();
         let timeout = if answers { PATIENCE } else { SHORT };
         let check = HealthCheck { timeout, ..udp(address) };
         let began = Instant::now();
