@@ -14,9 +14,10 @@ use lb_config::{Draft, Invalid, Reason};
 use prost_types::FieldMask;
 use spillway_proto::v1;
 use tokio::sync::Mutex;
+use tonic::Status;
 
 use super::{
-    access::{caller, within, working},
+    access::{caller, may_change, within, working},
     convert,
 };
 use crate::audit::Audit;
@@ -55,8 +56,11 @@ struct Options {
 }
 
 impl Options {
-    fn new(dry_run: bool, reason: &str) -> Result<Self, ObjectRefused> {
-        let reason = super::service::reason(reason).map_err(ObjectRefused::Wrong)?;
+    /// # Errors
+    /// The caller's role does not permit the change, or the reason is wrong.
+    fn new(dry_run: bool, reason: &str) -> Result<Self, Status> {
+        may_change(dry_run)?;
+        let reason = super::service::reason(reason)?;
         Ok(Self { dry_run, reason })
     }
 }

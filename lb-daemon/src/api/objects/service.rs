@@ -4,7 +4,6 @@ use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
 use super::{Id, Object, ObjectAnswer, ObjectRefused, Objects, Options, Sender, Update};
-use crate::api::access::may_change;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -30,12 +29,10 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateRegionRequest>,
     ) -> Answered<v1::RegionObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.region)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(
-            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
     }
 
     async fn get_region(
@@ -62,14 +59,12 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateRegionRequest>,
     ) -> Answered<v1::RegionObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.region)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(
-            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
     }
 
     async fn delete_region(
@@ -77,16 +72,9 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteRegionRequest>,
     ) -> Answered<v1::DeleteRegionResponse> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let id = v1::Region::id(None, &r.name, "")?;
-        let gone = self
-            .delete::<v1::Region>(
-                &id,
-                &r.etag,
-                r.allow_missing,
-                Options::new(r.dry_run, &r.reason)?,
-            )
-            .await?;
+        let gone = self.delete::<v1::Region>(&id, &r.etag, r.allow_missing, options).await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -95,12 +83,10 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateHealthCheckRequest>,
     ) -> Answered<v1::HealthCheckObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.health_check)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(
-            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
     }
 
     async fn get_health_check(
@@ -127,14 +113,12 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateHealthCheckRequest>,
     ) -> Answered<v1::HealthCheckObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.health_check)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(
-            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
     }
 
     async fn delete_health_check(
@@ -142,16 +126,9 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteHealthCheckRequest>,
     ) -> Answered<v1::DeleteHealthCheckResponse> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let id = v1::HealthCheck::id(None, &r.name, "")?;
-        let gone = self
-            .delete::<v1::HealthCheck>(
-                &id,
-                &r.etag,
-                r.allow_missing,
-                Options::new(r.dry_run, &r.reason)?,
-            )
-            .await?;
+        let gone = self.delete::<v1::HealthCheck>(&id, &r.etag, r.allow_missing, options).await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -160,12 +137,10 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreatePoolRequest>,
     ) -> Answered<v1::PoolObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.pool)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(
-            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
     }
 
     async fn get_pool(&self, request: Request<v1::GetPoolRequest>) -> Answered<v1::PoolObject> {
@@ -189,14 +164,12 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdatePoolRequest>,
     ) -> Answered<v1::PoolObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.pool)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(
-            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
     }
 
     async fn delete_pool(
@@ -204,11 +177,9 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeletePoolRequest>,
     ) -> Answered<v1::DeletePoolResponse> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let id = v1::Pool::id(None, &r.name, "")?;
-        let gone = self
-            .delete::<v1::Pool>(&id, &r.etag, r.allow_missing, Options::new(r.dry_run, &r.reason)?)
-            .await?;
+        let gone = self.delete::<v1::Pool>(&id, &r.etag, r.allow_missing, options).await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -217,12 +188,10 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateBackendRequest>,
     ) -> Answered<v1::BackendObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(
-            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
     }
 
     async fn get_backend(
@@ -259,14 +228,12 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateBackendRequest>,
     ) -> Answered<v1::BackendObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(
-            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
     }
 
     async fn delete_backend(
@@ -274,16 +241,9 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteBackendRequest>,
     ) -> Answered<v1::DeleteBackendResponse> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
-        let gone = self
-            .delete::<v1::Backend>(
-                &id,
-                &r.etag,
-                r.allow_missing,
-                Options::new(r.dry_run, &r.reason)?,
-            )
-            .await?;
+        let gone = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, options).await?;
         Ok(Response::new(gone.into()))
     }
 
@@ -292,12 +252,10 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateServiceRequest>,
     ) -> Answered<v1::ServiceObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.service)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(
-            self.create(&id, &object, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
     }
 
     async fn get_service(
@@ -324,14 +282,12 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateServiceRequest>,
     ) -> Answered<v1::ServiceObject> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let (id, object) = sent(None, r.service)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(
-            self.update(&id, &update, sender, Options::new(r.dry_run, &r.reason)?).await?.into(),
-        ))
+        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
     }
 
     async fn delete_service(
@@ -339,16 +295,9 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteServiceRequest>,
     ) -> Answered<v1::DeleteServiceResponse> {
         let r = request.into_inner();
-        may_change(r.dry_run)?;
+        let options = Options::new(r.dry_run, &r.reason)?;
         let id = v1::Service::id(None, &r.name, "")?;
-        let gone = self
-            .delete::<v1::Service>(
-                &id,
-                &r.etag,
-                r.allow_missing,
-                Options::new(r.dry_run, &r.reason)?,
-            )
-            .await?;
+        let gone = self.delete::<v1::Service>(&id, &r.etag, r.allow_missing, options).await?;
         Ok(Response::new(gone.into()))
     }
 }
