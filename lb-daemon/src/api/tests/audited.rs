@@ -14,10 +14,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let daemon = Daemon::noting(audit.clone());
+    let (daemon, audit, path) = Daemon::with_audit_file();
     let mut objects = ObjectsClient::new(daemon.channel().await);
     let newer = v1::CreateRegionRequest {
         region: Some(v1::Region { name: "eu".into(), ..v1::Region::default() }),
@@ -35,10 +32,7 @@ async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {
 
 #[tokio::test]
 async fn each_change_has_an_intent_and_an_outcome_refusals_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let daemon = Daemon::noting(audit.clone());
+    let (daemon, audit, path) = Daemon::with_audit_file();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
     // Again is no change; on top of another generation it is refused; so is what is wrong.

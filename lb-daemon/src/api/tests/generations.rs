@@ -5,7 +5,6 @@ use tonic::{Code, Status};
 
 use super::*;
 use crate::audit::tests::lines;
-use lb_base::conditions::Conditions;
 use lb_config::{FIELD_TRAILER, HINT_TRAILER};
 
 fn trailer(status: &Status, name: &str) -> String {
@@ -26,10 +25,7 @@ async fn listed(client: &mut SpillwayClient<Channel>) -> Vec<v1::Generation> {
 
 #[tokio::test]
 async fn what_was_applied_is_listed_compared_and_rolled_back_to() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let daemon = Daemon::noting(audit.clone());
+    let (daemon, audit, path) = Daemon::with_audit_file();
     let mut client = daemon.client().await;
     assert_eq!(listed(&mut client).await, []);
     let first = v1::ApplyRequest { reason: " ticket 7 ".into(), ..apply(configuration()) };
@@ -97,10 +93,7 @@ async fn what_was_applied_is_listed_compared_and_rolled_back_to() {
 
 #[tokio::test]
 async fn a_generation_that_is_not_kept_is_not_found_and_that_is_audited() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let daemon = Daemon::noting(audit.clone());
+    let (daemon, audit, path) = Daemon::with_audit_file();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
     let rollback = v1::RollbackRequest { generation: 7, ..v1::RollbackRequest::default() };

@@ -24,6 +24,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
+use lb_base::conditions::Conditions;
 use lb_base::queue::{QueueCounters, Sender, bounded};
 use lb_config::document::Document;
 use lb_control::{
@@ -62,6 +63,16 @@ impl Daemon {
 
     fn with(map_memory: Budget) -> Self {
         Self::made(map_memory, None, Audit::default())
+    }
+
+    /// One that notes changes in a file of its directory.
+    fn with_audit_file() -> (Self, Audit, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit");
+        let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let daemon = Self::over(directory, store, Settings::default(), None, audit.clone());
+        (daemon, audit, path)
     }
 
     /// One that notes changes.

@@ -5,7 +5,6 @@ use tonic::Code;
 
 use super::*;
 use crate::audit::tests::lines;
-use lb_base::conditions::Conditions;
 use lb_config::{FIELD_TRAILER, HINT_TRAILER};
 
 fn backend(address: &str, pool: &str) -> v1::OverrideTarget {
@@ -27,10 +26,7 @@ fn names(overrides: &[v1::Override]) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_override_is_shown_wherever_the_configuration_is_and_is_no_part_of_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let daemon = Daemon::noting(audit.clone());
+    let (daemon, audit, path) = Daemon::with_audit_file();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
     let before = client.export(v1::ExportRequest {}).await.unwrap().into_inner();

@@ -3,10 +3,7 @@
 use super::*;
 use crate::{
     command::{Actor, Difference},
-    store::{
-        HistoryEntry,
-        test_disk::{Answer, TestDisk},
-    },
+    store::{HistoryEntry, test_disk::Answer},
 };
 use lb_config::Reason;
 use lb_model::diff::Kind;
@@ -35,14 +32,6 @@ impl Daemon {
     async fn difference(&self, from: u64, to: Option<u64>) -> Result<Difference, Refusal> {
         self.running.commands.difference(from, to).await.unwrap()
     }
-}
-
-fn with_disk() -> (Daemon, TestDisk) {
-    let (directory, path) = (tempfile::tempdir().unwrap(), FakePacketPath::default());
-    let store = Store::open(directory.path()).unwrap();
-    let disk = store.test_disk();
-    let running = Running::over(store, &directory, &path, Duration::from_secs(1), false);
-    (Daemon { directory, path, running }, disk)
 }
 
 fn weight(weight: u32) -> String {
@@ -207,7 +196,7 @@ async fn a_rollback_of_what_a_file_says_is_warned_about() {
 
 #[tokio::test(start_paused = true)]
 async fn on_a_full_disk_a_rollback_is_refused_as_an_apply() {
-    let (daemon, disk) = with_disk();
+    let (daemon, disk) = Daemon::with_disk();
     for text in [weight(2), WEB.to_owned(), drained()] {
         daemon.apply(&text).await.unwrap();
     }

@@ -34,6 +34,7 @@ use crate::health_state::HoldDowns;
 use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
 use crate::members::{self, Sensed};
 use crate::reconcile::MemberPath as _;
+use crate::store::test_disk::TestDisk;
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,
@@ -79,6 +80,15 @@ impl Daemon {
     fn with(directory: TempDir, path: FakePacketPath) -> Self {
         let running = Running::start(&directory, &path);
         Self { directory, path, running }
+    }
+
+    /// One whose disk answers as the test says.
+    fn with_disk() -> (Self, TestDisk) {
+        let (directory, path) = (tempfile::tempdir().unwrap(), FakePacketPath::default());
+        let store = Store::open(directory.path()).unwrap();
+        let disk = store.test_disk();
+        let running = Running::over(store, &directory, &path, Duration::from_secs(1), false);
+        (Self { directory, path, running }, disk)
     }
 
     fn beating(interval: Duration) -> Self {

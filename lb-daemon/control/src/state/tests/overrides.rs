@@ -329,12 +329,7 @@ async fn a_file_that_cannot_be_used_is_a_condition_until_it_is_replaced() {
 /// An apply that waits for the disk is not in the way.
 #[tokio::test]
 async fn an_override_waits_for_no_apply() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = FakePacketPath::default();
-    let store = Store::open(directory.path()).unwrap();
-    let disk = store.test_disk();
-    let running = Running::over(store, &directory, &path, Duration::from_secs(1), false);
-    let daemon = Daemon { directory, path, running };
+    let (daemon, disk) = Daemon::with_disk();
     daemon.apply(WEB).await.unwrap();
     daemon.all_up().await;
     disk.set(Answer::Nothing);

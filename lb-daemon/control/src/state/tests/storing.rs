@@ -1,19 +1,11 @@
 //! The store cannot be written, or does not answer.
 
 use super::*;
-use crate::store::test_disk::{
-    Answer::{IsFull, Nothing, Writes},
-    TestDisk,
-};
+use crate::store::test_disk::Answer::{IsFull, Nothing, Writes};
 
 /// A daemon with two backends that are up, and its disk.
 async fn serving() -> (Daemon, TestDisk) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = FakePacketPath::default();
-    let store = Store::open(directory.path()).unwrap();
-    let disk = store.test_disk();
-    let running = Running::over(store, &directory, &path, Duration::from_secs(1), false);
-    let daemon = Daemon { directory, path, running };
+    let (daemon, disk) = Daemon::with_disk();
     daemon.apply(WEB).await.unwrap();
     for address in ["10.0.0.1", "10.0.0.2"] {
         daemon.report_health("web", address, Passing, "all checks pass").await;
