@@ -2516,7 +2516,8 @@ pub struct ExportResponse {
     /// The generation.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
-    /// The configuration in force, every default and the hash key in use spelt out.
+    /// The configuration in force, every default and the hash key in use spelt out. The hash
+    /// key is empty unless the caller is an admin of all pools.
     #[prost(message, optional, tag = "2")]
     pub configuration: ::core::option::Option<Configuration>,
     /// Schema revision of the configuration. A caller that was made from an older one does not see all of it, and
