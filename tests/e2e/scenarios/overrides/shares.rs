@@ -14,7 +14,7 @@ use lb_tests::{
 use super::{address, answers, names, status_of};
 
 /// New connections of which each share is measured.
-const MANY: u64 = 3_000;
+const MANY: u64 = 12_000;
 
 /// That each backend has its share, within what chance and tables leave.
 fn ensure_shares(found: &BTreeMap<String, u64>, expected: [f64; 3]) -> Result<()> {
@@ -22,7 +22,9 @@ fn ensure_shares(found: &BTreeMap<String, u64>, expected: [f64; 3]) -> Result<()
     let all: u64 = found.values().sum();
     for (name, expected) in ["eu1", "eu2", "eu3"].into_iter().zip(expected) {
         let share = found.get(name).copied().unwrap_or_default() as f64 / all as f64;
-        // Three thousand draws have a deviation below 0.01, and the slots that a share is given about as much.
+        // Key and ports are the fixture's, so of the ten thousand connections that there can be each backend always has the
+        // same part, which is up to 0.01 off. Twelve thousand draws have a deviation of 0.004 beside it, and the slots that a
+        // weight leaves about as much.
         ensure!((share - expected).abs() < 0.03, "{name}: {share:.3} of {expected:.3}: {found:?}");
     }
     Ok(())
