@@ -4,7 +4,7 @@
     drain.py [--socket PATH] POOL ADDRESS           new connections go elsewhere for two hours, open ones stay
     drain.py [--socket PATH] POOL ADDRESS --undo    it takes new connections again
 
-A client made from the .proto files as they are. It needs grpcio, and the modules that its compiler
+A client made from the .proto files as they are. It needs grpcio and grpcio-status, and the modules that its compiler
 writes from Spillway's proto directory:
 
     python3 -m pip install -r docs/examples/python/requirements.txt
@@ -18,6 +18,8 @@ import sys
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
 from spillway.v1 import overrides_pb2 as overrides
 from spillway.v1 import overrides_pb2_grpc as overrides_grpc
 from spillway.v1 import spillway_pb2 as spillway
@@ -48,8 +50,19 @@ def undrain(channel, pool, address):
 
 def state(channel, pool, address):
     """The backend as the packet path has it now."""
-    status = spillway_grpc.SpillwayStub(channel).Status(spillway.StatusRequest())
-    return next(b for b in status.backends if (b.pool, b.address) == (pool, address))
+    return spillway_grpc.SpillwayStub(channel).GetBackendStatus(
+        spillway.GetBackendStatusRequest(pool=pool, address=address)
+    )
+
+
+def reason(error):
+    """Why the daemon refused a call, as a word for programs: ErrorReason of errors.proto."""
+    status = rpc_status.from_call(error)
+    for detail in status.details if status else []:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info) and info.domain == "spillway":
+            return info.reason
+    return error.code().name
 
 
 def main():
@@ -67,14 +80,13 @@ def main():
             changed = change(channel, arguments.pool, arguments.address)
             now = state(channel, arguments.pool, arguments.address)
         except grpc.RpcError as error:
-            field = dict(error.trailing_metadata() or ()).get("spillway-field")
-            where = f" ({field})" if field else ""
-            sys.exit(f"{error.code().name}{where}: {error.details()}")
+            sys.exit(f"{reason(error)}: {error.details()}")
     for warning in changed.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(f"warning: {warning.text}", file=sys.stderr)
     if changed.unstored:
         print(f"warning: in memory only: {changed.unstored}", file=sys.stderr)
-    print(f"{now.address} is {now.state} ({now.reason})")
+    word = spillway.BackendState.Name(now.state).removeprefix("BACKEND_STATE_").lower()
+    print(f"{now.address} is {word} ({now.reason.text})")
 
 
 if __name__ == "__main__":

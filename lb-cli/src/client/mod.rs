@@ -18,7 +18,7 @@ use lb_base::{
 use lb_config::{FIELD_TRAILER, HINT_TRAILER};
 use lb_maps::{Component, Pins};
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
+    ApplyRequest, ApplyResult, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
     CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
     ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
     ListGenerationsResponse, ListOverridesRequest, ListOverridesResponse, ProbeVipsRequest,
@@ -110,9 +110,9 @@ impl DaemonClient {
     }
 
     /// Puts a configuration in force; a dry run answers what that would change.
-    pub(crate) async fn apply(&mut self, request: ApplyRequest) -> Result<ApplyResponse, Failure> {
+    pub(crate) async fn apply(&mut self, request: ApplyRequest) -> Result<ApplyResult, Failure> {
         let answer = timeout(CHANGE_TIMEOUT, self.client.apply(request)).await;
-        self.answer(answer)
+        Ok(self.answer(answer)?.result.unwrap_or_default())
     }
 
     pub(crate) async fn export(&mut self) -> Result<ExportResponse, Failure> {
@@ -139,13 +139,13 @@ impl DaemonClient {
     pub(crate) async fn rollback(
         &mut self,
         request: RollbackRequest,
-    ) -> Result<ApplyResponse, Failure> {
+    ) -> Result<ApplyResult, Failure> {
         let answer = timeout(CHANGE_TIMEOUT, self.client.rollback(request)).await;
-        self.answer(answer)
+        Ok(self.answer(answer)?.result.unwrap_or_default())
     }
 
     pub(crate) async fn status(&mut self) -> Result<StatusResponse, Failure> {
-        let answer = timeout(READ_TIMEOUT, self.client.status(StatusRequest {})).await;
+        let answer = timeout(READ_TIMEOUT, self.client.status(StatusRequest::default())).await;
         self.answer(answer)
     }
 

@@ -96,7 +96,7 @@ impl ConfigurationFile {
         let ApplyOptions { dry_run, expected_generation, any_schema, reason } = how;
         let request = v1::ApplyRequest {
             configuration: Some(self.configuration.clone()),
-            dry_run,
+            validate_only: dry_run,
             expected_generation,
             schema_revision: SCHEMA_REVISION.into(),
             any_schema,
@@ -116,26 +116,25 @@ pub(super) fn with_location(failure: Failure, source: &str, text: &str) -> Failu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Report as _;
+    use crate::{commands::changes::change_message, output::Report as _};
 
-    fn answer() -> v1::ApplyResponse {
+    fn answer() -> v1::ApplyResult {
         use v1::change::Kind;
-        let change = |kind: Kind, object: &str, details: &[&str], slots_moved| v1::Change {
-            kind: kind.into(),
-            object: object.into(),
-            details: details.iter().map(ToString::to_string).collect(),
-            slots_moved,
-        };
-        v1::ApplyResponse {
+        v1::ApplyResult {
             generation: 5,
             memory: None,
             movements: Vec::new(),
             movements_unknown: false,
             warnings: Vec::new(),
             changes: vec![
-                change(Kind::Added, "service shop", &[], 0),
-                change(Kind::Removed, "region us", &[], 0),
-                change(Kind::Changed, "pool web: backend 10.0.0.1", &["weight: 1 -> 2"], 21_845),
+                change_message(Kind::Added, "service shop", &[], 0),
+                change_message(Kind::Removed, "region us", &[], 0),
+                change_message(
+                    Kind::Changed,
+                    "pool web: backend 10.0.0.1",
+                    &["weight: 1 -> 2"],
+                    21_845,
+                ),
             ],
         }
     }
@@ -177,7 +176,7 @@ kernel memory: the maps need 1.5 MiB
         assert_eq!(dry.wide(), format!("{table}  TABLES  1.5 MiB\n"));
         let done = Changes::new(answer, false).wide();
         assert!(!done.contains("kernel memory") && !done.contains("connections"), "{done}");
-        let same = v1::ApplyResponse { generation: 5, ..Default::default() };
+        let same = v1::ApplyResult { generation: 5, ..Default::default() };
         assert_eq!(
             Changes::new(same, false).table(),
             "generation 5 stays in force: nothing differs\n"
@@ -203,11 +202,12 @@ kernel memory: the maps need 1.5 MiB
         assert_eq!(
             serde_json::to_value(Changes::new(answer(), true)).unwrap(),
             serde_json::json!({"generation": 5, "dry_run": true, "movements": [], "memory": null,
-            "changes": [
-                {"kind": "added", "object": "service shop", "details": [], "slots_moved": 0},
-                {"kind": "removed", "object": "region us", "details": [], "slots_moved": 0},
-                {"kind": "changed", "object": "pool web: backend 10.0.0.1",
-                 "details": ["weight: 1 -> 2"], "slots_moved": 21_845},
+            "warnings": [], "changes": [
+                {"kind": "added", "object": null, "text": "service shop", "fields": [], "slots_moved": 0},
+                {"kind": "removed", "object": null, "text": "region us", "fields": [], "slots_moved": 0},
+                {"kind": "changed", "object": null, "text": "pool web: backend 10.0.0.1",
+                 "fields": [{"field": "weight", "region": null, "old": "1", "new": "2", "text": "weight: 1 -> 2"}],
+                 "slots_moved": 21_845},
             ]})
         );
     }

@@ -2,14 +2,41 @@
 
 use std::time::{Duration, SystemTime};
 
-use lb_model::AdminState;
+use lb_common::abi::member::Accepts;
+use lb_config::message::ApiEnum as _;
+use lb_model::{AdminState, MemberState};
 use serde::Serialize;
 use spillway_proto::v1;
 
+use super::changes::enum_word;
 use crate::output::age;
 
-/// The daemon's reason for a backend whose first check has not ended.
-pub(crate) const NOT_CHECKED: &str = "not checked yet";
+/// A state as commands print it.
+pub(crate) fn state_word(state: v1::BackendState) -> &'static str {
+    MemberState::from_api(state.into()).ok().flatten().map_or("unknown", MemberState::name)
+}
+
+/// Why a backend is in its state.
+#[derive(Serialize)]
+pub(crate) struct Reason {
+    /// Like `check_fails`.
+    cause: String,
+    /// The check that it is about.
+    health_check: Option<String>,
+    #[serde(rename = "reason")]
+    pub(crate) text: String,
+}
+
+impl From<Option<v1::StateReason>> for Reason {
+    fn from(message: Option<v1::StateReason>) -> Self {
+        let message = message.unwrap_or_default();
+        Self {
+            cause: enum_word(message.cause().as_str_name(), "CAUSE_"),
+            health_check: Some(message.health_check).filter(|name| !name.is_empty()),
+            text: message.text,
+        }
+    }
+}
 
 /// A backend of a pool.
 #[derive(Serialize)]
@@ -17,10 +44,11 @@ pub(crate) struct BackendRow {
     pub(crate) pool: String,
     pub(crate) address: String,
     pub(crate) region: String,
-    pub(crate) state: String,
+    pub(crate) state: &'static str,
     /// `active`, `drain` or `disabled`; `null`: an older daemon does not report it.
     pub(crate) admin_state: Option<&'static str>,
-    pub(crate) reason: String,
+    #[serde(flatten)]
+    pub(crate) reason: Reason,
     pub(crate) next_hop_resolved: bool,
     pub(crate) next_hop: String,
     /// Largest outer packet to it, bytes; `null`: it has no next hop.
@@ -58,11 +86,11 @@ impl BackendRow {
         Self {
             why: explain_state(&backend),
             admin_state: admin_state(&backend).map(AdminState::name),
+            state: state_word(backend.state()),
+            reason: backend.reason.into(),
             pool: backend.pool,
             address: backend.address,
             region: backend.region,
-            state: backend.state,
-            reason: backend.reason,
             next_hop_resolved: backend.next_hop_resolved,
             next_hop: backend.next_hop,
             mtu: Some(backend.mtu).filter(|mtu| *mtu != 0),
@@ -100,9 +128,10 @@ fn admin_state(backend: &v1::BackendStatus) -> Option<AdminState> {
 /// Why a backend is in its state, and what else limits it. A missing next hop comes before the health checks'
 /// reason, unless the state already keeps all packets away.
 pub(crate) fn explain_state(backend: &v1::BackendStatus) -> String {
-    let takes_packets = matches!(&*backend.state, "up" | "unhealthy" | "held_down" | "draining");
+    let accepts = MemberState::from_api(backend.state).ok().flatten().map(MemberState::accepts);
+    let takes_packets = accepts.is_some_and(|accepts| accepts != Accepts::Nothing);
     let why = if backend.next_hop_resolved || !takes_packets {
-        backend.reason.clone()
+        backend.reason.as_ref().map(|reason| reason.text.clone()).unwrap_or_default()
     } else {
         format!("no next hop: {}", backend.next_hop)
     };
@@ -116,6 +145,31 @@ pub(crate) fn explain_state(backend: &v1::BackendStatus) -> String {
     std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
 }
 
+/// Values of messages for tests.
+#[cfg(test)]
+pub(crate) mod messages {
+    use lb_model::NamedValue as _;
+
+    use super::*;
+
+    pub(crate) fn state(word: &str) -> i32 {
+        MemberState::ALL.iter().find(|it| it.name() == word).unwrap().to_api().into()
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "the field is optional")]
+    pub(crate) fn reason(text: &str) -> Option<v1::StateReason> {
+        let cause = match text {
+            "not checked yet" => v1::state_reason::Cause::NotChecked,
+            _ => v1::state_reason::Cause::CheckFails,
+        };
+        Some(v1::StateReason {
+            cause: cause.into(),
+            health_check: String::new(),
+            text: text.into(),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,8 +178,8 @@ mod tests {
     fn a_missing_next_hop_comes_before_a_reason_unless_no_packet_would_go_there() {
         let why = |state: &str, reason: &str, next_hop_resolved| {
             explain_state(&v1::BackendStatus {
-                state: state.into(),
-                reason: reason.into(),
+                state: messages::state(state),
+                reason: messages::reason(reason),
                 next_hop_resolved,
                 next_hop: "10.0.0.1 does not answer".into(),
                 ..Default::default()
@@ -149,7 +203,7 @@ mod tests {
             (v1::AdminState::Drain, Some("drain")),
         ] {
             let message = v1::BackendStatus {
-                state: "unreachable".into(),
+                state: messages::state("unreachable"),
                 admin_state: admin_state.into(),
                 ..Default::default()
             };

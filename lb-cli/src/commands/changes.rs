@@ -9,12 +9,80 @@ use spillway_proto::v1::{self, change::Kind, movement};
 
 use crate::output::{Grid, Report, count};
 
+/// An object of the configuration.
+#[derive(Serialize)]
+pub(crate) struct ObjectReference {
+    /// `configuration`, `region`, `health_check`, `pool`, `group`, `backend` or `service`.
+    kind: String,
+    /// Of a group the region, of a backend the address; `null`: it is the configuration itself.
+    name: Option<String>,
+    /// Of a backend or group.
+    pool: Option<String>,
+}
+
+impl From<v1::ObjectReference> for ObjectReference {
+    fn from(message: v1::ObjectReference) -> Self {
+        let given = |text: String| Some(text).filter(|text| !text.is_empty());
+        let kind = enum_word(message.kind().as_str_name(), "KIND_");
+        Self { kind, name: given(message.name), pool: given(message.pool) }
+    }
+}
+
+/// `health_check` of `KIND_HEALTH_CHECK`.
+pub(crate) fn enum_word(value: &str, prefix: &str) -> String {
+    match value.strip_prefix(prefix).unwrap_or(value) {
+        // A value that only a newer daemon knows.
+        "UNSPECIFIED" => "unknown".into(),
+        word => word.to_lowercase(),
+    }
+}
+
+/// A consequence of a change that its author may not have intended.
+#[derive(Serialize)]
+pub(crate) struct Warning {
+    /// Like `pool_unserved`.
+    reason: String,
+    object: Option<ObjectReference>,
+    pub(super) text: String,
+}
+
+impl From<v1::Warning> for Warning {
+    fn from(message: v1::Warning) -> Self {
+        Self {
+            reason: enum_word(message.reason().as_str_name(), "WARNING_REASON_"),
+            object: message.object.map(Into::into),
+            text: message.text,
+        }
+    }
+}
+
 #[derive(Serialize)]
 pub(crate) struct Change {
     kind: &'static str,
-    object: String,
-    details: Vec<String>,
+    object: Option<ObjectReference>,
+    /// The object in words.
+    text: String,
+    fields: Vec<FieldChange>,
     slots_moved: u64,
+}
+
+#[derive(Serialize)]
+struct FieldChange {
+    field: String,
+    /// Of a field of a group.
+    region: Option<String>,
+    old: String,
+    new: String,
+    /// All of it in words.
+    text: String,
+}
+
+impl From<v1::FieldChange> for FieldChange {
+    fn from(message: v1::FieldChange) -> Self {
+        let v1::FieldChange { field, old, new, region, text } = message;
+        let region = Some(region).filter(|region| !region.is_empty());
+        Self { field, region, old, new, text }
+    }
 }
 
 impl From<v1::Change> for Change {
@@ -26,8 +94,9 @@ impl From<v1::Change> for Change {
         };
         Self {
             kind,
-            object: change.object,
-            details: change.details,
+            object: change.object.map(Into::into),
+            text: change.text,
+            fields: change.fields.into_iter().map(Into::into).collect(),
             slots_moved: change.slots_moved,
         }
     }
@@ -45,8 +114,9 @@ impl Change {
             0 => String::new(),
             slots => format!(" ({} moved)", count(slots, "slot")),
         };
-        let details: String = self.details.iter().map(|detail| format!("    {detail}\n")).collect();
-        format!("{sign} {}{moved}\n{details}", self.object)
+        let fields: String =
+            self.fields.iter().map(|field| format!("    {}\n", field.text)).collect();
+        format!("{sign} {}{moved}\n{fields}", self.text)
     }
 }
 
@@ -60,20 +130,13 @@ pub(crate) struct Changes {
     movements: Option<Vec<Movement>>,
     /// `null`: nothing changes.
     memory: Option<MapMemory>,
-    #[serde(skip)]
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl Changes {
-    pub(crate) fn new(applied: v1::ApplyResponse, dry_run: bool) -> Self {
-        let v1::ApplyResponse {
-            generation,
-            changes,
-            memory,
-            movements,
-            warnings,
-            movements_unknown,
-        } = applied;
+    pub(crate) fn new(result: v1::ApplyResult, dry_run: bool) -> Self {
+        let v1::ApplyResult { generation, changes, memory, movements, warnings, movements_unknown } =
+            result;
         let movements = movements.into_iter().map(Movement::from).collect();
         Self {
             generation,
@@ -81,13 +144,13 @@ impl Changes {
             changes: changes.into_iter().map(Change::from).collect(),
             movements: (!movements_unknown).then_some(movements),
             memory: memory.map(MapMemory::from),
-            warnings,
+            warnings: warnings.into_iter().map(Warning::from).collect(),
         }
     }
 
     /// No change, at this generation.
     pub(crate) fn none(generation: u64, dry_run: bool) -> Self {
-        Self::new(v1::ApplyResponse { generation, ..v1::ApplyResponse::default() }, dry_run)
+        Self::new(v1::ApplyResult { generation, ..v1::ApplyResult::default() }, dry_run)
     }
 
     /// The effects on connections and memory, for a dry run only.
@@ -124,15 +187,17 @@ impl Report for Changes {
         self.lines() + &self.effects(MapMemory::maps)
     }
 
-    fn warnings(&self) -> &[String] {
-        &self.warnings
+    fn warnings(&self) -> Vec<&str> {
+        self.warnings.iter().map(|warning| &*warning.text).collect()
     }
 }
 
 /// The effect of a change on the open connections of an object.
 #[derive(Serialize)]
 pub(super) struct Movement {
-    object: String,
+    object: Option<ObjectReference>,
+    /// The object in words.
+    text: String,
     effect: Effect,
     /// Share of the object's connections at home, 0 to 1.
     share: f64,
@@ -169,7 +234,8 @@ impl From<v1::Movement> for Movement {
             movement::Effect::End => Effect::End,
             movement::Effect::Unspecified => Effect::Unknown,
         };
-        Self { object: movement.object, effect, share: movement.share }
+        let object = movement.object.map(Into::into);
+        Self { object, text: movement.text, effect, share: movement.share }
     }
 }
 
@@ -192,7 +258,7 @@ pub(super) fn describe_movements(movements: Option<&[Movement]>) -> String {
     }
     let mut grid = Grid::bare().right([1]);
     for movement in movements {
-        let object = format!("  {}", movement.object);
+        let object = format!("  {}", movement.text);
         grid.row([object, format_share(movement.share), movement.effect.describe().into()]);
     }
     format!(
@@ -248,12 +314,41 @@ impl MapMemory {
     }
 }
 
+/// A change in an answer, for tests: fields as `weight: 1 -> 2`.
+#[cfg(test)]
+pub(crate) fn change_message(
+    kind: Kind,
+    text: &str,
+    fields: &[&str],
+    slots_moved: u64,
+) -> v1::Change {
+    let field = |text: &&str| {
+        let (field, values) = text.split_once(": ").unwrap();
+        let (old, new) = values.split_once(" -> ").unwrap();
+        v1::FieldChange {
+            field: field.into(),
+            old: old.into(),
+            new: new.into(),
+            region: String::new(),
+            text: (*text).into(),
+        }
+    };
+    v1::Change {
+        kind: kind.into(),
+        object: None,
+        text: text.into(),
+        fields: fields.iter().map(field).collect(),
+        slots_moved,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn movement(object: &str, effect: movement::Effect, share: f64) -> Movement {
-        v1::Movement { object: object.into(), effect: effect.into(), share }.into()
+        let (text, effect) = (object.into(), effect.into());
+        v1::Movement { object: None, effect, share, text }.into()
     }
 
     #[test]
@@ -279,7 +374,7 @@ open connections that move or end (by the tables alone, ignoring health):
         assert_eq!(
             serde_json::to_value(&moving[1]).unwrap(),
             serde_json::json!({
-                "object": "pool web: backend 10.0.0.1", "effect": "at_once", "share": 1.0
+                "object": null, "text": "pool web: backend 10.0.0.1", "effect": "at_once", "share": 1.0
             })
         );
     }

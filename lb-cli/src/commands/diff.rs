@@ -130,6 +130,7 @@ impl Report for GenerationDifference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::changes::change_message;
 
     fn answer(changes: Vec<v1::Change>) -> GenerationDifference {
         GenerationDifference::new(v1::DiffGenerationsResponse {
@@ -142,12 +143,12 @@ mod tests {
 
     #[test]
     fn generations_are_compared_by_their_changes() {
-        let change = v1::Change {
-            kind: v1::change::Kind::Changed.into(),
-            object: "pool web: backend 10.0.0.1".into(),
-            details: vec!["weight: 1 -> 2".into()],
-            slots_moved: 0,
-        };
+        let change = change_message(
+            v1::change::Kind::Changed,
+            "pool web: backend 10.0.0.1",
+            &["weight: 1 -> 2"],
+            0,
+        );
         assert_eq!(
             answer(vec![change]).table(),
             "\

@@ -91,8 +91,8 @@ impl Report for Exported {
         format!("# generation {generation}{cannot}\n{beside}{}{file}", names.collect::<String>())
     }
 
-    fn warnings(&self) -> &[String] {
-        &self.warnings
+    fn warnings(&self) -> Vec<&str> {
+        self.warnings.iter().map(String::as_str).collect()
     }
 }
 
@@ -102,7 +102,11 @@ mod tests {
 
     fn answer() -> v1::ExportResponse {
         let configuration = v1::Configuration {
-            regions: vec![v1::Region { name: "eu".into(), overflow_to: vec!["us".into()] }],
+            regions: vec![v1::Region {
+                name: "eu".into(),
+                overflow_to: vec!["us".into()],
+                ..v1::Region::default()
+            }],
             hash_key: "000102030405060708090a0b0c0d0e0f".into(),
             ..Default::default()
         };
@@ -121,7 +125,7 @@ mod tests {
         assert!(Exported::new(hidden.clone()).unwrap().warnings().is_empty());
         hidden.configuration.as_mut().unwrap().hash_key.clear();
         let exported = Exported::new(hidden).unwrap();
-        let [warning] = exported.warnings() else { panic!("{:?}", exported.warnings()) };
+        let [warning] = *exported.warnings() else { panic!("{:?}", exported.warnings()) };
         assert!(warning.starts_with("the hash_key is left out"), "{warning}");
         assert!(exported.require_complete().is_err());
     }

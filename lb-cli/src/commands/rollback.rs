@@ -50,7 +50,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     let request = |dry_run, expected_generation| v1::RollbackRequest {
         generation: *generation,
         expected_generation,
-        dry_run,
+        validate_only: dry_run,
         reason: reason.text(),
         any_schema: *any_schema,
     };

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use lb_config::message::ApiEnum as _;
 use lb_model::{Encapsulation, MemberState};
 use serde::Serialize;
 use spillway_proto::v1;
 
 use super::{
     backend_status::BackendRow,
+    changes::{ObjectReference, enum_word},
     overrides::{OverrideRow, head_line},
 };
 use crate::{
@@ -42,6 +44,9 @@ pub(crate) struct Status {
 
 #[derive(Serialize)]
 struct Condition {
+    /// Like `packet_path`.
+    reason: String,
+    object: Option<ObjectReference>,
     subject: String,
     cause: String,
     since: Option<String>,
@@ -92,10 +97,12 @@ impl Arguments {
         let Self { pool, region, state } = self;
         let is_in =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|it| it == name);
-        let is_state = |name: &str| state.is_empty() || state.iter().any(|it| it.name() == name);
+        let is_state = |number| state.is_empty() || state.iter().any(|it| it.to_api() == number);
         status.services.retain(|service| is_in(pool, &service.pool));
         status.backends.retain(|backend| {
-            is_in(pool, &backend.pool) && is_in(region, &backend.region) && is_state(&backend.state)
+            is_in(pool, &backend.pool)
+                && is_in(region, &backend.region)
+                && is_state(backend.state())
         });
         status
     }
@@ -168,8 +175,10 @@ impl Status {
 
 impl Condition {
     fn new(condition: v1::Condition) -> Self {
-        let v1::Condition { subject, cause, since } = condition;
-        Self { subject, cause, since: since.map(|since| since.to_string()) }
+        let reason = enum_word(condition.reason().as_str_name(), "CONDITION_REASON_");
+        let v1::Condition { subject, cause, since, object, .. } = condition;
+        let (object, since) = (object.map(Into::into), since.map(|since| since.to_string()));
+        Self { reason, object, subject, cause, since }
     }
 
     /// `FILE: cause (since 2026-01-02T03:04:05Z)`
@@ -224,7 +233,7 @@ impl Report for Status {
                     b.pool.clone(),
                     b.address.clone(),
                     b.region.clone(),
-                    b.state.clone(),
+                    b.state.to_owned(),
                     b.age(),
                     b.why.clone(),
                 ]);
@@ -299,6 +308,7 @@ fn encapsulation(service: &v1::ServiceStatus) -> Option<Encapsulation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::backend_status::messages;
 
     fn example() -> v1::StatusResponse {
         let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
@@ -306,8 +316,8 @@ mod tests {
             pool: "web".into(),
             address: address.into(),
             region: "eu".into(),
-            state: state.into(),
-            reason: reason.into(),
+            state: messages::state(state),
+            reason: messages::reason(reason),
             next_hop_resolved: resolved,
             next_hop: if resolved { "02:00:00:00:00:01 on eth0" } else { "no route" }.into(),
             since: at(1_000_000),
@@ -317,6 +327,7 @@ mod tests {
         v1::StatusResponse {
             overrides: Vec::new(),
             overrides_revision: 0,
+            next_page_token: String::new(),
             version: "0.1.0".into(),
             region: "eu".into(),
             generation: 4,
@@ -423,7 +434,7 @@ web   2001:db8:0:1::3  eu      up         1m 30s  no next hop: no route
             backend.region = "europe-west1".into();
         }
         status.backends[1].reason =
-            "check storefront-https: status 503, expected 200 to 299".into();
+            messages::reason("check storefront-https: status 503, expected 200 to 299");
         status.backends[1].marked_out = true;
         assert_eq!(
             Status::new(status, now()).table(),
@@ -480,11 +491,15 @@ interfaces  none
             cause: "not at generation 4 yet, retried every second: map SERVICES: no space left"
                 .into(),
             since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
+            reason: v1::ConditionReason::PacketPath.into(),
+            object: None,
         });
         status.conditions.push(v1::Condition {
             subject: "/etc/spillway/web.toml".into(),
             cause: "line 2, column 1: unknown field `regions`".into(),
             since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
+            reason: v1::ConditionReason::File.into(),
+            object: None,
         });
         status.waiting_settings = vec!["interface".into(), "region".into()];
         let json = serde_json::to_value(Status::new(status.clone(), now())).unwrap();

@@ -168,6 +168,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::commands::backend_status::messages;
 
     fn line(event: watch_response::Event) -> (String, serde_json::Value) {
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_500);
@@ -180,8 +181,8 @@ mod tests {
         let (text, json) = line(watch_response::Event::Backend(v1::BackendStatus {
             pool: "web".into(),
             address: "10.0.0.1".into(),
-            state: "unreachable".into(),
-            reason: "check tcp: timed out".into(),
+            state: messages::state("unreachable"),
+            reason: messages::reason("check tcp: timed out"),
             next_hop_resolved: true,
             ..Default::default()
         }));
@@ -232,7 +233,10 @@ mod tests {
 
         let (text, json) = line(watch_response::Event::Snapshot(v1::StatusResponse {
             generation: 6,
-            backends: vec![v1::BackendStatus { state: "up".into(), ..Default::default() }],
+            backends: vec![v1::BackendStatus {
+                state: messages::state("up"),
+                ..Default::default()
+            }],
             ..Default::default()
         }));
         assert_eq!(text, "1970-01-12T13:46:40Z generation 6, 1 of 1 backends up\n");

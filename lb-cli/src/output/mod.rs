@@ -37,8 +37,8 @@ pub(crate) trait Report: serde::Serialize {
     }
 
     /// Sentences to print on standard error.
-    fn warnings(&self) -> &[String] {
-        &[]
+    fn warnings(&self) -> Vec<&str> {
+        Vec::new()
     }
 }
 

@@ -1,34 +1,108 @@
 //! Conditions: problems that last while the daemon continues, such as a file that it cannot read. The code that
 //! detects one begins and ends it here; `spillway status` shows those that have begun.
 
-use std::{collections::BTreeMap, time::SystemTime};
+use std::{borrow::Cow, collections::BTreeMap, fmt, time::SystemTime};
 
 use tokio::sync::watch;
 
 /// Subject of the condition that the packet path is not at the generation in force.
-pub const PACKET_PATH: &str = "packet path";
+pub const PACKET_PATH: Subject = Subject::new(ConditionReason::PacketPath, "packet path");
 
 /// Subject of the condition that the stored configuration cannot be used.
-pub const STORED: &str = "stored configuration";
+pub const STORED: Subject =
+    Subject::new(ConditionReason::StoredConfiguration, "stored configuration");
 
 /// Subject of the condition that the store cannot be written.
-pub const STORE: &str = "store";
+pub const STORE: Subject = Subject::new(ConditionReason::Store, "store");
 
 /// Subject of the condition that overrides are in memory only, or that those from before the start are lost.
-pub const OVERRIDES: &str = "overrides";
+pub const OVERRIDES: Subject = Subject::new(ConditionReason::Overrides, "overrides");
 
 /// Subject of the condition that settings of sizes wait, because the pinned maps have others.
-pub const MAP_SIZES: &str = "map sizes";
+pub const MAP_SIZES: Subject = Subject::new(ConditionReason::MapSizes, "map sizes");
 
 /// Subject of the condition that the API's own certificate expires soon, or has expired.
-pub const CERTIFICATE: &str = "TLS certificate";
+pub const CERTIFICATE: Subject =
+    Subject::new(ConditionReason::CertificateExpires, "TLS certificate");
 
 /// Subject of the condition that all authorities of clients of the API expire soon, or have expired.
-pub const AUTHORITIES: &str = "TLS authorities";
+pub const AUTHORITIES: Subject =
+    Subject::new(ConditionReason::AuthoritiesExpire, "TLS authorities");
+
+/// The kinds of problems that last. Programs tell conditions apart by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionReason {
+    PacketPath,
+    Store,
+    StoredConfiguration,
+    Overrides,
+    OverrideWeights,
+    /// The configuration file.
+    File,
+    Settings,
+    MapSizes,
+    /// The API's own.
+    CertificateExpires,
+    /// Those of clients of the API.
+    AuthoritiesExpire,
+    /// Files of the API's certificate, key and authorities.
+    TlsFiles,
+    Audit,
+    Log,
+    HealthState,
+    Names,
+    SourceAddress,
+    SourcePrefix,
+    HashKey,
+    Slots,
+    Region,
+    NarrowPath,
+    DisplacedBudget,
+}
+
+/// What a condition is about. A subject has one condition at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    reason: ConditionReason,
+    /// The pool that it is about.
+    pool: Option<String>,
+    /// As people read it.
+    text: Cow<'static, str>,
+}
+
+impl Subject {
+    /// A subject of which there is only one.
+    pub const fn new(reason: ConditionReason, text: &'static str) -> Self {
+        Self { reason, pool: None, text: Cow::Borrowed(text) }
+    }
+
+    /// One of several, such as the path of a file.
+    pub fn named(reason: ConditionReason, text: impl Into<String>) -> Self {
+        Self { reason, pool: None, text: Cow::Owned(text.into()) }
+    }
+
+    /// One of each pool.
+    pub fn of_pool(reason: ConditionReason, pool: &str, text: String) -> Self {
+        Self { reason, pool: Some(pool.into()), text: Cow::Owned(text) }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
+    pub reason: ConditionReason,
+    /// The pool that it is about.
+    pub pool: Option<String>,
     /// What is affected, such as the path of a file.
     pub subject: String,
     /// What is wrong.
@@ -43,7 +117,9 @@ pub struct Conditions(watch::Sender<BTreeMap<String, Condition>>);
 
 impl Conditions {
     /// Begins the condition of a subject, or replaces its cause.
-    pub fn begin(&self, subject: &str, cause: &str) {
+    pub fn begin(&self, subject: &Subject, cause: &str) {
+        let Subject { reason, pool, text: subject } = subject;
+        let subject: &str = subject;
         let same = |was: &Condition| was.cause == cause;
         if self.0.borrow().get(subject).is_some_and(same) {
             return;
@@ -51,13 +127,15 @@ impl Conditions {
         tracing::error!(subject, "{subject}: {cause}");
         self.0.send_modify(|conditions| {
             let since = conditions.get(subject).map_or_else(SystemTime::now, |was| was.since);
-            let condition = Condition { subject: subject.into(), cause: cause.into(), since };
+            let (reason, pool, cause) = (*reason, pool.clone(), cause.into());
+            let condition = Condition { reason, pool, subject: subject.into(), cause, since };
             conditions.insert(subject.into(), condition);
         });
     }
 
     /// Ends the condition of a subject, if there is one.
-    pub fn end(&self, subject: &str) {
+    pub fn end(&self, subject: &Subject) {
+        let subject = subject.text();
         if self.0.send_if_modified(|conditions| conditions.remove(subject).is_some()) {
             tracing::info!(subject, "{subject}: resolved");
         }
@@ -86,10 +164,11 @@ mod tests {
     fn a_condition_lasts_from_its_first_cause_to_its_end() {
         let conditions = Conditions::default();
         let mut changes = conditions.changes();
-        conditions.begin("b", "broken");
+        let [a, b, c] = ["a", "b", "c"].map(|text| Subject::new(ConditionReason::File, text));
+        conditions.begin(&b, "broken");
         let since = conditions.now()[0].since;
-        conditions.begin("a", "gone");
-        conditions.begin("b", "still broken");
+        conditions.begin(&a, "gone");
+        conditions.begin(&b, "still broken");
         assert_eq!(
             causes(&conditions),
             [("a".into(), "gone".into()), ("b".into(), "still broken".into())]
@@ -97,9 +176,9 @@ mod tests {
         assert_eq!(conditions.now()[1].since, since);
 
         changes.mark_unchanged();
-        conditions.end("c");
+        conditions.end(&c);
         assert!(!changes.has_changed().unwrap());
-        conditions.end("b");
+        conditions.end(&b);
         assert!(changes.has_changed().unwrap());
         assert_eq!(causes(&conditions), [("a".into(), "gone".into())]);
     }

@@ -52,7 +52,7 @@ pub use saved::{SavedStreak, Streaks};
 use tunnel::VipTunnel;
 pub use tunnel::{AttachProgram, TunnelProgram, Tunnels};
 
-use lb_model::{Encapsulation, HealthCheck, Name, Via};
+use lb_model::{Encapsulation, HealthCheck, Name, StateReason, Via};
 
 /// A backend in a pool, and its checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,8 +109,8 @@ pub struct HealthChange {
     pub health: Health,
     /// Failures that have begun without a decision. Meanwhile a target that has served keeps its state.
     pub undecided: Option<Row>,
-    /// Why: `check web-http: connection refused`.
-    pub reason: String,
+    /// Why.
+    pub reason: StateReason,
     /// Whether it is the first report of this target.
     pub first: bool,
     /// Its agent report.

@@ -14,6 +14,7 @@ pub mod map_memory;
 pub mod mark_out;
 mod member_state;
 pub mod next_hop;
+mod object;
 pub mod overrides;
 pub mod plan;
 pub mod remap;
@@ -27,7 +28,8 @@ mod source_prefix;
 #[allow(unreachable_pub, reason = "public in the crate lb-fake")]
 mod arbitrary;
 
-pub use member_state::MemberState;
+pub use member_state::{MemberState, StateCause, StateReason};
+pub use object::ObjectReference;
 pub use source_prefix::{Ipv4Prefix, SourceClash};
 
 pub use configuration::{

@@ -1,8 +1,10 @@
 //! The state of a backend in a pool, as status, metrics and logs show it.
 
+use std::fmt;
+
 use lb_common::abi::member::Accepts;
 
-use crate::configuration::named_value::named_values;
+use crate::{Name, configuration::named_value::named_values};
 
 named_values! {
     /// State of a backend in a pool.
@@ -50,5 +52,47 @@ impl MemberState {
             Self::Up | Self::Unhealthy | Self::HeldDown => Self::Draining,
             other => other,
         }
+    }
+}
+
+/// Why a backend has its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateReason {
+    pub cause: StateCause,
+    /// The check that it is about.
+    pub health_check: Option<Name>,
+    /// Like `check web-http: connection refused`.
+    pub text: String,
+}
+
+/// What gives a backend its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateCause {
+    NotChecked,
+    NoChecks,
+    ChecksPass,
+    /// A check fails, or has begun to.
+    CheckFails,
+    HeldDown,
+    Configuration,
+    Override,
+    AgentReport,
+}
+
+impl StateReason {
+    /// A reason that is about no check.
+    pub fn new(cause: StateCause, text: impl Into<String>) -> Self {
+        Self { cause, health_check: None, text: text.into() }
+    }
+
+    /// Of a check that fails.
+    pub fn check_fails(check: &Name, text: String) -> Self {
+        Self { cause: StateCause::CheckFails, health_check: Some(check.clone()), text }
+    }
+}
+
+impl fmt::Display for StateReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }

@@ -26,6 +26,7 @@ use tower::Service;
 
 use super::{
     access::{watching, working},
+    backend_status::BackendSelection,
     convert::{self, OrStatus as _},
     server::{MAX_MESSAGE, MAX_SMALL_REQUEST},
     watch::{self, WatchStream},
@@ -93,12 +94,16 @@ impl UnaryService<StatusRequest> for Calls {
     type Response = Answer;
     type Future = BoxFuture<'static, Result<Response<Answer>, Status>>;
 
-    fn call(&mut self, _: Request<StatusRequest>) -> Self::Future {
+    fn call(&mut self, request: Request<StatusRequest>) -> Self::Future {
         let Self { commands, .. } = self.clone();
         Box::pin(async move {
+            let selection = BackendSelection::new(request.into_inner())?;
             let _at_work = working().await;
             let status = commands.status().await.or_status()?.or_status()?;
-            Ok(Response::new(Answer::Status(status.into())))
+            Ok(Response::new(match selection.is_all() {
+                true => Answer::Status(status.into()),
+                false => Answer::Selected(selection.answer(&status).or_status()?.into()),
+            }))
         })
     }
 }
@@ -122,8 +127,10 @@ impl ServerStreamingService<WatchRequest> for Calls {
 /// A message that may have all backends.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// A `StatusResponse`.
+    /// A `StatusResponse` with all backends.
     Status(Arc<command::Status>),
+    /// One with some of them.
+    Selected(Box<StatusResponse>),
     /// A `WatchResponse` with one as its snapshot.
     Snapshot(Arc<command::Status>),
     /// A `WatchResponse`.
@@ -134,6 +141,7 @@ impl Answer {
     fn encode(&self, buffer: &mut EncodeBuf<'_>) -> Result<(), prost::EncodeError> {
         let (status, is_snapshot) = match self {
             Self::Event(event) => return convert::event(event).encode(buffer),
+            Self::Selected(status) => return status.encode(buffer),
             Self::Status(status) => (status, false),
             Self::Snapshot(status) => (status, true),
         };

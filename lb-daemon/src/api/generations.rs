@@ -32,9 +32,14 @@ impl Api {
     pub(super) async fn roll_back(
         &self,
         request: v1::RollbackRequest,
-    ) -> Result<v1::ApplyResponse, Status> {
-        let v1::RollbackRequest { generation, expected_generation, dry_run, any_schema, .. } =
-            request;
+    ) -> Result<v1::RollbackResponse, Status> {
+        let v1::RollbackRequest {
+            generation,
+            expected_generation,
+            validate_only: dry_run,
+            any_schema,
+            ..
+        } = request;
         may_change(dry_run)?;
         let (reason, actor) = (reason(&request.reason)?, caller().actor);
         let request = format!("rollback to generation {generation}");
@@ -57,6 +62,6 @@ impl Api {
             rollback_to: Some(generation),
         };
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
-        Ok(convert::applied(&applied))
+        Ok(v1::RollbackResponse { result: Some(convert::applied(&applied)) })
     }
 }

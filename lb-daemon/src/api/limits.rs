@@ -5,10 +5,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use spillway_proto::v1::ErrorReason;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::Status;
+use tonic::{Code, Status};
 
-use super::convert::hinted;
+use super::convert::ApiError;
 use crate::{
     access::{Lease, Quota, QuotaExceeded},
     metrics::{ApiLimit, ApiListener, Live},
@@ -141,7 +142,7 @@ impl Limits {
         if let Some(left_out) = self.0.lines.now(LINES) {
             tracing::warn!(client = %actor, listener = listener.name(), left_out, "API: call refused: {cause}");
         }
-        hinted(Status::resource_exhausted(cause), HINT)
+        ApiError::new(Code::ResourceExhausted, ErrorReason::ApiLimit, cause).hint(HINT).into()
     }
 }
 

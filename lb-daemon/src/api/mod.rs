@@ -2,12 +2,14 @@
 
 mod access;
 mod all_backends;
+mod backend_status;
 pub mod convert;
 mod generations;
 mod health;
 mod limits;
 mod objects;
 mod overrides;
+mod page;
 mod server;
 mod service;
 mod socket;

@@ -13,6 +13,7 @@ use super::{
     access::{caller, may_change, within_pools, working},
     convert::{
         OrStatus, WrongField, override_kind, override_message, override_names, override_target,
+        warning,
     },
     service::reason,
 };
@@ -71,7 +72,7 @@ impl Overrides for OverridesApi {
             overrides: overrides.collect(),
             revision: changed.revision,
             unstored: changed.unstored.unwrap_or_default(),
-            warnings: changed.warnings,
+            warnings: changed.warnings.iter().map(warning).collect(),
         }))
     }
 
@@ -91,7 +92,7 @@ impl Overrides for OverridesApi {
             removed: removed.collect(),
             revision: changed.revision,
             unstored: changed.unstored.unwrap_or_default(),
-            warnings: changed.warnings,
+            warnings: changed.warnings.iter().map(warning).collect(),
         }))
     }
 

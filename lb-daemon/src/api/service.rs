@@ -2,19 +2,21 @@
 
 use futures::stream::Empty;
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    Configuration, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
-    ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
-    ListGenerationsResponse, ProbeVipsRequest, RegionsRequest, RegionsResponse, ReloadRequest,
-    ReloadResponse, RollbackRequest, StatsRequest, StatsResponse, StatusRequest, StatusResponse,
-    TableRequest, TableResponse, WatchRequest, WatchResponse, spillway_server::Spillway,
+    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, BackendStatus,
+    CaptureRequest, Configuration, DiffGenerationsRequest, DiffGenerationsResponse, ErrorReason,
+    ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, GetBackendStatusRequest,
+    ListGenerationsRequest, ListGenerationsResponse, ProbeVipsRequest, RegionsRequest,
+    RegionsResponse, ReloadRequest, ReloadResponse, RollbackRequest, RollbackResponse,
+    StatsRequest, StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse,
+    WatchRequest, WatchResponse, spillway_server::Spillway,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use super::{
     access::{caller, may_change, working},
-    convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
+    backend_status::one_backend,
+    convert::{self, ApiError, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
     server::Handles,
 };
 use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
@@ -62,7 +64,7 @@ impl Spillway for Api {
     ) -> Result<Response<ApplyResponse>, Status> {
         let ApplyRequest {
             configuration,
-            dry_run,
+            validate_only: dry_run,
             expected_generation,
             schema_revision,
             any_schema,
@@ -99,7 +101,7 @@ impl Spillway for Api {
         };
         let _at_work = working().await;
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
-        Ok(Response::new(convert::applied(&applied)))
+        Ok(Response::new(ApplyResponse { result: Some(convert::applied(&applied)) }))
     }
 
     async fn export(&self, _: Request<ExportRequest>) -> Result<Response<ExportResponse>, Status> {
@@ -131,13 +133,23 @@ impl Spillway for Api {
     async fn rollback(
         &self,
         request: Request<RollbackRequest>,
-    ) -> Result<Response<ApplyResponse>, Status> {
+    ) -> Result<Response<RollbackResponse>, Status> {
         Ok(Response::new(self.roll_back(request.into_inner()).await?))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
         // `WithAllBackends` answers this one and `watch` before.
         Err(Status::unimplemented("Status"))
+    }
+
+    async fn get_backend_status(
+        &self,
+        request: Request<GetBackendStatusRequest>,
+    ) -> Result<Response<BackendStatus>, Status> {
+        let GetBackendStatusRequest { pool, address } = request.into_inner();
+        let _at_work = working().await;
+        let status = self.commands.status().await.or_status()?.or_status()?;
+        Ok(Response::new(one_backend(&status, &pool, &address).or_status()?))
     }
 
     async fn regions(
@@ -198,9 +210,9 @@ impl Spillway for Api {
         match read {
             Ok(Ok(stats)) => Ok(Response::new(stats.into())),
             Ok(Err(error)) => {
-                Err(Status::unavailable(format!("the counters: {}", error_chain::message(&error))))
+                Err(unreadable(&format!("the counters: {}", error_chain::message(&error))))
             }
-            Err(error) => Err(Status::internal(format!("the counters: {error}"))),
+            Err(error) => Err(internal(&format!("the counters: {error}"))),
         }
     }
 
@@ -217,9 +229,9 @@ impl Spillway for Api {
                 Ok(Response::new(message::explained(&explanation, generation)))
             }
             Ok(Err(error)) => {
-                Err(Status::unavailable(format!("the maps: {}", error_chain::message(&error))))
+                Err(unreadable(&format!("the maps: {}", error_chain::message(&error))))
             }
-            Err(error) => Err(Status::internal(format!("the maps: {error}"))),
+            Err(error) => Err(internal(&format!("the maps: {error}"))),
         }
     }
 
@@ -235,11 +247,19 @@ impl Spillway for Api {
             Ok(Ok((generation, pools))) => Ok(Response::new(message::tables(pools, generation))),
             Ok(Err(TablesError::NoPool(no_pool))) => Err(no_pool.into_status()),
             Ok(Err(TablesError::Maps(error))) => {
-                Err(Status::unavailable(format!("the maps: {}", error_chain::message(&error))))
+                Err(unreadable(&format!("the maps: {}", error_chain::message(&error))))
             }
-            Err(error) => Err(Status::internal(format!("the maps: {error}"))),
+            Err(error) => Err(internal(&format!("the maps: {error}"))),
         }
     }
+}
+
+fn unreadable(message: &str) -> Status {
+    ApiError::new(Code::Unavailable, ErrorReason::MapsUnreadable, message).into()
+}
+
+fn internal(message: &str) -> Status {
+    ApiError::new(Code::Internal, ErrorReason::Internal, message).into()
 }
 
 /// The reason that a request gives.

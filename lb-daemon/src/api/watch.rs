@@ -8,17 +8,18 @@ use std::{
 };
 
 use futures::{Stream, stream};
+use spillway_proto::v1::ErrorReason;
 use tokio::{
     sync::{Notify, broadcast, broadcast::error::RecvError},
     task::AbortHandle,
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::{
     all_backends::Answer,
-    convert::{IntoStatus, OrStatus},
+    convert::{ApiError, IntoStatus, OrStatus},
 };
 use crate::access::Lease;
 use lb_control::command::{self, Actor, Commands, Event, Stopping, Subscription};
@@ -92,9 +93,9 @@ impl Watcher {
     async fn catch_up(&mut self) -> Result<(), Status> {
         let now = Instant::now();
         if self.caught_up.is_some_and(|last| now.duration_since(last) < CATCH_UP) {
-            return Err(Status::resource_exhausted(
-                "this client reads events too slowly: watch again, and read faster",
-            ));
+            let message = "this client reads events too slowly: watch again, and read faster";
+            let (code, reason) = (Code::ResourceExhausted, ErrorReason::WatchTooSlow);
+            return Err(ApiError::new(code, reason, message).into());
         }
         let Subscription { snapshot, since, events } =
             self.commands.watch_again().await.or_status()?.or_status()?;

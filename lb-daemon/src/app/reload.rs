@@ -1,7 +1,7 @@
 //! A reload of the balancer, on SIGHUP or a call of `Reload`: reads the settings, the certificates and the configuration
 //! of `--apply` again.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::Path};
 
 use tokio::signal::unix::Signal;
 
@@ -18,14 +18,14 @@ use crate::{
     tls::Credentials,
     watchdog::ServiceManager,
 };
-use lb_base::conditions::Conditions;
+use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::{Commands, Refusal},
 };
 
 /// Subject of the condition that the settings cannot be used.
-pub(super) const SETTINGS: &str = "settings";
+pub(super) const SETTINGS: Subject = Subject::new(ConditionReason::Settings, "settings");
 
 /// Why packets do not follow the file of `--apply`, `FILE: cause`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Reload {
     /// [`FileNotApplied`].
     pub(super) async fn apply(&self) -> Result<Option<u64>, FileNotApplied> {
         let Some(path) = self.followed.path() else { return Ok(None) };
-        let subject = path.display().to_string();
+        let subject = file_subject(&path);
         match config_file::apply(&path, &self.commands, &self.audit).await {
             Ok(applied) => {
                 self.conditions.end(&subject);
@@ -136,7 +136,7 @@ impl Reload {
         let former = self.followed.path();
         if arguments.apply != former {
             if let Some(former) = former {
-                self.conditions.end(&former.display().to_string());
+                self.conditions.end(&file_subject(&former));
             }
             self.followed.set(arguments.apply);
         }
@@ -173,16 +173,21 @@ pub(super) fn read_settings(
 ) -> Result<Settings, String> {
     match Settings::read(line) {
         Ok(settings) => {
-            conditions.end(SETTINGS);
+            conditions.end(&SETTINGS);
             waiting.set(values.waiting(&settings));
             Ok(settings)
         }
         Err(error) => {
             let cause = cause(error);
-            conditions.begin(SETTINGS, &cause);
+            conditions.begin(&SETTINGS, &cause);
             Err(cause)
         }
     }
+}
+
+/// The condition of the configuration file.
+fn file_subject(path: &Path) -> Subject {
+    Subject::named(ConditionReason::File, path.display().to_string())
 }
 
 /// How a reload reports settings that cannot be used: `settings: cause`.

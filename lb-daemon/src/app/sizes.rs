@@ -69,7 +69,7 @@ fn range(size: Size) -> RangedI64ValueParser<u32> {
 pub(super) fn report_waiting(conditions: &Conditions, asked: &SizeSettings, in_force: &MapSizes) {
     let waiting = asked.waiting(in_force);
     if let Some(cause) = cause(&waiting) {
-        conditions.begin(MAP_SIZES, &cause);
+        conditions.begin(&MAP_SIZES, &cause);
     }
 }
 

@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
 use crate::watchdog::ServiceManager;
-use lb_base::conditions::{Condition, Conditions, STORED};
+use lb_base::conditions::{Condition, ConditionReason, Conditions};
 use lb_control::{
     WaitingSettings,
     command::{Commands, Event, Stopping, Subscription},
@@ -89,12 +89,15 @@ fn line(generation: u64, backends: &Backends, conditions: &[Condition]) -> Strin
     let up = backends.values().filter(|up| **up).count();
     let mut line = match generation {
         0 => "nothing applied yet".to_owned(),
-        _ if conditions.iter().any(|condition| condition.subject == STORED) => {
+        _ if conditions
+            .iter()
+            .any(|condition| condition.reason == ConditionReason::StoredConfiguration) =>
+        {
             format!("generation {generation} cannot be used, packets are forwarded as before")
         }
         _ => format!("generation {generation}, {up} of {} backends up", backends.len()),
     };
-    for Condition { subject, cause, since } in conditions {
+    for Condition { subject, cause, since, .. } in conditions {
         let since = Timestamp { nanos: 0, ..Timestamp::from(*since) };
         line.push_str(&format!("; {subject}: {cause} (since {since})"));
     }

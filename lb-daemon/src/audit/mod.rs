@@ -325,7 +325,9 @@ impl ChangeRecord for AuditedChange {
         audit.large_line(APPLY, actor, changes.len() + 1, move || {
             let changes = changes.into_iter().map(|change| {
                 let kind = change.kind.to_string();
-                json!({"kind": kind, "object": change.object, "details": change.details})
+                let object = change.object.to_string();
+                let details: Vec<_> = change.fields.iter().map(ToString::to_string).collect();
+                json!({"kind": kind, "object": object, "details": details})
             });
             json!({
                 "id": id, "outcome": outcome, "before": before, "after": after,

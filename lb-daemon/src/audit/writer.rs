@@ -18,7 +18,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::timeout};
 
-use lb_base::{conditions::Conditions, error_chain};
+use lb_base::{
+    conditions::{ConditionReason, Conditions, Subject},
+    error_chain,
+};
 
 /// Requests that may wait for the thread.
 const QUEUE: usize = 4096;
@@ -35,7 +38,7 @@ pub(super) struct Writer {
 /// State shared with the thread.
 #[derive(Debug)]
 struct Shared {
-    subject: String,
+    subject: Subject,
     conditions: Conditions,
     /// Lines lost since the last one in the file.
     lost: AtomicU64,
@@ -76,7 +79,7 @@ impl Writer {
     ) -> (Self, mpsc::Receiver<WriterRequest>) {
         let (requests, receiver) = mpsc::sync_channel::<WriterRequest>(QUEUE);
         let shared = Shared {
-            subject: path.display().to_string(),
+            subject: Subject::named(ConditionReason::Audit, path.display().to_string()),
             conditions,
             lost: AtomicU64::new(0),
             objects: AtomicUsize::new(0),

@@ -94,6 +94,7 @@ impl std::error::Error for FileError {}
 
 #[cfg(test)]
 mod tests {
+    use lb_control::command::Warning;
     use std::fs;
     use tokio_util::sync::CancellationToken;
 
@@ -117,6 +118,10 @@ slots = 31
 address = \"10.0.0.1\"
 region = \"eu\"
 ";
+
+    fn texts(warnings: &[Warning]) -> Vec<String> {
+        warnings.iter().map(ToString::to_string).collect()
+    }
 
     #[tokio::test]
     async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
@@ -150,7 +155,7 @@ region = \"eu\"
 
         let warnings = async |text: &str| {
             let apply = Apply { configuration: configuration(text).unwrap(), ..Apply::default() };
-            commands.apply(apply, None).await.unwrap().unwrap().warnings
+            texts(&commands.apply(apply, None).await.unwrap().unwrap().warnings)
         };
         let others = GOOD.replace("31", "37");
         let taken_back = format!(
@@ -160,7 +165,7 @@ region = \"eu\"
         assert_eq!(warnings(&others).await, [taken_back]);
         fs::write(&path, GOOD.replace("31", "41")).unwrap();
         assert_eq!(
-            apply(&path, &commands, &audit).await.unwrap().warnings,
+            texts(&apply(&path, &commands, &audit).await.unwrap().warnings),
             [""; 0],
             "it is the file's own"
         );

@@ -18,13 +18,16 @@ use tokio_rustls::rustls::{
 
 use super::{CertificateExpiry, TlsError, expiry::Validities};
 use crate::access::Clients;
-use lb_base::{conditions::Conditions, error_chain};
+use lb_base::{
+    conditions::{ConditionReason, Conditions, Subject},
+    error_chain,
+};
 
 /// Interval at which the files are read again.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Subject of the condition that the files cannot be used.
-const TLS: &str = "TLS";
+const TLS: Subject = Subject::new(ConditionReason::TlsFiles, "TLS");
 
 /// What new connections are accepted with.
 #[derive(Clone)]
@@ -89,12 +92,12 @@ impl Credentials {
                 if changed {
                     tracing::info!("TLS: certificates were read again");
                 }
-                self.conditions.end(TLS);
+                self.conditions.end(&TLS);
                 Ok(())
             }
             Err(error) => {
                 let cause = error_chain::message(&error);
-                self.conditions.begin(TLS, &cause);
+                self.conditions.begin(&TLS, &cause);
                 Err(format!("{TLS}: {cause}"))
             }
         }

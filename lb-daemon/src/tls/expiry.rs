@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, Error, KeyUsage};
 
 use super::TlsFiles;
-use lb_base::conditions::{AUTHORITIES, CERTIFICATE, Conditions};
+use lb_base::conditions::{AUTHORITIES, CERTIFICATE, Conditions, Subject};
 
 /// How long before its end a certificate should have been renewed. Of one that is valid for a shorter time it is the last
 /// third.
@@ -84,18 +84,19 @@ impl Validities {
 
     /// Begins and ends the conditions that certificates expire.
     fn report(&self, files: &TlsFiles, conditions: &Conditions, now: SystemTime) {
-        let report = |subject, path: &Path, validity: Option<Validity>, consequence| match validity
-            .and_then(|validity| validity.judge(now))
-        {
-            Some(cause) => {
-                conditions.begin(subject, &format!("{}: {cause}; {consequence}", path.display()));
+        let report = |subject: &Subject, path: &Path, validity: Option<Validity>, consequence| {
+            match validity.and_then(|validity| validity.judge(now)) {
+                Some(cause) => {
+                    conditions
+                        .begin(subject, &format!("{}: {cause}; {consequence}", path.display()));
+                }
+                None => conditions.end(subject),
             }
-            None => conditions.end(subject),
         };
         let renew = "clients do not accept an expired one";
-        report(CERTIFICATE, &files.certificate, self.server, renew);
+        report(&CERTIFICATE, &files.certificate, self.server, renew);
         let add = "without an authority no client can connect over TLS";
-        report(AUTHORITIES, &files.authorities, self.authority, add);
+        report(&AUTHORITIES, &files.authorities, self.authority, add);
     }
 }
 

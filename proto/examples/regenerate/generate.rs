@@ -8,9 +8,11 @@ use std::{
 
 use prost::Message;
 
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 8] = [
     "spillway/v1/capture.proto",
+    "spillway/v1/change.proto",
     "spillway/v1/configuration.proto",
+    "spillway/v1/errors.proto",
     "spillway/v1/explain.proto",
     "spillway/v1/objects.proto",
     "spillway/v1/overrides.proto",

@@ -173,6 +173,371 @@ pub mod capture_summary {
         }
     }
 }
+/// What a call made of the configuration, or would.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApplyResult {
+    /// The generation now in force; under validate_only the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What changed, or would change. Empty: nothing; the generation then stays.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// Kernel memory that the maps take with it, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "3")]
+    pub memory: ::core::option::Option<MapMemory>,
+    /// What becomes of open connections, or would. Objects whose connections all stay are left out. Empty: no open
+    /// connection moves, or it is not known (movements_unknown).
+    #[prost(message, repeated, tag = "4")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// What whoever called should know of it, or of what it would be. Empty: nothing.
+    #[prost(message, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// Whether it is not known which open connections move: the configuration in force before could not be used.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
+}
+/// One object that differs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Change {
+    /// What happened.
+    #[prost(enumeration = "change::Kind", tag = "1")]
+    pub kind: i32,
+    /// The object. A pool that comes or goes speaks for its backends. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub object: ::core::option::Option<ObjectReference>,
+    /// Fields that differ. Empty unless KIND_CHANGED.
+    #[prost(message, repeated, tag = "3")]
+    pub fields: ::prost::alloc::vec::Vec<FieldChange>,
+    /// Slots whose owner differs, over the tables of a pool that changed; those of a table that goes
+    /// count, those of one that comes do not.
+    #[prost(uint64, tag = "4")]
+    pub slots_moved: u64,
+    /// The object in words: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key", "balancers".
+    #[prost(string, tag = "5")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `Change`.
+pub mod change {
+    /// What happened to it.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Kind {
+        /// Never sent.
+        Unspecified = 0,
+        /// It is new.
+        Added = 1,
+        /// It is gone.
+        Removed = 2,
+        /// Some of its fields differ.
+        Changed = 3,
+    }
+    impl Kind {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "KIND_UNSPECIFIED",
+                Self::Added => "KIND_ADDED",
+                Self::Removed => "KIND_REMOVED",
+                Self::Changed => "KIND_CHANGED",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "KIND_UNSPECIFIED" => Some(Self::Unspecified),
+                "KIND_ADDED" => Some(Self::Added),
+                "KIND_REMOVED" => Some(Self::Removed),
+                "KIND_CHANGED" => Some(Self::Changed),
+                _ => None,
+            }
+        }
+    }
+}
+/// A field that differs.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FieldChange {
+    /// Its name in the configuration file, as "weight", "http.path" or "capacity"; "backends" of a group where its members or
+    /// their weights differ, with their numbers as values.
+    #[prost(string, tag = "1")]
+    pub field: ::prost::alloc::string::String,
+    /// Its value before, as in the configuration file; "unset": it had none. Of hash_key only whose it was.
+    #[prost(string, tag = "2")]
+    pub old: ::prost::alloc::string::String,
+    /// Its value now.
+    #[prost(string, tag = "3")]
+    pub new: ::prost::alloc::string::String,
+    /// Region of the group that it is of. Empty: it is the object's own.
+    #[prost(string, tag = "4")]
+    pub region: ::prost::alloc::string::String,
+    /// All of it in words: "weight: 1 -> 3", "backends in eu: 2 -> 3 (1 new)".
+    #[prost(string, tag = "5")]
+    pub text: ::prost::alloc::string::String,
+}
+/// What becomes of open connections, by the tables alone: health is ignored. How many are open is not
+/// known, as the packet path keeps nothing of those at home.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Movement {
+    /// Whose. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub object: ::core::option::Option<ObjectReference>,
+    /// What becomes of them.
+    #[prost(enumeration = "movement::Effect", tag = "2")]
+    pub effect: i32,
+    /// Share of its open connections at home that it is, 0 to 1.
+    #[prost(double, tag = "3")]
+    pub share: f64,
+    /// The object in words: "service web", "pool web", "pool web: backend 10.0.0.1".
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `Movement`.
+pub mod movement {
+    /// What becomes of them.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Effect {
+        /// Never sent.
+        Unspecified = 0,
+        /// They stay for the settle time of the pool; those that send nothing in its last third may be reset
+        /// then.
+        Settle = 1,
+        /// They go to another backend at once, which resets TCP.
+        AtOnce = 2,
+        /// They are not balanced any more.
+        End = 3,
+    }
+    impl Effect {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "EFFECT_UNSPECIFIED",
+                Self::Settle => "EFFECT_SETTLE",
+                Self::AtOnce => "EFFECT_AT_ONCE",
+                Self::End => "EFFECT_END",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "EFFECT_UNSPECIFIED" => Some(Self::Unspecified),
+                "EFFECT_SETTLE" => Some(Self::Settle),
+                "EFFECT_AT_ONCE" => Some(Self::AtOnce),
+                "EFFECT_END" => Some(Self::End),
+                _ => None,
+            }
+        }
+    }
+}
+/// Kernel memory of the packet path's maps, bytes. All but the tables is as it was made at the daemon's
+/// first start, whatever is configured.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MapMemory {
+    /// All maps, once what was before has gone.
+    #[prost(uint64, tag = "1")]
+    pub needed_bytes: u64,
+    /// All maps until then: tables from before the change are there as well, as long as it settles.
+    #[prost(uint64, tag = "2")]
+    pub peak_bytes: u64,
+    /// Most that they may take; more is refused with RESOURCE_EXHAUSTED. Unset: no limit.
+    #[prost(uint64, optional, tag = "3")]
+    pub limit_bytes: ::core::option::Option<u64>,
+    /// Each map, with the tables of the configuration.
+    #[prost(message, repeated, tag = "4")]
+    pub maps: ::prost::alloc::vec::Vec<MapBytes>,
+}
+/// A map's memory.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MapBytes {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub map: ::prost::alloc::string::String,
+    /// Its bytes.
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+}
+/// A consequence of a call that its author may not have intended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Warning {
+    /// Which one.
+    #[prost(enumeration = "WarningReason", tag = "1")]
+    pub reason: i32,
+    /// What it is about. Unset: nothing of the configuration.
+    #[prost(message, optional, tag = "2")]
+    pub object: ::core::option::Option<ObjectReference>,
+    /// It as a sentence: "pool web has no backend left for new connections".
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+}
+/// An object that a message is about.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ObjectReference {
+    /// What it is.
+    #[prost(enumeration = "object_reference::Kind", tag = "1")]
+    pub kind: i32,
+    /// Its name: of a group that of its region, of a backend its address. Empty: it is the configuration.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// Pool of a backend or group. Empty: it has none, or is a backend in all pools that have it.
+    #[prost(string, tag = "3")]
+    pub pool: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `ObjectReference`.
+pub mod object_reference {
+    /// Kinds of objects.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Kind {
+        /// One that this version of the proto files does not have.
+        Unspecified = 0,
+        /// The configuration itself: what is no object's, as hash_key.
+        Configuration = 1,
+        /// A region.
+        Region = 2,
+        /// A health check.
+        HealthCheck = 3,
+        /// A pool.
+        Pool = 4,
+        /// A pool's backends in a region.
+        Group = 5,
+        /// A backend.
+        Backend = 6,
+        /// A service.
+        Service = 7,
+    }
+    impl Kind {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "KIND_UNSPECIFIED",
+                Self::Configuration => "KIND_CONFIGURATION",
+                Self::Region => "KIND_REGION",
+                Self::HealthCheck => "KIND_HEALTH_CHECK",
+                Self::Pool => "KIND_POOL",
+                Self::Group => "KIND_GROUP",
+                Self::Backend => "KIND_BACKEND",
+                Self::Service => "KIND_SERVICE",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "KIND_UNSPECIFIED" => Some(Self::Unspecified),
+                "KIND_CONFIGURATION" => Some(Self::Configuration),
+                "KIND_REGION" => Some(Self::Region),
+                "KIND_HEALTH_CHECK" => Some(Self::HealthCheck),
+                "KIND_POOL" => Some(Self::Pool),
+                "KIND_GROUP" => Some(Self::Group),
+                "KIND_BACKEND" => Some(Self::Backend),
+                "KIND_SERVICE" => Some(Self::Service),
+                _ => None,
+            }
+        }
+    }
+}
+/// Why a call warns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WarningReason {
+    /// One that this version of the proto files does not have.
+    Unspecified = 0,
+    /// A pool has no backend left for new connections.
+    PoolUnserved = 1,
+    /// A pool with services has no backends at all, so their packets are dropped.
+    PoolEmpty = 2,
+    /// A pool uses direct return, and backends of it are behind a gateway.
+    BehindGateway = 3,
+    /// The call sets what an override is about, which stays in force beside it.
+    Overridden = 4,
+    /// The packet path is not at the generation in force.
+    PacketPathBehind = 5,
+    /// The configuration file says something else, and reverts the change at the next reload or start.
+    FileDiffers = 6,
+    /// Schema revisions differ, so fields may have been lost, or would be.
+    Schema = 7,
+    /// The configuration in force before could not be used.
+    UnusableBefore = 8,
+    /// An override has no effect, or less than it asks for.
+    OverrideLimited = 9,
+    /// The configuration or another override still asks for what the removed override asked.
+    StillStopped = 10,
+}
+impl WarningReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WARNING_REASON_UNSPECIFIED",
+            Self::PoolUnserved => "WARNING_REASON_POOL_UNSERVED",
+            Self::PoolEmpty => "WARNING_REASON_POOL_EMPTY",
+            Self::BehindGateway => "WARNING_REASON_BEHIND_GATEWAY",
+            Self::Overridden => "WARNING_REASON_OVERRIDDEN",
+            Self::PacketPathBehind => "WARNING_REASON_PACKET_PATH_BEHIND",
+            Self::FileDiffers => "WARNING_REASON_FILE_DIFFERS",
+            Self::Schema => "WARNING_REASON_SCHEMA",
+            Self::UnusableBefore => "WARNING_REASON_UNUSABLE_BEFORE",
+            Self::OverrideLimited => "WARNING_REASON_OVERRIDE_LIMITED",
+            Self::StillStopped => "WARNING_REASON_STILL_STOPPED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WARNING_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "WARNING_REASON_POOL_UNSERVED" => Some(Self::PoolUnserved),
+            "WARNING_REASON_POOL_EMPTY" => Some(Self::PoolEmpty),
+            "WARNING_REASON_BEHIND_GATEWAY" => Some(Self::BehindGateway),
+            "WARNING_REASON_OVERRIDDEN" => Some(Self::Overridden),
+            "WARNING_REASON_PACKET_PATH_BEHIND" => Some(Self::PacketPathBehind),
+            "WARNING_REASON_FILE_DIFFERS" => Some(Self::FileDiffers),
+            "WARNING_REASON_SCHEMA" => Some(Self::Schema),
+            "WARNING_REASON_UNUSABLE_BEFORE" => Some(Self::UnusableBefore),
+            "WARNING_REASON_OVERRIDE_LIMITED" => Some(Self::OverrideLimited),
+            "WARNING_REASON_STILL_STOPPED" => Some(Self::StillStopped),
+            _ => None,
+        }
+    }
+}
 /// What a balancer should do, whole. Names are the ids: 1 to 63 of a-z, 0-9 and '-', the first and
 /// the last no '-', unique among their kind.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -209,6 +574,10 @@ pub struct Region {
     /// never in a circle. Unset: none.
     #[prost(string, repeated, tag = "2")]
     pub overflow_to: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
+    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// How a backend's health is asked for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -255,6 +624,10 @@ pub struct HealthCheck {
     /// TCP port that a host is asked at, 1 to 65535, on which nothing should listen: a refusal is an answer. Unset: 1.
     #[prost(uint32, tag = "17")]
     pub host_probe_port: u32,
+    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
+    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    #[prost(string, tag = "18")]
+    pub etag: ::prost::alloc::string::String,
     /// What is asked. Must be set.
     #[prost(oneof = "health_check::Kind", tags = "2, 3, 10, 11, 14")]
     pub kind: ::core::option::Option<health_check::Kind>,
@@ -439,6 +812,10 @@ pub struct Pool {
     /// than this after a return starts afresh. Unset: 5 min, or hold_down if that is more.
     #[prost(message, optional, tag = "14")]
     pub max_hold_down: ::core::option::Option<::prost_types::Duration>,
+    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
+    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    #[prost(string, tag = "15")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// A group: a pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -483,6 +860,13 @@ pub struct Backend {
     /// has its fill is passed over. Unset: no limit of its own.
     #[prost(double, optional, tag = "6")]
     pub max_connection_rate_per_second: ::core::option::Option<f64>,
+    /// Only of an object of its own, as the calls of Objects have it: name of its pool. Unset: the pool that it is in.
+    #[prost(string, tag = "7")]
+    pub pool: ::prost::alloc::string::String,
+    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
+    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    #[prost(string, tag = "8")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// A virtual address that clients connect to.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -526,6 +910,10 @@ pub struct Service {
     /// What becomes of packets in fragments. Unset: they are dropped.
     #[prost(enumeration = "Fragments", tag = "12")]
     pub fragments: i32,
+    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
+    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    #[prost(string, tag = "13")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// Ports from one to another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -934,6 +1322,153 @@ impl Affinity {
         }
     }
 }
+/// Why a call failed, for programs. Every error that the daemon itself answers has a google.rpc.ErrorInfo in its details
+/// with the domain "spillway" and one of these as its reason, without "ERROR_REASON\_". Its metadata has what is named here.
+/// Errors of gRPC itself have none, as those of a request that is too large or a call that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ErrorReason {
+    /// One that this version of the proto files does not have.
+    Unspecified = 0,
+    /// A field of the request is wrong; google.rpc.BadRequest has its path.
+    InvalidField = 1,
+    /// The configuration breaks a rule, or would with the object; google.rpc.BadRequest has all mistakes.
+    InvalidConfiguration = 2,
+    /// Several balancers need a hash_key.
+    HashKeyUnset = 3,
+    /// Several balancers need the slots of a new pool.
+    SlotsUnset = 4,
+    /// Another generation is in force. "expected" and "current" are generations.
+    GenerationConflict = 5,
+    /// The object has another etag. "etag" is that in force.
+    EtagConflict = 6,
+    /// Others changed the configuration so often that the call gave up. The same call may succeed.
+    Busy = 7,
+    /// There is no such object. "kind" is that of ObjectReference without "KIND\_", "name" and "pool" are the object's.
+    ObjectNotFound = 8,
+    /// Another object than the one that was sent has the name. "kind", "name" and "pool" as above.
+    ObjectExists = 9,
+    /// Other objects use it. "kind", "name" and "pool" as above.
+    ObjectInUse = 10,
+    /// The others are invalid without it. "kind", "name" and "pool" as above.
+    ObjectNeeded = 11,
+    /// The history does not have the generation. "generation" is its number.
+    GenerationNotFound = 12,
+    /// The daemon cannot use the generation. "generation" is its number.
+    GenerationUnusable = 13,
+    /// The daemon cannot use the stored configuration.
+    ConfigurationUnusable = 14,
+    /// Fields that only one of caller, daemon and store knows would be lost.
+    SchemaMismatch = 15,
+    /// An address is of the prefix that this balancer's tunnels come from.
+    SourcePrefixClash = 16,
+    /// The maps of the packet path have no room. "setting" is the one that gives more; without it none does.
+    MapsFull = 17,
+    /// The maps would take more memory than they may.
+    MemoryLimit = 18,
+    /// Too many numbers are in use or in quarantine after other changes. The same call succeeds later.
+    QuarantineFull = 19,
+    /// There are as many overrides as there may be.
+    TooManyOverrides = 20,
+    /// The caller's role does not permit it.
+    PermissionDenied = 21,
+    /// A limit of the API, which the message names.
+    ApiLimit = 22,
+    /// The watch was read too slowly.
+    WatchTooSlow = 23,
+    /// There is another capture or probe, and there is only one at a time.
+    InProgress = 24,
+    /// A reload was refused, in part or whole; the message names each refused part.
+    ReloadRefused = 25,
+    /// The daemon stops.
+    Stopping = 26,
+    /// The maps or counters of the packet path cannot be read.
+    MapsUnreadable = 27,
+    /// The generation is in force, and the packet path is not there yet. "generation" is its number.
+    PacketPathBehind = 28,
+    /// The store cannot be read or written.
+    StoreFailed = 29,
+    /// The daemon or the kernel failed otherwise.
+    Internal = 30,
+}
+impl ErrorReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ERROR_REASON_UNSPECIFIED",
+            Self::InvalidField => "ERROR_REASON_INVALID_FIELD",
+            Self::InvalidConfiguration => "ERROR_REASON_INVALID_CONFIGURATION",
+            Self::HashKeyUnset => "ERROR_REASON_HASH_KEY_UNSET",
+            Self::SlotsUnset => "ERROR_REASON_SLOTS_UNSET",
+            Self::GenerationConflict => "ERROR_REASON_GENERATION_CONFLICT",
+            Self::EtagConflict => "ERROR_REASON_ETAG_CONFLICT",
+            Self::Busy => "ERROR_REASON_BUSY",
+            Self::ObjectNotFound => "ERROR_REASON_OBJECT_NOT_FOUND",
+            Self::ObjectExists => "ERROR_REASON_OBJECT_EXISTS",
+            Self::ObjectInUse => "ERROR_REASON_OBJECT_IN_USE",
+            Self::ObjectNeeded => "ERROR_REASON_OBJECT_NEEDED",
+            Self::GenerationNotFound => "ERROR_REASON_GENERATION_NOT_FOUND",
+            Self::GenerationUnusable => "ERROR_REASON_GENERATION_UNUSABLE",
+            Self::ConfigurationUnusable => "ERROR_REASON_CONFIGURATION_UNUSABLE",
+            Self::SchemaMismatch => "ERROR_REASON_SCHEMA_MISMATCH",
+            Self::SourcePrefixClash => "ERROR_REASON_SOURCE_PREFIX_CLASH",
+            Self::MapsFull => "ERROR_REASON_MAPS_FULL",
+            Self::MemoryLimit => "ERROR_REASON_MEMORY_LIMIT",
+            Self::QuarantineFull => "ERROR_REASON_QUARANTINE_FULL",
+            Self::TooManyOverrides => "ERROR_REASON_TOO_MANY_OVERRIDES",
+            Self::PermissionDenied => "ERROR_REASON_PERMISSION_DENIED",
+            Self::ApiLimit => "ERROR_REASON_API_LIMIT",
+            Self::WatchTooSlow => "ERROR_REASON_WATCH_TOO_SLOW",
+            Self::InProgress => "ERROR_REASON_IN_PROGRESS",
+            Self::ReloadRefused => "ERROR_REASON_RELOAD_REFUSED",
+            Self::Stopping => "ERROR_REASON_STOPPING",
+            Self::MapsUnreadable => "ERROR_REASON_MAPS_UNREADABLE",
+            Self::PacketPathBehind => "ERROR_REASON_PACKET_PATH_BEHIND",
+            Self::StoreFailed => "ERROR_REASON_STORE_FAILED",
+            Self::Internal => "ERROR_REASON_INTERNAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ERROR_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "ERROR_REASON_INVALID_FIELD" => Some(Self::InvalidField),
+            "ERROR_REASON_INVALID_CONFIGURATION" => Some(Self::InvalidConfiguration),
+            "ERROR_REASON_HASH_KEY_UNSET" => Some(Self::HashKeyUnset),
+            "ERROR_REASON_SLOTS_UNSET" => Some(Self::SlotsUnset),
+            "ERROR_REASON_GENERATION_CONFLICT" => Some(Self::GenerationConflict),
+            "ERROR_REASON_ETAG_CONFLICT" => Some(Self::EtagConflict),
+            "ERROR_REASON_BUSY" => Some(Self::Busy),
+            "ERROR_REASON_OBJECT_NOT_FOUND" => Some(Self::ObjectNotFound),
+            "ERROR_REASON_OBJECT_EXISTS" => Some(Self::ObjectExists),
+            "ERROR_REASON_OBJECT_IN_USE" => Some(Self::ObjectInUse),
+            "ERROR_REASON_OBJECT_NEEDED" => Some(Self::ObjectNeeded),
+            "ERROR_REASON_GENERATION_NOT_FOUND" => Some(Self::GenerationNotFound),
+            "ERROR_REASON_GENERATION_UNUSABLE" => Some(Self::GenerationUnusable),
+            "ERROR_REASON_CONFIGURATION_UNUSABLE" => Some(Self::ConfigurationUnusable),
+            "ERROR_REASON_SCHEMA_MISMATCH" => Some(Self::SchemaMismatch),
+            "ERROR_REASON_SOURCE_PREFIX_CLASH" => Some(Self::SourcePrefixClash),
+            "ERROR_REASON_MAPS_FULL" => Some(Self::MapsFull),
+            "ERROR_REASON_MEMORY_LIMIT" => Some(Self::MemoryLimit),
+            "ERROR_REASON_QUARANTINE_FULL" => Some(Self::QuarantineFull),
+            "ERROR_REASON_TOO_MANY_OVERRIDES" => Some(Self::TooManyOverrides),
+            "ERROR_REASON_PERMISSION_DENIED" => Some(Self::PermissionDenied),
+            "ERROR_REASON_API_LIMIT" => Some(Self::ApiLimit),
+            "ERROR_REASON_WATCH_TOO_SLOW" => Some(Self::WatchTooSlow),
+            "ERROR_REASON_IN_PROGRESS" => Some(Self::InProgress),
+            "ERROR_REASON_RELOAD_REFUSED" => Some(Self::ReloadRefused),
+            "ERROR_REASON_STOPPING" => Some(Self::Stopping),
+            "ERROR_REASON_MAPS_UNREADABLE" => Some(Self::MapsUnreadable),
+            "ERROR_REASON_PACKET_PATH_BEHIND" => Some(Self::PacketPathBehind),
+            "ERROR_REASON_STORE_FAILED" => Some(Self::StoreFailed),
+            "ERROR_REASON_INTERNAL" => Some(Self::Internal),
+            _ => None,
+        }
+    }
+}
 /// A packet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExplainRequest {
@@ -1261,6 +1796,3139 @@ impl ExplainedMemory {
         }
     }
 }
+/// What is added.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateRegionRequest {
+    /// The region. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The region that was added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateRegionResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRegionRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Which ones.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRegionsRequest {
+    /// Most objects of the answer, 1 to 10,000; it also has fewer where they would take more than 3 MiB. Unset: 1,000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Regions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRegionsResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub regions: ::prost::alloc::vec::Vec<Region>,
+    /// The page_token of the next page. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateRegionRequest {
+    /// The region; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// Paths of the fields that are taken over, as "overflow_to". One that is unset in region
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in region.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "5")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The region that was changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateRegionResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRegionRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteRegionResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateHealthCheckRequest {
+    /// The health check. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The health check that was added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateHealthCheckResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetHealthCheckRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Which ones.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListHealthChecksRequest {
+    /// Most objects of the answer, 1 to 10,000; it also has fewer where they would take more than 3 MiB. Unset: 1,000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Health checks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListHealthChecksResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub health_checks: ::prost::alloc::vec::Vec<HealthCheck>,
+    /// The page_token of the next page. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateHealthCheckRequest {
+    /// The health check; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// Paths of the fields that are taken over, as "http.path". One that is unset in health_check
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in health_check.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "5")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The health check that was changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateHealthCheckResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteHealthCheckRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteHealthCheckResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreatePoolRequest {
+    /// The pool. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The pool that was added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreatePoolResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetPoolRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Which ones.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPoolsRequest {
+    /// Most objects of the answer, 1 to 10,000; it also has fewer where they would take more than 3 MiB. Unset: 1,000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Pools.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListPoolsResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub pools: ::prost::alloc::vec::Vec<Pool>,
+    /// The page_token of the next page. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdatePoolRequest {
+    /// The pool; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// Paths of the fields that are taken over, as "health_checks". One that is unset in pool
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in pool.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "5")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The pool that was changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdatePoolResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeletePoolRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeletePoolResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateBackendRequest {
+    /// The backend. Must be set, its pool too.
+    #[prost(message, optional, tag = "1")]
+    pub backend: ::core::option::Option<Backend>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The backend that was added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateBackendResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub backend: ::core::option::Option<Backend>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetBackendRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Its address. Must be set.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+}
+/// Which ones.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListBackendsRequest {
+    /// Most objects of the answer, 1 to 10,000; it also has fewer where they would take more than 3 MiB. Unset: 1,000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only those of this pool. Unset: of all pools.
+    #[prost(string, tag = "3")]
+    pub pool: ::prost::alloc::string::String,
+    /// Only those in this region. Unset: in all regions.
+    #[prost(string, tag = "4")]
+    pub region: ::prost::alloc::string::String,
+    /// Only those of which the configuration asks this. Unset: any.
+    #[prost(enumeration = "AdminState", tag = "5")]
+    pub admin_state: i32,
+}
+/// Backends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListBackendsResponse {
+    /// By pool and address. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<Backend>,
+    /// The page_token of the next page. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateBackendRequest {
+    /// The backend; its pool and address say which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub backend: ::core::option::Option<Backend>,
+    /// Paths of the fields that are taken over, as "admin_state". One that is unset in backend
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in backend.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "5")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The backend that was changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateBackendResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub backend: ::core::option::Option<Backend>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteBackendRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Its address. Must be set.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteBackendResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateServiceRequest {
+    /// The service. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The service that was added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateServiceResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetServiceRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Which ones.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListServicesRequest {
+    /// Most objects of the answer, 1 to 10,000; it also has fewer where they would take more than 3 MiB. Unset: 1,000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only those of this pool. Unset: of all pools.
+    #[prost(string, tag = "3")]
+    pub pool: ::prost::alloc::string::String,
+}
+/// Services.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListServicesResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub services: ::prost::alloc::vec::Vec<Service>,
+    /// The page_token of the next page. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateServiceRequest {
+    /// The service; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// Paths of the fields that are taken over, as "pool". One that is unset in service
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in service.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "5")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The service that was changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateServiceResponse {
+    /// It as it is in force, or would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteServiceRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteServiceResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchCreateBackendsRequest {
+    /// The backends, 1 to 10,000, each once; of any pools. Must be set, their pools too.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<Backend>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The backends that were added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchCreateBackendsResponse {
+    /// They as they are in force, or would be, in the order of the request.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<Backend>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchUpdateBackendsRequest {
+    /// The backends, 1 to 10,000, each once; their pools and addresses say which ones. Must be set.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<Backend>,
+    /// Paths of the fields that are taken over of each of them, as in UpdateBackendRequest. Unset: the fields that are set
+    /// in the backend.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// As in UpdateBackendRequest. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+    /// As in UpdateBackendRequest. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "5")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub any_schema: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The backends that were changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchUpdateBackendsResponse {
+    /// They as they are in force, or would be, in the order of the request.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<Backend>,
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchDeleteBackendsRequest {
+    /// The backends, 1 to 10,000, each once, of which pool, address and etag count: as in DeleteBackendRequest. Must be set.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<Backend>,
+    /// Leave out those that are not there. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub validate_only: bool,
+    /// Why, as in ApplyRequest. Unset: no reason is given.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// What is in force without them.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchDeleteBackendsResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
+}
+/// Generated client implementations.
+pub mod objects_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The configuration in force, object by object. Names are the ids; a backend's is its pool and its
+    /// address, however that is spelt. Each call that changes something makes a generation of its own,
+    /// whole and checked as Apply does; nothing of what somebody else changes in the meantime is lost.
+    ///
+    /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
+    /// the content does, also over restarts. A pool's content includes its backends. Objects of answers have
+    /// every default spelt out.
+    ///
+    /// A list is read a page at a time. Each page is of the configuration then in force, so an object that
+    /// comes or goes in the meantime may be missing; those that stay are all listed, and none twice.
+    ///
+    /// An update takes over what its mask names. A field that is not named and stands as it would be unset,
+    /// whoever set it, follows the others: a check's timeout goes with its interval. A switch that is on stays.
+    ///
+    /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
+    /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
+    /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
+    /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
+    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
+    /// is not that of the object in force, or others changed the configuration so often meanwhile that the
+    /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
+    #[derive(Debug, Clone)]
+    pub struct ObjectsClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ObjectsClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ObjectsClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ObjectsClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ObjectsClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Adds a region. One that is there already and is equal: nothing changes.
+        pub async fn create_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateRegionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The region of this name.
+        pub async fn get_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::Region>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name, a page at a time.
+        pub async fn list_regions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRegionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRegionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListRegions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListRegions"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateRegionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: a pool has backends or settings there or prefers it, or another
+        /// region overflows to it.
+        pub async fn delete_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteRegionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a health check. One that is there already and is equal: nothing changes.
+        pub async fn create_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateHealthCheckResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The health check of this name.
+        pub async fn get_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetHealthCheckRequest>,
+        ) -> std::result::Result<tonic::Response<super::HealthCheck>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name, a page at a time.
+        pub async fn list_health_checks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListHealthChecksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListHealthChecksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListHealthChecks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListHealthChecks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateHealthCheckResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: a pool is checked by it.
+        pub async fn delete_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteHealthCheckResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a pool with its backends. One that is there already and is equal: nothing changes.
+        pub async fn create_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreatePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreatePoolResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreatePool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreatePool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The pool of this name.
+        pub async fn get_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::Pool>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetPool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetPool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name, a page at a time.
+        pub async fn list_pools(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPoolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPoolsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListPools",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListPools"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdatePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdatePoolResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdatePool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdatePool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: a service is served by it.
+        pub async fn delete_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeletePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeletePoolResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeletePool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeletePool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a backend of a pool. One that is there already and is equal: nothing changes.
+        pub async fn create_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateBackendResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The backend of this pool and address.
+        pub async fn get_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::Backend>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// By pool and address, a page at a time. NOT_FOUND: there is no such pool or region.
+        pub async fn list_backends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListBackendsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListBackends",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListBackends"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateBackendResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: the pool has a capacity or a scaler for the region of which this
+        /// is the last backend. That the region is drained ends with it.
+        pub async fn delete_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteBackendResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds backends, all of them or none. Those that are there already and are equal: nothing changes.
+        pub async fn batch_create_backends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchCreateBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchCreateBackendsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/BatchCreateBackends",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "BatchCreateBackends"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names, of all of them or none.
+        pub async fn batch_update_backends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchUpdateBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchUpdateBackendsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/BatchUpdateBackends",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "BatchUpdateBackends"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes them away, all of them or none. FAILED_PRECONDITION: as for DeleteBackend.
+        pub async fn batch_delete_backends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchDeleteBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchDeleteBackendsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/BatchDeleteBackends",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "BatchDeleteBackends"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a service. One that is there already and is equal: nothing changes.
+        pub async fn create_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateServiceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateService"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The service of this name.
+        pub async fn get_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::Service>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetService"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name, a page at a time.
+        pub async fn list_services(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListServicesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListServicesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListServices",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListServices"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateServiceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateService"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. Its connections are not balanced any more.
+        pub async fn delete_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteServiceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteService"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod objects_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ObjectsServer.
+    #[async_trait]
+    pub trait Objects: std::marker::Send + std::marker::Sync + 'static {
+        /// Adds a region. One that is there already and is equal: nothing changes.
+        async fn create_region(
+            &self,
+            request: tonic::Request<super::CreateRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateRegionResponse>,
+            tonic::Status,
+        >;
+        /// The region of this name.
+        async fn get_region(
+            &self,
+            request: tonic::Request<super::GetRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::Region>, tonic::Status>;
+        /// All of them, by name, a page at a time.
+        async fn list_regions(
+            &self,
+            request: tonic::Request<super::ListRegionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRegionsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_region(
+            &self,
+            request: tonic::Request<super::UpdateRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateRegionResponse>,
+            tonic::Status,
+        >;
+        /// Takes it away. FAILED_PRECONDITION: a pool has backends or settings there or prefers it, or another
+        /// region overflows to it.
+        async fn delete_region(
+            &self,
+            request: tonic::Request<super::DeleteRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteRegionResponse>,
+            tonic::Status,
+        >;
+        /// Adds a health check. One that is there already and is equal: nothing changes.
+        async fn create_health_check(
+            &self,
+            request: tonic::Request<super::CreateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateHealthCheckResponse>,
+            tonic::Status,
+        >;
+        /// The health check of this name.
+        async fn get_health_check(
+            &self,
+            request: tonic::Request<super::GetHealthCheckRequest>,
+        ) -> std::result::Result<tonic::Response<super::HealthCheck>, tonic::Status>;
+        /// All of them, by name, a page at a time.
+        async fn list_health_checks(
+            &self,
+            request: tonic::Request<super::ListHealthChecksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListHealthChecksResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_health_check(
+            &self,
+            request: tonic::Request<super::UpdateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateHealthCheckResponse>,
+            tonic::Status,
+        >;
+        /// Takes it away. FAILED_PRECONDITION: a pool is checked by it.
+        async fn delete_health_check(
+            &self,
+            request: tonic::Request<super::DeleteHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteHealthCheckResponse>,
+            tonic::Status,
+        >;
+        /// Adds a pool with its backends. One that is there already and is equal: nothing changes.
+        async fn create_pool(
+            &self,
+            request: tonic::Request<super::CreatePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreatePoolResponse>,
+            tonic::Status,
+        >;
+        /// The pool of this name.
+        async fn get_pool(
+            &self,
+            request: tonic::Request<super::GetPoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::Pool>, tonic::Status>;
+        /// All of them, by name, a page at a time.
+        async fn list_pools(
+            &self,
+            request: tonic::Request<super::ListPoolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPoolsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_pool(
+            &self,
+            request: tonic::Request<super::UpdatePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdatePoolResponse>,
+            tonic::Status,
+        >;
+        /// Takes it away. FAILED_PRECONDITION: a service is served by it.
+        async fn delete_pool(
+            &self,
+            request: tonic::Request<super::DeletePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeletePoolResponse>,
+            tonic::Status,
+        >;
+        /// Adds a backend of a pool. One that is there already and is equal: nothing changes.
+        async fn create_backend(
+            &self,
+            request: tonic::Request<super::CreateBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateBackendResponse>,
+            tonic::Status,
+        >;
+        /// The backend of this pool and address.
+        async fn get_backend(
+            &self,
+            request: tonic::Request<super::GetBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::Backend>, tonic::Status>;
+        /// By pool and address, a page at a time. NOT_FOUND: there is no such pool or region.
+        async fn list_backends(
+            &self,
+            request: tonic::Request<super::ListBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListBackendsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_backend(
+            &self,
+            request: tonic::Request<super::UpdateBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateBackendResponse>,
+            tonic::Status,
+        >;
+        /// Takes it away. FAILED_PRECONDITION: the pool has a capacity or a scaler for the region of which this
+        /// is the last backend. That the region is drained ends with it.
+        async fn delete_backend(
+            &self,
+            request: tonic::Request<super::DeleteBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteBackendResponse>,
+            tonic::Status,
+        >;
+        /// Adds backends, all of them or none. Those that are there already and are equal: nothing changes.
+        async fn batch_create_backends(
+            &self,
+            request: tonic::Request<super::BatchCreateBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchCreateBackendsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names, of all of them or none.
+        async fn batch_update_backends(
+            &self,
+            request: tonic::Request<super::BatchUpdateBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchUpdateBackendsResponse>,
+            tonic::Status,
+        >;
+        /// Takes them away, all of them or none. FAILED_PRECONDITION: as for DeleteBackend.
+        async fn batch_delete_backends(
+            &self,
+            request: tonic::Request<super::BatchDeleteBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchDeleteBackendsResponse>,
+            tonic::Status,
+        >;
+        /// Adds a service. One that is there already and is equal: nothing changes.
+        async fn create_service(
+            &self,
+            request: tonic::Request<super::CreateServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateServiceResponse>,
+            tonic::Status,
+        >;
+        /// The service of this name.
+        async fn get_service(
+            &self,
+            request: tonic::Request<super::GetServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::Service>, tonic::Status>;
+        /// All of them, by name, a page at a time.
+        async fn list_services(
+            &self,
+            request: tonic::Request<super::ListServicesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListServicesResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_service(
+            &self,
+            request: tonic::Request<super::UpdateServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateServiceResponse>,
+            tonic::Status,
+        >;
+        /// Takes it away. Its connections are not balanced any more.
+        async fn delete_service(
+            &self,
+            request: tonic::Request<super::DeleteServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteServiceResponse>,
+            tonic::Status,
+        >;
+    }
+    /// The configuration in force, object by object. Names are the ids; a backend's is its pool and its
+    /// address, however that is spelt. Each call that changes something makes a generation of its own,
+    /// whole and checked as Apply does; nothing of what somebody else changes in the meantime is lost.
+    ///
+    /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
+    /// the content does, also over restarts. A pool's content includes its backends. Objects of answers have
+    /// every default spelt out.
+    ///
+    /// A list is read a page at a time. Each page is of the configuration then in force, so an object that
+    /// comes or goes in the meantime may be missing; those that stay are all listed, and none twice.
+    ///
+    /// An update takes over what its mask names. A field that is not named and stands as it would be unset,
+    /// whoever set it, follows the others: a check's timeout goes with its interval. A switch that is on stays.
+    ///
+    /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
+    /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
+    /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
+    /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
+    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
+    /// is not that of the object in force, or others changed the configuration so often meanwhile that the
+    /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
+    #[derive(Debug)]
+    pub struct ObjectsServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ObjectsServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ObjectsServer<T>
+    where
+        T: Objects,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/spillway.v1.Objects/CreateRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateRegionRequest>
+                    for CreateRegionSvc<T> {
+                        type Response = super::CreateRegionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<T: Objects> tonic::server::UnaryService<super::GetRegionRequest>
+                    for GetRegionSvc<T> {
+                        type Response = super::Region;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListRegions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListRegionsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListRegionsRequest>
+                    for ListRegionsSvc<T> {
+                        type Response = super::ListRegionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRegionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_regions(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListRegionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateRegionRequest>
+                    for UpdateRegionSvc<T> {
+                        type Response = super::UpdateRegionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteRegionRequest>
+                    for DeleteRegionSvc<T> {
+                        type Response = super::DeleteRegionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreateHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateHealthCheckRequest>
+                    for CreateHealthCheckSvc<T> {
+                        type Response = super::CreateHealthCheckResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::GetHealthCheckRequest>
+                    for GetHealthCheckSvc<T> {
+                        type Response = super::HealthCheck;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListHealthChecks" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListHealthChecksSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListHealthChecksRequest>
+                    for ListHealthChecksSvc<T> {
+                        type Response = super::ListHealthChecksResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListHealthChecksRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_health_checks(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListHealthChecksSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateHealthCheckRequest>
+                    for UpdateHealthCheckSvc<T> {
+                        type Response = super::UpdateHealthCheckResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteHealthCheckRequest>
+                    for DeleteHealthCheckSvc<T> {
+                        type Response = super::DeleteHealthCheckResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreatePool" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreatePoolSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreatePoolRequest>
+                    for CreatePoolSvc<T> {
+                        type Response = super::CreatePoolResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreatePoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreatePoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetPool" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetPoolSvc<T: Objects>(pub Arc<T>);
+                    impl<T: Objects> tonic::server::UnaryService<super::GetPoolRequest>
+                    for GetPoolSvc<T> {
+                        type Response = super::Pool;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetPoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetPoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListPools" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListPoolsSvc<T: Objects>(pub Arc<T>);
+                    impl<T: Objects> tonic::server::UnaryService<super::ListPoolsRequest>
+                    for ListPoolsSvc<T> {
+                        type Response = super::ListPoolsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListPoolsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_pools(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListPoolsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdatePool" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdatePoolSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdatePoolRequest>
+                    for UpdatePoolSvc<T> {
+                        type Response = super::UpdatePoolResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdatePoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdatePoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeletePool" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeletePoolSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeletePoolRequest>
+                    for DeletePoolSvc<T> {
+                        type Response = super::DeletePoolResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeletePoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeletePoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreateBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateBackendRequest>
+                    for CreateBackendSvc<T> {
+                        type Response = super::CreateBackendResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::GetBackendRequest>
+                    for GetBackendSvc<T> {
+                        type Response = super::Backend;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListBackends" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListBackendsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListBackendsRequest>
+                    for ListBackendsSvc<T> {
+                        type Response = super::ListBackendsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListBackendsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_backends(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListBackendsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateBackendRequest>
+                    for UpdateBackendSvc<T> {
+                        type Response = super::UpdateBackendResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteBackendRequest>
+                    for DeleteBackendSvc<T> {
+                        type Response = super::DeleteBackendResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/BatchCreateBackends" => {
+                    #[allow(non_camel_case_types)]
+                    struct BatchCreateBackendsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::BatchCreateBackendsRequest>
+                    for BatchCreateBackendsSvc<T> {
+                        type Response = super::BatchCreateBackendsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BatchCreateBackendsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::batch_create_backends(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BatchCreateBackendsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/BatchUpdateBackends" => {
+                    #[allow(non_camel_case_types)]
+                    struct BatchUpdateBackendsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::BatchUpdateBackendsRequest>
+                    for BatchUpdateBackendsSvc<T> {
+                        type Response = super::BatchUpdateBackendsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BatchUpdateBackendsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::batch_update_backends(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BatchUpdateBackendsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/BatchDeleteBackends" => {
+                    #[allow(non_camel_case_types)]
+                    struct BatchDeleteBackendsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::BatchDeleteBackendsRequest>
+                    for BatchDeleteBackendsSvc<T> {
+                        type Response = super::BatchDeleteBackendsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BatchDeleteBackendsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::batch_delete_backends(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BatchDeleteBackendsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreateService" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateServiceRequest>
+                    for CreateServiceSvc<T> {
+                        type Response = super::CreateServiceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetService" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::GetServiceRequest>
+                    for GetServiceSvc<T> {
+                        type Response = super::Service;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListServices" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListServicesSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListServicesRequest>
+                    for ListServicesSvc<T> {
+                        type Response = super::ListServicesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListServicesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_services(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListServicesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateService" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateServiceRequest>
+                    for UpdateServiceSvc<T> {
+                        type Response = super::UpdateServiceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteService" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteServiceRequest>
+                    for DeleteServiceSvc<T> {
+                        type Response = super::DeleteServiceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ObjectsServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "spillway.v1.Objects";
+    impl<T> tonic::server::NamedService for ObjectsServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// What an override is about: a backend, with or without its pool; a pool; a region, with or without a pool.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OverrideTarget {
@@ -1340,9 +5008,9 @@ pub struct SetOverridesResponse {
     /// Why they are in memory only, so that a restart loses them. Empty: they are stored, or only checked.
     #[prost(string, tag = "3")]
     pub unstored: ::prost::alloc::string::String,
-    /// What whoever called should know, a sentence each: "pool web has no backend left for new connections". Empty: nothing.
-    #[prost(string, repeated, tag = "4")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What whoever called should know. Empty: nothing.
+    #[prost(message, repeated, tag = "4")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
 /// What to remove.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1369,10 +5037,9 @@ pub struct RemoveOverridesResponse {
     /// As in SetOverridesResponse.
     #[prost(string, tag = "3")]
     pub unstored: ::prost::alloc::string::String,
-    /// What whoever called should know: "pool web: backend 192.0.2.1 still has the admin_state drain in the configuration".
-    /// Empty: nothing.
-    #[prost(string, repeated, tag = "4")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What whoever called should know. Empty: nothing.
+    #[prost(message, repeated, tag = "4")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
 /// Which overrides. Empty: there is nothing to choose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2206,13 +5873,12 @@ pub struct StateChange {
     /// When it came.
     #[prost(message, optional, tag = "1")]
     pub at: ::core::option::Option<::prost_types::Timestamp>,
-    /// State, as in BackendStatus.
-    #[prost(string, tag = "2")]
-    pub state: ::prost::alloc::string::String,
-    /// Why it came, as in BackendStatus; it names the check that failed. One that stands for other reasons
-    /// later is listed once.
-    #[prost(string, tag = "3")]
-    pub reason: ::prost::alloc::string::String,
+    /// The state.
+    #[prost(enumeration = "BackendState", tag = "2")]
+    pub state: i32,
+    /// Why it came. One that stands for other reasons later is listed once. Always set.
+    #[prost(message, optional, tag = "3")]
+    pub reason: ::core::option::Option<StateReason>,
 }
 /// What should be in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2222,7 +5888,7 @@ pub struct ApplyRequest {
     pub configuration: ::core::option::Option<Configuration>,
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "2")]
-    pub dry_run: bool,
+    pub validate_only: bool,
     /// Apply only while this generation is in force. Unset: whatever is in force.
     #[prost(uint64, optional, tag = "3")]
     pub expected_generation: ::core::option::Option<u64>,
@@ -2242,187 +5908,9 @@ pub struct ApplyRequest {
 /// What is in force now.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApplyResponse {
-    /// The generation now in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What changed, or would change; empty when nothing does (the generation then stays).
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// Kernel memory that the maps take with it, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "3")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What becomes of open connections, or would. Objects whose connections all stay are left out; empty:
-    /// no open connection moves, or it is not known (movements_unknown).
-    #[prost(message, repeated, tag = "4")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// What whoever called should know of it, or of what it would be: a sentence each, for people, as
-    /// "pool web has no backend left for new connections". Empty: nothing.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move: the configuration in force before could not be used.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
-/// What becomes of open connections, by the tables alone: health is ignored. How many are open is not
-/// known, as the packet path keeps nothing of those at home.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Movement {
-    /// Whose: "service web", "pool web", "pool web: backend 10.0.0.1".
-    #[prost(string, tag = "1")]
-    pub object: ::prost::alloc::string::String,
-    /// What becomes of them.
-    #[prost(enumeration = "movement::Effect", tag = "2")]
-    pub effect: i32,
-    /// Share of its open connections at home that it is, 0 to 1.
-    #[prost(double, tag = "3")]
-    pub share: f64,
-}
-/// Nested message and enum types in `Movement`.
-pub mod movement {
-    /// What becomes of them.
-    #[derive(
-        Clone,
-        Copy,
-        Debug,
-        PartialEq,
-        Eq,
-        Hash,
-        PartialOrd,
-        Ord,
-        ::prost::Enumeration
-    )]
-    #[repr(i32)]
-    pub enum Effect {
-        /// Never sent.
-        Unspecified = 0,
-        /// They stay for the settle time of the pool; those that send nothing in its last third may be reset
-        /// then.
-        Settle = 1,
-        /// They go to another backend at once, which resets TCP.
-        AtOnce = 2,
-        /// They are not balanced any more.
-        End = 3,
-    }
-    impl Effect {
-        /// String value of the enum field names used in the ProtoBuf definition.
-        ///
-        /// The values are not transformed in any way and thus are considered stable
-        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-        pub fn as_str_name(&self) -> &'static str {
-            match self {
-                Self::Unspecified => "EFFECT_UNSPECIFIED",
-                Self::Settle => "EFFECT_SETTLE",
-                Self::AtOnce => "EFFECT_AT_ONCE",
-                Self::End => "EFFECT_END",
-            }
-        }
-        /// Creates an enum from field names used in the ProtoBuf definition.
-        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-            match value {
-                "EFFECT_UNSPECIFIED" => Some(Self::Unspecified),
-                "EFFECT_SETTLE" => Some(Self::Settle),
-                "EFFECT_AT_ONCE" => Some(Self::AtOnce),
-                "EFFECT_END" => Some(Self::End),
-                _ => None,
-            }
-        }
-    }
-}
-/// Kernel memory of the packet path's maps, bytes. All but the tables is as it was made at the daemon's
-/// first start, whatever is configured.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct MapMemory {
-    /// All maps, once what was before has gone.
-    #[prost(uint64, tag = "1")]
-    pub needed_bytes: u64,
-    /// All maps until then: tables from before the change are there as well, as long as it settles.
-    #[prost(uint64, tag = "2")]
-    pub peak_bytes: u64,
-    /// Most that they may take; more is refused with RESOURCE_EXHAUSTED. Unset: no limit.
-    #[prost(uint64, optional, tag = "3")]
-    pub limit_bytes: ::core::option::Option<u64>,
-    /// Each map, with the tables of the configuration.
-    #[prost(message, repeated, tag = "4")]
-    pub maps: ::prost::alloc::vec::Vec<MapBytes>,
-}
-/// A map's memory.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct MapBytes {
-    /// Name.
-    #[prost(string, tag = "1")]
-    pub map: ::prost::alloc::string::String,
-    /// Its bytes.
-    #[prost(uint64, tag = "2")]
-    pub bytes: u64,
-}
-/// One object that differs.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Change {
-    /// What happened.
-    #[prost(enumeration = "change::Kind", tag = "1")]
-    pub kind: i32,
-    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key", "balancers". A
-    /// pool that comes or goes speaks for its backends.
-    #[prost(string, tag = "2")]
-    pub object: ::prost::alloc::string::String,
-    /// Fields that differ, each "field: old -> new"; of a pool also "backends in eu: 2 -> 3 (1 new)" for
-    /// each region where those with a weight differ. Empty unless KIND_CHANGED.
-    #[prost(string, repeated, tag = "3")]
-    pub details: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Slots whose owner differs, over the tables of a pool that changed; those of a table that goes
-    /// count, those of one that comes do not.
-    #[prost(uint64, tag = "4")]
-    pub slots_moved: u64,
-}
-/// Nested message and enum types in `Change`.
-pub mod change {
-    /// What happened to it.
-    #[derive(
-        Clone,
-        Copy,
-        Debug,
-        PartialEq,
-        Eq,
-        Hash,
-        PartialOrd,
-        Ord,
-        ::prost::Enumeration
-    )]
-    #[repr(i32)]
-    pub enum Kind {
-        /// Never sent.
-        Unspecified = 0,
-        /// It is new.
-        Added = 1,
-        /// It is gone.
-        Removed = 2,
-        /// Some of its fields differ.
-        Changed = 3,
-    }
-    impl Kind {
-        /// String value of the enum field names used in the ProtoBuf definition.
-        ///
-        /// The values are not transformed in any way and thus are considered stable
-        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-        pub fn as_str_name(&self) -> &'static str {
-            match self {
-                Self::Unspecified => "KIND_UNSPECIFIED",
-                Self::Added => "KIND_ADDED",
-                Self::Removed => "KIND_REMOVED",
-                Self::Changed => "KIND_CHANGED",
-            }
-        }
-        /// Creates an enum from field names used in the ProtoBuf definition.
-        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-            match value {
-                "KIND_UNSPECIFIED" => Some(Self::Unspecified),
-                "KIND_ADDED" => Some(Self::Added),
-                "KIND_REMOVED" => Some(Self::Removed),
-                "KIND_CHANGED" => Some(Self::Changed),
-                _ => None,
-            }
-        }
-    }
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
 }
 /// Empty: there is nothing to choose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2499,13 +5987,20 @@ pub struct RollbackRequest {
     pub expected_generation: ::core::option::Option<u64>,
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "3")]
-    pub dry_run: bool,
+    pub validate_only: bool,
     /// Why, as in ApplyRequest. Unset: no reason is given.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Replace a configuration in force that has a higher schema revision than the daemon. Unset: false.
     #[prost(bool, tag = "5")]
     pub any_schema: bool,
+}
+/// What is in force now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RollbackResponse {
+    /// What the call changed, or would. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<ApplyResult>,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2532,9 +6027,25 @@ pub struct ExportResponse {
     #[prost(message, repeated, tag = "5")]
     pub overrides: ::prost::alloc::vec::Vec<Override>,
 }
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StatusRequest {}
+/// Which backends; all else is always answered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StatusRequest {
+    /// Only backends of these pools. Unset: of all pools.
+    #[prost(string, repeated, tag = "1")]
+    pub pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only backends in these regions. Unset: in all regions.
+    #[prost(string, repeated, tag = "2")]
+    pub regions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only backends in these states. Unset: in any state.
+    #[prost(enumeration = "BackendState", repeated, tag = "3")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+    /// Most backends of the answer, 1 to 10,000. Unset: all of them, however many they are.
+    #[prost(uint32, tag = "4")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
+}
 /// The daemon and all it serves.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StatusResponse {
@@ -2557,7 +6068,7 @@ pub struct StatusResponse {
     /// Interfaces with the packet program attached.
     #[prost(message, repeated, tag = "6")]
     pub interfaces: ::prost::alloc::vec::Vec<InterfaceStatus>,
-    /// Backends by pool.
+    /// Backends that were asked for, by pool and address.
     #[prost(message, repeated, tag = "7")]
     pub backends: ::prost::alloc::vec::Vec<BackendStatus>,
     /// Services.
@@ -2587,6 +6098,19 @@ pub struct StatusResponse {
     /// Revision of the overrides, which rises with each change.
     #[prost(uint64, tag = "15")]
     pub overrides_revision: u64,
+    /// The page_token of the next page of backends. Empty: there is none.
+    #[prost(string, tag = "16")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetBackendStatusRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Its address. Must be set.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
 }
 /// Something that is wrong, though the daemon goes on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2601,6 +6125,12 @@ pub struct Condition {
     /// Since when.
     #[prost(message, optional, tag = "3")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Which kind of problem it is.
+    #[prost(enumeration = "ConditionReason", tag = "4")]
+    pub reason: i32,
+    /// The object of the configuration that it is about. Unset: none.
+    #[prost(message, optional, tag = "5")]
+    pub object: ::core::option::Option<ObjectReference>,
 }
 /// A pool in a remap.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2664,6 +6194,90 @@ pub struct ServiceStatus {
     #[prost(uint32, tag = "9")]
     pub slots: u32,
 }
+/// Why a backend has its state.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StateReason {
+    /// The cause.
+    #[prost(enumeration = "state_reason::Cause", tag = "1")]
+    pub cause: i32,
+    /// Name of the health check that it is about. Empty: of none.
+    #[prost(string, tag = "2")]
+    pub health_check: ::prost::alloc::string::String,
+    /// It in words: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained by an override of
+    /// uid 0: ticket 7", "drained: check load: the backend says maint (update)", "not checked yet".
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `StateReason`.
+pub mod state_reason {
+    /// Causes of states.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Cause {
+        /// One that this version of the proto files does not have.
+        Unspecified = 0,
+        /// No check has a result yet.
+        NotChecked = 1,
+        /// Its pool has no checks.
+        NoChecks = 2,
+        /// All checks pass.
+        ChecksPass = 3,
+        /// A check fails, or has begun to.
+        CheckFails = 4,
+        /// It passes its checks, and went down soon after its last return.
+        HeldDown = 5,
+        /// The configuration asks for it.
+        Configuration = 6,
+        /// An override asks for it; overrides of BackendStatus names those that act on it.
+        Override = 7,
+        /// Its agent report asks for it.
+        AgentReport = 8,
+    }
+    impl Cause {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "CAUSE_UNSPECIFIED",
+                Self::NotChecked => "CAUSE_NOT_CHECKED",
+                Self::NoChecks => "CAUSE_NO_CHECKS",
+                Self::ChecksPass => "CAUSE_CHECKS_PASS",
+                Self::CheckFails => "CAUSE_CHECK_FAILS",
+                Self::HeldDown => "CAUSE_HELD_DOWN",
+                Self::Configuration => "CAUSE_CONFIGURATION",
+                Self::Override => "CAUSE_OVERRIDE",
+                Self::AgentReport => "CAUSE_AGENT_REPORT",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+                "CAUSE_NOT_CHECKED" => Some(Self::NotChecked),
+                "CAUSE_NO_CHECKS" => Some(Self::NoChecks),
+                "CAUSE_CHECKS_PASS" => Some(Self::ChecksPass),
+                "CAUSE_CHECK_FAILS" => Some(Self::CheckFails),
+                "CAUSE_HELD_DOWN" => Some(Self::HeldDown),
+                "CAUSE_CONFIGURATION" => Some(Self::Configuration),
+                "CAUSE_OVERRIDE" => Some(Self::Override),
+                "CAUSE_AGENT_REPORT" => Some(Self::AgentReport),
+                _ => None,
+            }
+        }
+    }
+}
 /// A backend of a pool as the packet path sees it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BackendStatus {
@@ -2676,19 +6290,12 @@ pub struct BackendStatus {
     /// Region.
     #[prost(string, tag = "3")]
     pub region: ::prost::alloc::string::String,
-    /// "pending": has not passed a check yet, takes nothing. "up": takes new connections. "unhealthy": a check
-    /// fails, but the host replies; open connections stay. "held_down": it passes its checks, but went down soon after
-    /// its last return, and gets no new connections for a while; open ones stay. "unreachable": the host does not reply; open
-    /// connections move. "draining": takes no new connections by request of the configuration, an override or its agent check;
-    /// open ones stay. "disabled" by the configuration or an override: takes nothing, open connections move. A backend that drains and
-    /// becomes unreachable is "unreachable".
-    #[prost(string, tag = "4")]
-    pub state: ::prost::alloc::string::String,
-    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained by an override of uid 0:
-    /// ticket 7", "drained: check
-    /// load: the backend says maint (update)", "not checked yet".
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
+    /// Its state.
+    #[prost(enumeration = "BackendState", tag = "4")]
+    pub state: i32,
+    /// Why. Always set.
+    #[prost(message, optional, tag = "5")]
+    pub reason: ::core::option::Option<StateReason>,
     /// Whether its next hop has a MAC; where not, it takes nothing whatever its state.
     #[prost(bool, tag = "6")]
     pub next_hop_resolved: bool,
@@ -3135,6 +6742,173 @@ pub struct EventStats {
     #[prost(uint64, tag = "2")]
     pub count: u64,
 }
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ConditionReason {
+    /// One that this version of the proto files does not have.
+    Unspecified = 0,
+    /// The packet path is not at the generation in force.
+    PacketPath = 1,
+    /// The store cannot be written.
+    Store = 2,
+    /// The stored configuration cannot be used.
+    StoredConfiguration = 3,
+    /// Overrides are in memory only, or those from before the start are lost.
+    Overrides = 4,
+    /// Weights of overrides keep less than they ask for.
+    OverrideWeights = 5,
+    /// The configuration file, or another file that is followed, cannot be read or was refused.
+    File = 6,
+    /// The settings file cannot be read or was refused.
+    Settings = 7,
+    /// Sizes of maps wait, because the pinned maps have others.
+    MapSizes = 8,
+    /// The API's own certificate expires soon, or has expired.
+    CertificateExpires = 9,
+    /// All authorities of clients of the API expire soon, or have expired.
+    AuthoritiesExpire = 10,
+    /// The audit log cannot be written.
+    Audit = 11,
+    /// Lines of the daemon's log were dropped.
+    Log = 12,
+    /// The file of health states cannot be written.
+    HealthState = 13,
+    /// The file of names for other programs cannot be written.
+    Names = 14,
+    /// Tunnels have no source address of an IP version.
+    SourceAddress = 15,
+    /// Another host has an address of the prefix that tunnels come from.
+    SourcePrefix = 16,
+    /// Several balancers have no common hash key.
+    HashKey = 17,
+    /// A pool has too few slots for its backends.
+    Slots = 18,
+    /// This balancer's own region is not in the configuration.
+    Region = 19,
+    /// The path to a backend is too narrow.
+    NarrowPath = 20,
+    /// Displaced connections are not remembered as fast as they come.
+    DisplacedBudget = 21,
+    /// The files of certificate, key or authorities cannot be used.
+    TlsFiles = 22,
+}
+impl ConditionReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CONDITION_REASON_UNSPECIFIED",
+            Self::PacketPath => "CONDITION_REASON_PACKET_PATH",
+            Self::Store => "CONDITION_REASON_STORE",
+            Self::StoredConfiguration => "CONDITION_REASON_STORED_CONFIGURATION",
+            Self::Overrides => "CONDITION_REASON_OVERRIDES",
+            Self::OverrideWeights => "CONDITION_REASON_OVERRIDE_WEIGHTS",
+            Self::File => "CONDITION_REASON_FILE",
+            Self::Settings => "CONDITION_REASON_SETTINGS",
+            Self::MapSizes => "CONDITION_REASON_MAP_SIZES",
+            Self::CertificateExpires => "CONDITION_REASON_CERTIFICATE_EXPIRES",
+            Self::AuthoritiesExpire => "CONDITION_REASON_AUTHORITIES_EXPIRE",
+            Self::Audit => "CONDITION_REASON_AUDIT",
+            Self::Log => "CONDITION_REASON_LOG",
+            Self::HealthState => "CONDITION_REASON_HEALTH_STATE",
+            Self::Names => "CONDITION_REASON_NAMES",
+            Self::SourceAddress => "CONDITION_REASON_SOURCE_ADDRESS",
+            Self::SourcePrefix => "CONDITION_REASON_SOURCE_PREFIX",
+            Self::HashKey => "CONDITION_REASON_HASH_KEY",
+            Self::Slots => "CONDITION_REASON_SLOTS",
+            Self::Region => "CONDITION_REASON_REGION",
+            Self::NarrowPath => "CONDITION_REASON_NARROW_PATH",
+            Self::DisplacedBudget => "CONDITION_REASON_DISPLACED_BUDGET",
+            Self::TlsFiles => "CONDITION_REASON_TLS_FILES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CONDITION_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "CONDITION_REASON_PACKET_PATH" => Some(Self::PacketPath),
+            "CONDITION_REASON_STORE" => Some(Self::Store),
+            "CONDITION_REASON_STORED_CONFIGURATION" => Some(Self::StoredConfiguration),
+            "CONDITION_REASON_OVERRIDES" => Some(Self::Overrides),
+            "CONDITION_REASON_OVERRIDE_WEIGHTS" => Some(Self::OverrideWeights),
+            "CONDITION_REASON_FILE" => Some(Self::File),
+            "CONDITION_REASON_SETTINGS" => Some(Self::Settings),
+            "CONDITION_REASON_MAP_SIZES" => Some(Self::MapSizes),
+            "CONDITION_REASON_CERTIFICATE_EXPIRES" => Some(Self::CertificateExpires),
+            "CONDITION_REASON_AUTHORITIES_EXPIRE" => Some(Self::AuthoritiesExpire),
+            "CONDITION_REASON_AUDIT" => Some(Self::Audit),
+            "CONDITION_REASON_LOG" => Some(Self::Log),
+            "CONDITION_REASON_HEALTH_STATE" => Some(Self::HealthState),
+            "CONDITION_REASON_NAMES" => Some(Self::Names),
+            "CONDITION_REASON_SOURCE_ADDRESS" => Some(Self::SourceAddress),
+            "CONDITION_REASON_SOURCE_PREFIX" => Some(Self::SourcePrefix),
+            "CONDITION_REASON_HASH_KEY" => Some(Self::HashKey),
+            "CONDITION_REASON_SLOTS" => Some(Self::Slots),
+            "CONDITION_REASON_REGION" => Some(Self::Region),
+            "CONDITION_REASON_NARROW_PATH" => Some(Self::NarrowPath),
+            "CONDITION_REASON_DISPLACED_BUDGET" => Some(Self::DisplacedBudget),
+            "CONDITION_REASON_TLS_FILES" => Some(Self::TlsFiles),
+            _ => None,
+        }
+    }
+}
+/// State of a backend in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BackendState {
+    /// One that this version of the proto files does not have.
+    Unspecified = 0,
+    /// Has not passed a check yet, takes nothing.
+    Pending = 1,
+    /// Takes new connections.
+    Up = 2,
+    /// A check fails, but the host replies; open connections stay.
+    Unhealthy = 3,
+    /// It passes its checks, but went down soon after its last return, and gets no new connections for a while; open ones
+    /// stay.
+    HeldDown = 4,
+    /// The host does not reply; open connections move. So is one that drains and becomes unreachable.
+    Unreachable = 5,
+    /// Takes no new connections by request of the configuration, an override or its agent check; open ones stay.
+    Draining = 6,
+    /// By request of the configuration or an override: takes nothing, open connections move.
+    Disabled = 7,
+}
+impl BackendState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BACKEND_STATE_UNSPECIFIED",
+            Self::Pending => "BACKEND_STATE_PENDING",
+            Self::Up => "BACKEND_STATE_UP",
+            Self::Unhealthy => "BACKEND_STATE_UNHEALTHY",
+            Self::HeldDown => "BACKEND_STATE_HELD_DOWN",
+            Self::Unreachable => "BACKEND_STATE_UNREACHABLE",
+            Self::Draining => "BACKEND_STATE_DRAINING",
+            Self::Disabled => "BACKEND_STATE_DISABLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BACKEND_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BACKEND_STATE_PENDING" => Some(Self::Pending),
+            "BACKEND_STATE_UP" => Some(Self::Up),
+            "BACKEND_STATE_UNHEALTHY" => Some(Self::Unhealthy),
+            "BACKEND_STATE_HELD_DOWN" => Some(Self::HeldDown),
+            "BACKEND_STATE_UNREACHABLE" => Some(Self::Unreachable),
+            "BACKEND_STATE_DRAINING" => Some(Self::Draining),
+            "BACKEND_STATE_DISABLED" => Some(Self::Disabled),
+            _ => None,
+        }
+    }
+}
 /// Generated client implementations.
 pub mod spillway_client {
     #![allow(
@@ -3336,7 +7110,10 @@ pub mod spillway_client {
         pub async fn rollback(
             &mut self,
             request: impl tonic::IntoRequest<super::RollbackRequest>,
-        ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status> {
+        ) -> std::result::Result<
+            tonic::Response<super::RollbackResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await
@@ -3354,7 +7131,8 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Rollback"));
             self.inner.unary(req, path, codec).await
         }
-        /// What the daemon is and how its backends are.
+        /// What the daemon is and how its backends are, all of them or a page at a time. NOT_FOUND: there is no such pool or
+        /// region.
         pub async fn status(
             &mut self,
             request: impl tonic::IntoRequest<super::StatusRequest>,
@@ -3374,6 +7152,28 @@ pub mod spillway_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Status"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// How one backend is. NOT_FOUND: no pool has the name, or it has no such backend.
+        pub async fn get_backend_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetBackendStatusRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendStatus>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/GetBackendStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "GetBackendStatus"));
             self.inner.unary(req, path, codec).await
         }
         /// Demand against capacity, region by region, as this balancer sees it: what an autoscaler asks.
@@ -3665,12 +7465,21 @@ pub mod spillway_server {
         async fn rollback(
             &self,
             request: tonic::Request<super::RollbackRequest>,
-        ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
-        /// What the daemon is and how its backends are.
+        ) -> std::result::Result<
+            tonic::Response<super::RollbackResponse>,
+            tonic::Status,
+        >;
+        /// What the daemon is and how its backends are, all of them or a page at a time. NOT_FOUND: there is no such pool or
+        /// region.
         async fn status(
             &self,
             request: tonic::Request<super::StatusRequest>,
         ) -> std::result::Result<tonic::Response<super::StatusResponse>, tonic::Status>;
+        /// How one backend is. NOT_FOUND: no pool has the name, or it has no such backend.
+        async fn get_backend_status(
+            &self,
+            request: tonic::Request<super::GetBackendStatusRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendStatus>, tonic::Status>;
         /// Demand against capacity, region by region, as this balancer sees it: what an autoscaler asks.
         /// NOT_FOUND: no pool has the name.
         async fn regions(
@@ -4013,7 +7822,7 @@ pub mod spillway_server {
                     struct RollbackSvc<T: Spillway>(pub Arc<T>);
                     impl<T: Spillway> tonic::server::UnaryService<super::RollbackRequest>
                     for RollbackSvc<T> {
-                        type Response = super::ApplyResponse;
+                        type Response = super::RollbackResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -4079,6 +7888,51 @@ pub mod spillway_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/GetBackendStatus" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetBackendStatusSvc<T: Spillway>(pub Arc<T>);
+                    impl<
+                        T: Spillway,
+                    > tonic::server::UnaryService<super::GetBackendStatusRequest>
+                    for GetBackendStatusSvc<T> {
+                        type Response = super::BackendStatus;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetBackendStatusRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::get_backend_status(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetBackendStatusSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4529,2853 +8383,6 @@ pub mod spillway_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "spillway.v1.Spillway";
     impl<T> tonic::server::NamedService for SpillwayServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// A region as it is in force.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RegionObject {
-    /// The region, every default spelt out. Under dry_run as it would be. Always set.
-    #[prost(message, optional, tag = "1")]
-    pub region: ::core::option::Option<Region>,
-    /// Digest of the above, 16 hexadecimal digits. Always set.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "3")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
-    #[prost(message, repeated, tag = "4")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
-    /// Get or List.
-    #[prost(message, repeated, tag = "5")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
-    #[prost(message, optional, tag = "6")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
-    #[prost(string, repeated, tag = "7")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "8")]
-    pub movements_unknown: bool,
-}
-/// What is added.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateRegionRequest {
-    /// The region. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub region: ::core::option::Option<Region>,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "2")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "3")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Which one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetRegionRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListRegionsRequest {}
-/// Regions.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListRegionsResponse {
-    /// By name. Empty: there are none.
-    #[prost(message, repeated, tag = "1")]
-    pub regions: ::prost::alloc::vec::Vec<RegionObject>,
-    /// The generation that they are of.
-    #[prost(uint64, tag = "2")]
-    pub generation: u64,
-}
-/// What is changed.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct UpdateRegionRequest {
-    /// The region; its name says which one. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub region: ::core::option::Option<Region>,
-    /// Paths of the fields that are taken over, as "overflow_to". One that is unset in region
-    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in region.
-    #[prost(message, optional, tag = "2")]
-    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
-    /// Change it only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
-    /// a list of messages, is taken over whole. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "6")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "7")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "8")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is taken away.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteRegionRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Take it away only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Answer OK where there is none. Unset: false.
-    #[prost(bool, tag = "3")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub dry_run: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is in force without it.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DeleteRegionResponse {
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, it was not there.
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
-    #[prost(message, repeated, tag = "3")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "4")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
-/// A health check as it is in force.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct HealthCheckObject {
-    /// The health check, every default spelt out. Under dry_run as it would be. Always set.
-    #[prost(message, optional, tag = "1")]
-    pub health_check: ::core::option::Option<HealthCheck>,
-    /// Digest of the above, 16 hexadecimal digits. Always set.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "3")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
-    #[prost(message, repeated, tag = "4")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
-    /// Get or List.
-    #[prost(message, repeated, tag = "5")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
-    #[prost(message, optional, tag = "6")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
-    #[prost(string, repeated, tag = "7")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "8")]
-    pub movements_unknown: bool,
-}
-/// What is added.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateHealthCheckRequest {
-    /// The health check. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub health_check: ::core::option::Option<HealthCheck>,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "2")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "3")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Which one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetHealthCheckRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListHealthChecksRequest {}
-/// Health checks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListHealthChecksResponse {
-    /// By name. Empty: there are none.
-    #[prost(message, repeated, tag = "1")]
-    pub health_checks: ::prost::alloc::vec::Vec<HealthCheckObject>,
-    /// The generation that they are of.
-    #[prost(uint64, tag = "2")]
-    pub generation: u64,
-}
-/// What is changed.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct UpdateHealthCheckRequest {
-    /// The health check; its name says which one. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub health_check: ::core::option::Option<HealthCheck>,
-    /// Paths of the fields that are taken over, as "http.path". One that is unset in health_check
-    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in health_check.
-    #[prost(message, optional, tag = "2")]
-    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
-    /// Change it only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
-    /// a list of messages, is taken over whole. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "6")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "7")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "8")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is taken away.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteHealthCheckRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Take it away only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Answer OK where there is none. Unset: false.
-    #[prost(bool, tag = "3")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub dry_run: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is in force without it.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DeleteHealthCheckResponse {
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, it was not there.
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
-    #[prost(message, repeated, tag = "3")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "4")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
-/// A pool as it is in force.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PoolObject {
-    /// The pool, every default spelt out. Under dry_run as it would be. Always set.
-    #[prost(message, optional, tag = "1")]
-    pub pool: ::core::option::Option<Pool>,
-    /// Digest of the above, 16 hexadecimal digits. Always set.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "3")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
-    #[prost(message, repeated, tag = "4")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
-    /// Get or List.
-    #[prost(message, repeated, tag = "5")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
-    #[prost(message, optional, tag = "6")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
-    #[prost(string, repeated, tag = "7")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "8")]
-    pub movements_unknown: bool,
-}
-/// What is added.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CreatePoolRequest {
-    /// The pool. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub pool: ::core::option::Option<Pool>,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "2")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "3")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Which one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetPoolRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListPoolsRequest {}
-/// Pools.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListPoolsResponse {
-    /// By name. Empty: there are none.
-    #[prost(message, repeated, tag = "1")]
-    pub pools: ::prost::alloc::vec::Vec<PoolObject>,
-    /// The generation that they are of.
-    #[prost(uint64, tag = "2")]
-    pub generation: u64,
-}
-/// What is changed.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct UpdatePoolRequest {
-    /// The pool; its name says which one. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub pool: ::core::option::Option<Pool>,
-    /// Paths of the fields that are taken over, as "health_checks". One that is unset in pool
-    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in pool.
-    #[prost(message, optional, tag = "2")]
-    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
-    /// Change it only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
-    /// a list of messages, is taken over whole. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "6")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "7")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "8")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is taken away.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeletePoolRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Take it away only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Answer OK where there is none. Unset: false.
-    #[prost(bool, tag = "3")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub dry_run: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is in force without it.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DeletePoolResponse {
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, it was not there.
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
-    #[prost(message, repeated, tag = "3")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "4")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
-/// A backend as it is in force.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BackendObject {
-    /// Name of its pool. Always set.
-    #[prost(string, tag = "1")]
-    pub pool: ::prost::alloc::string::String,
-    /// The backend, every default spelt out. Under dry_run as it would be. Always set.
-    #[prost(message, optional, tag = "2")]
-    pub backend: ::core::option::Option<Backend>,
-    /// Digest of the above, 16 hexadecimal digits. Always set.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "4")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
-    #[prost(message, repeated, tag = "5")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
-    /// Get or List.
-    #[prost(message, repeated, tag = "6")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
-    #[prost(message, optional, tag = "7")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
-    #[prost(string, repeated, tag = "8")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "9")]
-    pub movements_unknown: bool,
-}
-/// What is added.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CreateBackendRequest {
-    /// Name of its pool. Must be set.
-    #[prost(string, tag = "1")]
-    pub pool: ::prost::alloc::string::String,
-    /// The backend. Must be set.
-    #[prost(message, optional, tag = "2")]
-    pub backend: ::core::option::Option<Backend>,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "3")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "4")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "6")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Which one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetBackendRequest {
-    /// Name of its pool. Must be set.
-    #[prost(string, tag = "1")]
-    pub pool: ::prost::alloc::string::String,
-    /// Its address. Must be set.
-    #[prost(string, tag = "2")]
-    pub address: ::prost::alloc::string::String,
-}
-/// Which ones.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListBackendsRequest {
-    /// Name of a pool. Unset: those of all pools.
-    #[prost(string, tag = "1")]
-    pub pool: ::prost::alloc::string::String,
-}
-/// Backends.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListBackendsResponse {
-    /// By pool and address. Empty: there are none.
-    #[prost(message, repeated, tag = "1")]
-    pub backends: ::prost::alloc::vec::Vec<BackendObject>,
-    /// The generation that they are of.
-    #[prost(uint64, tag = "2")]
-    pub generation: u64,
-}
-/// What is changed.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct UpdateBackendRequest {
-    /// Name of its pool. Must be set.
-    #[prost(string, tag = "1")]
-    pub pool: ::prost::alloc::string::String,
-    /// The backend; its address says which one. Must be set.
-    #[prost(message, optional, tag = "2")]
-    pub backend: ::core::option::Option<Backend>,
-    /// Paths of the fields that are taken over, as "admin_state". One that is unset in backend
-    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in backend.
-    #[prost(message, optional, tag = "3")]
-    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
-    /// Change it only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "4")]
-    pub etag: ::prost::alloc::string::String,
-    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "6")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
-    /// a list of messages, is taken over whole. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "7")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "8")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "9")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is taken away.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteBackendRequest {
-    /// Name of its pool. Must be set.
-    #[prost(string, tag = "1")]
-    pub pool: ::prost::alloc::string::String,
-    /// Its address. Must be set.
-    #[prost(string, tag = "2")]
-    pub address: ::prost::alloc::string::String,
-    /// Take it away only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// Answer OK where there is none. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub dry_run: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "6")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is in force without it.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DeleteBackendResponse {
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, it was not there.
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
-    #[prost(message, repeated, tag = "3")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "4")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
-/// A service as it is in force.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ServiceObject {
-    /// The service, every default spelt out. Under dry_run as it would be. Always set.
-    #[prost(message, optional, tag = "1")]
-    pub service: ::core::option::Option<Service>,
-    /// Digest of the above, 16 hexadecimal digits. Always set.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "3")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
-    #[prost(message, repeated, tag = "4")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
-    /// Get or List.
-    #[prost(message, repeated, tag = "5")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
-    #[prost(message, optional, tag = "6")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
-    #[prost(string, repeated, tag = "7")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "8")]
-    pub movements_unknown: bool,
-}
-/// What is added.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CreateServiceRequest {
-    /// The service. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub service: ::core::option::Option<Service>,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "2")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "3")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Which one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetServiceRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListServicesRequest {}
-/// Services.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListServicesResponse {
-    /// By name. Empty: there are none.
-    #[prost(message, repeated, tag = "1")]
-    pub services: ::prost::alloc::vec::Vec<ServiceObject>,
-    /// The generation that they are of.
-    #[prost(uint64, tag = "2")]
-    pub generation: u64,
-}
-/// What is changed.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct UpdateServiceRequest {
-    /// The service; its name says which one. Must be set.
-    #[prost(message, optional, tag = "1")]
-    pub service: ::core::option::Option<Service>,
-    /// Paths of the fields that are taken over, as "pool". One that is unset in service
-    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in service.
-    #[prost(message, optional, tag = "2")]
-    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
-    /// Change it only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "5")]
-    pub dry_run: bool,
-    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
-    /// a list of messages, is taken over whole. Unset: the first.
-    #[prost(enumeration = "SchemaRevision", tag = "6")]
-    pub schema_revision: i32,
-    /// As in ApplyRequest. Unset: false.
-    #[prost(bool, tag = "7")]
-    pub any_schema: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "8")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is taken away.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteServiceRequest {
-    /// Its name. Must be set.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Take it away only while it has this etag. Unset: whatever it has.
-    #[prost(string, tag = "2")]
-    pub etag: ::prost::alloc::string::String,
-    /// Answer OK where there is none. Unset: false.
-    #[prost(bool, tag = "3")]
-    pub allow_missing: bool,
-    /// Only answer what would change. Unset: false.
-    #[prost(bool, tag = "4")]
-    pub dry_run: bool,
-    /// Why, as in ApplyRequest. Unset: no reason is given.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// What is in force without it.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DeleteServiceResponse {
-    /// Generation in force; under dry_run the one that is in force unchanged.
-    #[prost(uint64, tag = "1")]
-    pub generation: u64,
-    /// What the call changed, or would. Empty: nothing, it was not there.
-    #[prost(message, repeated, tag = "2")]
-    pub changes: ::prost::alloc::vec::Vec<Change>,
-    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
-    #[prost(message, repeated, tag = "3")]
-    pub movements: ::prost::alloc::vec::Vec<Movement>,
-    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
-    #[prost(message, optional, tag = "4")]
-    pub memory: ::core::option::Option<MapMemory>,
-    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
-    #[prost(string, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether it is not known which open connections move, as in ApplyResponse.
-    #[prost(bool, tag = "6")]
-    pub movements_unknown: bool,
-}
-/// Generated client implementations.
-pub mod objects_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// The configuration in force, object by object. Names are the ids; a backend's is its pool and its
-    /// address, however that is spelt. Each call that changes something makes a generation of its own,
-    /// whole and checked as Apply does; nothing of what somebody else changes in the meantime is lost.
-    ///
-    /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
-    /// the content does, also over restarts. A pool's content includes its backends.
-    ///
-    /// An update takes over what its mask names. A field that is not named and stands as it would be unset,
-    /// whoever set it, follows the others: a check's timeout goes with its interval. A switch that is on stays.
-    ///
-    /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
-    /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
-    /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
-    /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
-    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
-    /// is not that of the object in force, or others changed the configuration so often meanwhile that the
-    /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
-    #[derive(Debug, Clone)]
-    pub struct ObjectsClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl ObjectsClient<tonic::transport::Channel> {
-        /// Attempt to create a new client by connecting to a given endpoint.
-        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
-        where
-            D: TryInto<tonic::transport::Endpoint>,
-            D::Error: Into<StdError>,
-        {
-            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
-            Ok(Self::new(conn))
-        }
-    }
-    impl<T> ObjectsClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> ObjectsClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            ObjectsClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Adds a region. One that is there already and is equal: nothing changes.
-        pub async fn create_region(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CreateRegionRequest>,
-        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/CreateRegion",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateRegion"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The region of this name.
-        pub async fn get_region(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetRegionRequest>,
-        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/GetRegion",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "GetRegion"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// All of them, by name.
-        pub async fn list_regions(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListRegionsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListRegionsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/ListRegions",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "ListRegions"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes the fields that the mask names.
-        pub async fn update_region(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UpdateRegionRequest>,
-        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/UpdateRegion",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateRegion"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Takes it away. FAILED_PRECONDITION: a pool has backends or settings there or prefers it, or another
-        /// region overflows to it.
-        pub async fn delete_region(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeleteRegionRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteRegionResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/DeleteRegion",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteRegion"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Adds a health check. One that is there already and is equal: nothing changes.
-        pub async fn create_health_check(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CreateHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HealthCheckObject>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/CreateHealthCheck",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateHealthCheck"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The health check of this name.
-        pub async fn get_health_check(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HealthCheckObject>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/GetHealthCheck",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "GetHealthCheck"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// All of them, by name.
-        pub async fn list_health_checks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListHealthChecksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListHealthChecksResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/ListHealthChecks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "ListHealthChecks"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes the fields that the mask names.
-        pub async fn update_health_check(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UpdateHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HealthCheckObject>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/UpdateHealthCheck",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateHealthCheck"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Takes it away. FAILED_PRECONDITION: a pool is checked by it.
-        pub async fn delete_health_check(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeleteHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteHealthCheckResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/DeleteHealthCheck",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteHealthCheck"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Adds a pool with its backends. One that is there already and is equal: nothing changes.
-        pub async fn create_pool(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CreatePoolRequest>,
-        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/CreatePool",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "CreatePool"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The pool of this name.
-        pub async fn get_pool(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetPoolRequest>,
-        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/GetPool",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "GetPool"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// All of them, by name.
-        pub async fn list_pools(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListPoolsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListPoolsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/ListPools",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "ListPools"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes the fields that the mask names.
-        pub async fn update_pool(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UpdatePoolRequest>,
-        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/UpdatePool",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdatePool"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Takes it away. FAILED_PRECONDITION: a service is served by it.
-        pub async fn delete_pool(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeletePoolRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeletePoolResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/DeletePool",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "DeletePool"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Adds a backend of a pool. One that is there already and is equal: nothing changes.
-        pub async fn create_backend(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CreateBackendRequest>,
-        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/CreateBackend",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateBackend"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The backend of this pool and address.
-        pub async fn get_backend(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetBackendRequest>,
-        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/GetBackend",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "GetBackend"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Those of one pool, or of all, by pool and address.
-        pub async fn list_backends(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListBackendsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListBackendsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/ListBackends",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "ListBackends"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes the fields that the mask names.
-        pub async fn update_backend(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UpdateBackendRequest>,
-        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/UpdateBackend",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateBackend"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Takes it away. FAILED_PRECONDITION: the pool has a capacity or a scaler for the region of which this
-        /// is the last backend. That the region is drained ends with it.
-        pub async fn delete_backend(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeleteBackendRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteBackendResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/DeleteBackend",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteBackend"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Adds a service. One that is there already and is equal: nothing changes.
-        pub async fn create_service(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CreateServiceRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/CreateService",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateService"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The service of this name.
-        pub async fn get_service(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetServiceRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/GetService",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "GetService"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// All of them, by name.
-        pub async fn list_services(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListServicesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListServicesResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/ListServices",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "ListServices"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes the fields that the mask names.
-        pub async fn update_service(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UpdateServiceRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/UpdateService",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateService"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Takes it away. Its connections are not balanced any more.
-        pub async fn delete_service(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeleteServiceRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteServiceResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Objects/DeleteService",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteService"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-pub mod objects_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with ObjectsServer.
-    #[async_trait]
-    pub trait Objects: std::marker::Send + std::marker::Sync + 'static {
-        /// Adds a region. One that is there already and is equal: nothing changes.
-        async fn create_region(
-            &self,
-            request: tonic::Request<super::CreateRegionRequest>,
-        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status>;
-        /// The region of this name.
-        async fn get_region(
-            &self,
-            request: tonic::Request<super::GetRegionRequest>,
-        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status>;
-        /// All of them, by name.
-        async fn list_regions(
-            &self,
-            request: tonic::Request<super::ListRegionsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListRegionsResponse>,
-            tonic::Status,
-        >;
-        /// Changes the fields that the mask names.
-        async fn update_region(
-            &self,
-            request: tonic::Request<super::UpdateRegionRequest>,
-        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status>;
-        /// Takes it away. FAILED_PRECONDITION: a pool has backends or settings there or prefers it, or another
-        /// region overflows to it.
-        async fn delete_region(
-            &self,
-            request: tonic::Request<super::DeleteRegionRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteRegionResponse>,
-            tonic::Status,
-        >;
-        /// Adds a health check. One that is there already and is equal: nothing changes.
-        async fn create_health_check(
-            &self,
-            request: tonic::Request<super::CreateHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HealthCheckObject>,
-            tonic::Status,
-        >;
-        /// The health check of this name.
-        async fn get_health_check(
-            &self,
-            request: tonic::Request<super::GetHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HealthCheckObject>,
-            tonic::Status,
-        >;
-        /// All of them, by name.
-        async fn list_health_checks(
-            &self,
-            request: tonic::Request<super::ListHealthChecksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListHealthChecksResponse>,
-            tonic::Status,
-        >;
-        /// Changes the fields that the mask names.
-        async fn update_health_check(
-            &self,
-            request: tonic::Request<super::UpdateHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HealthCheckObject>,
-            tonic::Status,
-        >;
-        /// Takes it away. FAILED_PRECONDITION: a pool is checked by it.
-        async fn delete_health_check(
-            &self,
-            request: tonic::Request<super::DeleteHealthCheckRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteHealthCheckResponse>,
-            tonic::Status,
-        >;
-        /// Adds a pool with its backends. One that is there already and is equal: nothing changes.
-        async fn create_pool(
-            &self,
-            request: tonic::Request<super::CreatePoolRequest>,
-        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status>;
-        /// The pool of this name.
-        async fn get_pool(
-            &self,
-            request: tonic::Request<super::GetPoolRequest>,
-        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status>;
-        /// All of them, by name.
-        async fn list_pools(
-            &self,
-            request: tonic::Request<super::ListPoolsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListPoolsResponse>,
-            tonic::Status,
-        >;
-        /// Changes the fields that the mask names.
-        async fn update_pool(
-            &self,
-            request: tonic::Request<super::UpdatePoolRequest>,
-        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status>;
-        /// Takes it away. FAILED_PRECONDITION: a service is served by it.
-        async fn delete_pool(
-            &self,
-            request: tonic::Request<super::DeletePoolRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeletePoolResponse>,
-            tonic::Status,
-        >;
-        /// Adds a backend of a pool. One that is there already and is equal: nothing changes.
-        async fn create_backend(
-            &self,
-            request: tonic::Request<super::CreateBackendRequest>,
-        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
-        /// The backend of this pool and address.
-        async fn get_backend(
-            &self,
-            request: tonic::Request<super::GetBackendRequest>,
-        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
-        /// Those of one pool, or of all, by pool and address.
-        async fn list_backends(
-            &self,
-            request: tonic::Request<super::ListBackendsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListBackendsResponse>,
-            tonic::Status,
-        >;
-        /// Changes the fields that the mask names.
-        async fn update_backend(
-            &self,
-            request: tonic::Request<super::UpdateBackendRequest>,
-        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
-        /// Takes it away. FAILED_PRECONDITION: the pool has a capacity or a scaler for the region of which this
-        /// is the last backend. That the region is drained ends with it.
-        async fn delete_backend(
-            &self,
-            request: tonic::Request<super::DeleteBackendRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteBackendResponse>,
-            tonic::Status,
-        >;
-        /// Adds a service. One that is there already and is equal: nothing changes.
-        async fn create_service(
-            &self,
-            request: tonic::Request<super::CreateServiceRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status>;
-        /// The service of this name.
-        async fn get_service(
-            &self,
-            request: tonic::Request<super::GetServiceRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status>;
-        /// All of them, by name.
-        async fn list_services(
-            &self,
-            request: tonic::Request<super::ListServicesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListServicesResponse>,
-            tonic::Status,
-        >;
-        /// Changes the fields that the mask names.
-        async fn update_service(
-            &self,
-            request: tonic::Request<super::UpdateServiceRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status>;
-        /// Takes it away. Its connections are not balanced any more.
-        async fn delete_service(
-            &self,
-            request: tonic::Request<super::DeleteServiceRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteServiceResponse>,
-            tonic::Status,
-        >;
-    }
-    /// The configuration in force, object by object. Names are the ids; a backend's is its pool and its
-    /// address, however that is spelt. Each call that changes something makes a generation of its own,
-    /// whole and checked as Apply does; nothing of what somebody else changes in the meantime is lost.
-    ///
-    /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
-    /// the content does, also over restarts. A pool's content includes its backends.
-    ///
-    /// An update takes over what its mask names. A field that is not named and stands as it would be unset,
-    /// whoever set it, follows the others: a check's timeout goes with its interval. A switch that is on stays.
-    ///
-    /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
-    /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
-    /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
-    /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
-    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
-    /// is not that of the object in force, or others changed the configuration so often meanwhile that the
-    /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
-    #[derive(Debug)]
-    pub struct ObjectsServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> ObjectsServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for ObjectsServer<T>
-    where
-        T: Objects,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/spillway.v1.Objects/CreateRegion" => {
-                    #[allow(non_camel_case_types)]
-                    struct CreateRegionSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::CreateRegionRequest>
-                    for CreateRegionSvc<T> {
-                        type Response = super::RegionObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CreateRegionRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::create_region(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CreateRegionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/GetRegion" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetRegionSvc<T: Objects>(pub Arc<T>);
-                    impl<T: Objects> tonic::server::UnaryService<super::GetRegionRequest>
-                    for GetRegionSvc<T> {
-                        type Response = super::RegionObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetRegionRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::get_region(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetRegionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/ListRegions" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListRegionsSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::ListRegionsRequest>
-                    for ListRegionsSvc<T> {
-                        type Response = super::ListRegionsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListRegionsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::list_regions(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListRegionsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/UpdateRegion" => {
-                    #[allow(non_camel_case_types)]
-                    struct UpdateRegionSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::UpdateRegionRequest>
-                    for UpdateRegionSvc<T> {
-                        type Response = super::RegionObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UpdateRegionRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::update_region(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UpdateRegionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/DeleteRegion" => {
-                    #[allow(non_camel_case_types)]
-                    struct DeleteRegionSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::DeleteRegionRequest>
-                    for DeleteRegionSvc<T> {
-                        type Response = super::DeleteRegionResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DeleteRegionRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::delete_region(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DeleteRegionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/CreateHealthCheck" => {
-                    #[allow(non_camel_case_types)]
-                    struct CreateHealthCheckSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::CreateHealthCheckRequest>
-                    for CreateHealthCheckSvc<T> {
-                        type Response = super::HealthCheckObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CreateHealthCheckRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::create_health_check(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CreateHealthCheckSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/GetHealthCheck" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetHealthCheckSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::GetHealthCheckRequest>
-                    for GetHealthCheckSvc<T> {
-                        type Response = super::HealthCheckObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetHealthCheckRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::get_health_check(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetHealthCheckSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/ListHealthChecks" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListHealthChecksSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::ListHealthChecksRequest>
-                    for ListHealthChecksSvc<T> {
-                        type Response = super::ListHealthChecksResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListHealthChecksRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::list_health_checks(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListHealthChecksSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/UpdateHealthCheck" => {
-                    #[allow(non_camel_case_types)]
-                    struct UpdateHealthCheckSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::UpdateHealthCheckRequest>
-                    for UpdateHealthCheckSvc<T> {
-                        type Response = super::HealthCheckObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UpdateHealthCheckRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::update_health_check(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UpdateHealthCheckSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/DeleteHealthCheck" => {
-                    #[allow(non_camel_case_types)]
-                    struct DeleteHealthCheckSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::DeleteHealthCheckRequest>
-                    for DeleteHealthCheckSvc<T> {
-                        type Response = super::DeleteHealthCheckResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DeleteHealthCheckRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::delete_health_check(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DeleteHealthCheckSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/CreatePool" => {
-                    #[allow(non_camel_case_types)]
-                    struct CreatePoolSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::CreatePoolRequest>
-                    for CreatePoolSvc<T> {
-                        type Response = super::PoolObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CreatePoolRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::create_pool(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CreatePoolSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/GetPool" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetPoolSvc<T: Objects>(pub Arc<T>);
-                    impl<T: Objects> tonic::server::UnaryService<super::GetPoolRequest>
-                    for GetPoolSvc<T> {
-                        type Response = super::PoolObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetPoolRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::get_pool(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetPoolSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/ListPools" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListPoolsSvc<T: Objects>(pub Arc<T>);
-                    impl<T: Objects> tonic::server::UnaryService<super::ListPoolsRequest>
-                    for ListPoolsSvc<T> {
-                        type Response = super::ListPoolsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListPoolsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::list_pools(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListPoolsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/UpdatePool" => {
-                    #[allow(non_camel_case_types)]
-                    struct UpdatePoolSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::UpdatePoolRequest>
-                    for UpdatePoolSvc<T> {
-                        type Response = super::PoolObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UpdatePoolRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::update_pool(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UpdatePoolSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/DeletePool" => {
-                    #[allow(non_camel_case_types)]
-                    struct DeletePoolSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::DeletePoolRequest>
-                    for DeletePoolSvc<T> {
-                        type Response = super::DeletePoolResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DeletePoolRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::delete_pool(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DeletePoolSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/CreateBackend" => {
-                    #[allow(non_camel_case_types)]
-                    struct CreateBackendSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::CreateBackendRequest>
-                    for CreateBackendSvc<T> {
-                        type Response = super::BackendObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CreateBackendRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::create_backend(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CreateBackendSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/GetBackend" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetBackendSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::GetBackendRequest>
-                    for GetBackendSvc<T> {
-                        type Response = super::BackendObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetBackendRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::get_backend(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetBackendSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/ListBackends" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListBackendsSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::ListBackendsRequest>
-                    for ListBackendsSvc<T> {
-                        type Response = super::ListBackendsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListBackendsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::list_backends(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListBackendsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/UpdateBackend" => {
-                    #[allow(non_camel_case_types)]
-                    struct UpdateBackendSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::UpdateBackendRequest>
-                    for UpdateBackendSvc<T> {
-                        type Response = super::BackendObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UpdateBackendRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::update_backend(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UpdateBackendSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/DeleteBackend" => {
-                    #[allow(non_camel_case_types)]
-                    struct DeleteBackendSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::DeleteBackendRequest>
-                    for DeleteBackendSvc<T> {
-                        type Response = super::DeleteBackendResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DeleteBackendRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::delete_backend(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DeleteBackendSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/CreateService" => {
-                    #[allow(non_camel_case_types)]
-                    struct CreateServiceSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::CreateServiceRequest>
-                    for CreateServiceSvc<T> {
-                        type Response = super::ServiceObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CreateServiceRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::create_service(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CreateServiceSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/GetService" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetServiceSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::GetServiceRequest>
-                    for GetServiceSvc<T> {
-                        type Response = super::ServiceObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetServiceRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::get_service(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetServiceSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/ListServices" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListServicesSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::ListServicesRequest>
-                    for ListServicesSvc<T> {
-                        type Response = super::ListServicesResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListServicesRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::list_services(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListServicesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/UpdateService" => {
-                    #[allow(non_camel_case_types)]
-                    struct UpdateServiceSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::UpdateServiceRequest>
-                    for UpdateServiceSvc<T> {
-                        type Response = super::ServiceObject;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UpdateServiceRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::update_service(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UpdateServiceSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/spillway.v1.Objects/DeleteService" => {
-                    #[allow(non_camel_case_types)]
-                    struct DeleteServiceSvc<T: Objects>(pub Arc<T>);
-                    impl<
-                        T: Objects,
-                    > tonic::server::UnaryService<super::DeleteServiceRequest>
-                    for DeleteServiceSvc<T> {
-                        type Response = super::DeleteServiceResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DeleteServiceRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Objects>::delete_service(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DeleteServiceSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for ObjectsServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "spillway.v1.Objects";
-    impl<T> tonic::server::NamedService for ObjectsServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

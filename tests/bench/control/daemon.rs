@@ -14,7 +14,7 @@ use spillway_proto::v1::objects_client::ObjectsClient;
 use spillway_proto::v1::overrides_client::OverridesClient;
 use spillway_proto::v1::spillway_client::SpillwayClient;
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, Backend, Configuration, OverrideKind, OverrideTarget,
+    ApplyRequest, ApplyResult, Backend, Configuration, OverrideKind, OverrideTarget,
     RemoveOverridesRequest, SetOverridesRequest, StatusRequest, StatusResponse,
     UpdateBackendRequest,
 };
@@ -311,10 +311,11 @@ impl Client {
         &self,
         configuration: &Configuration,
         dry_run: bool,
-    ) -> Result<(ApplyResponse, Duration)> {
+    ) -> Result<(ApplyResult, Duration)> {
         let request = apply_request(configuration.clone(), dry_run);
         let mut spillway = self.stubs.spillway.clone();
-        self.time(async move { spillway.apply(request).await }).context("apply")
+        let answer = self.time(async move { spillway.apply(request).await }).context("apply");
+        answer.map(|(answer, time)| (answer.result.unwrap_or_default(), time))
     }
 
     /// Asks for the status of everything.
@@ -323,7 +324,7 @@ impl Client {
     /// When it is refused.
     pub(crate) fn status(&self) -> Result<(StatusResponse, Duration)> {
         let mut spillway = self.stubs.spillway.clone();
-        self.time(async move { spillway.status(StatusRequest {}).await }).context("status")
+        self.time(async move { spillway.status(StatusRequest::default()).await }).context("status")
     }
 
     /// Sets a backend's weight.
@@ -331,10 +332,13 @@ impl Client {
     /// # Errors
     /// When it is refused, or changes nothing.
     pub(crate) fn set_weight(&self, pool: &str, address: &str, weight: u32) -> Result<Duration> {
-        let backend =
-            Backend { address: address.into(), weight: Some(weight), ..Backend::default() };
-        let request = UpdateBackendRequest {
+        let backend = Backend {
             pool: pool.into(),
+            address: address.into(),
+            weight: Some(weight),
+            ..Backend::default()
+        };
+        let request = UpdateBackendRequest {
             backend: Some(backend),
             schema_revision: SCHEMA_REVISION.into(),
             ..UpdateBackendRequest::default()
@@ -343,7 +347,8 @@ impl Client {
         let (answer, time) = self
             .time(async move { objects.update_backend(request).await })
             .with_context(|| format!("weight {weight} of {address} in {pool}"))?;
-        anyhow::ensure!(!answer.changes.is_empty(), "{pool}: {address} had the weight {weight}");
+        let changes = answer.result.unwrap_or_default().changes;
+        anyhow::ensure!(!changes.is_empty(), "{pool}: {address} had the weight {weight}");
         Ok(time)
     }
 
@@ -399,7 +404,7 @@ impl Client {
 pub(crate) fn apply_request(configuration: Configuration, dry_run: bool) -> ApplyRequest {
     ApplyRequest {
         configuration: Some(configuration),
-        dry_run,
+        validate_only: dry_run,
         schema_revision: SCHEMA_REVISION.into(),
         ..ApplyRequest::default()
     }

@@ -24,7 +24,7 @@ use lb_control::state::{self, Inbox, Loops, Sensors};
 use lb_control::store::Store;
 use lb_health::{AgentReport, Health, HealthChange};
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
-use lb_model::{Name, next_hop::NextHop};
+use lb_model::{Name, StateCause, StateReason, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -210,8 +210,8 @@ fn storm(bpffs: &Path, state: &Path, backends: u32) -> Result<Row> {
 /// A change of all backends, as the prober sends it.
 fn changes(backends: u32, health: Health) -> Result<Vec<HealthChange>> {
     let reason = match health {
-        Health::Passing => "all checks pass",
-        _ => "check tcp: connection refused",
+        Health::Passing => StateReason::new(StateCause::ChecksPass, "all checks pass"),
+        _ => StateReason::new(StateCause::CheckFails, "check tcp: connection refused"),
     };
     let at = Instant::now();
     let change = |number: u32| {
@@ -220,7 +220,7 @@ fn changes(backends: u32, health: Health) -> Result<Vec<HealthChange>> {
             address: IpAddr::from(host(number)),
             health,
             undecided: None,
-            reason: reason.into(),
+            reason: reason.clone(),
             first: health == Health::Passing,
             report: AgentReport::default(),
             at,

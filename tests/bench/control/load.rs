@@ -179,9 +179,9 @@ async fn query(socket: PathBuf, counts: Arc<Counts>) {
     for asks_pools in [false, true].into_iter().cycle() {
         let begin = Instant::now();
         let answer = if asks_pools {
-            objects.list_pools(ListPoolsRequest {}).await.map(drop)
+            objects.list_pools(ListPoolsRequest::default()).await.map(drop)
         } else {
-            spillway.status(StatusRequest {}).await.map(drop)
+            spillway.status(StatusRequest::default()).await.map(drop)
         };
         match answer {
             Ok(()) => Counts::add(&counts.queries, begin),

@@ -15,7 +15,7 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::{Stream, ask_http};
 use serde_json::Value;
-use spillway_proto::v1::{BackendHistoryRequest, StateChange};
+use spillway_proto::v1::{BackendHistoryRequest, BackendState, StateChange};
 
 use crate::api_queries::client::Client;
 
@@ -198,6 +198,6 @@ fn holds(fixture: &Fixture) -> Result<Vec<f64>> {
         let at = change.at.as_ref().context("no time")?;
         Ok(at.seconds as f64 + f64::from(at.nanos) / 1e9)
     };
-    let pairs = changes.windows(2).filter(|pair| pair[1].state == "held_down");
+    let pairs = changes.windows(2).filter(|pair| pair[1].state() == BackendState::HeldDown);
     pairs.map(|pair| Ok(at(&pair[0])? - at(&pair[1])?)).collect()
 }

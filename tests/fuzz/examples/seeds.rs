@@ -105,7 +105,7 @@ fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
     let apply = ("/spillway.v1.Spillway/Apply", apply.encode_to_vec());
     let endpoint = |address: &str| format!("[{address}]:53");
     let backend =
-        v1::Backend { address: "fd00::12".into(), region: "eu".into(), ..v1::Backend::default() };
+        v1::Backend { pool: "dns".into(), address: "fd00::12".into(), region: "eu".into(), ..v1::Backend::default() };
     let flow = v1::ExplainRequest {
         client: endpoint("2001:db8::7"),
         vip: endpoint("2001:db8::53"),
@@ -114,19 +114,17 @@ fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
     };
     let mask = prost_types::FieldMask { paths: vec!["weight".into()] };
     let update = v1::UpdateBackendRequest {
-        pool: "dns".into(),
         backend: Some(v1::Backend { weight: Some(2), ..backend.clone() }),
         update_mask: Some(mask),
         ..v1::UpdateBackendRequest::default()
     };
     let create = v1::CreateBackendRequest {
-        pool: "dns".into(),
         backend: Some(backend),
         ..v1::CreateBackendRequest::default()
     };
     let delete =
         v1::DeleteServiceRequest { name: "dns".into(), ..v1::DeleteServiceRequest::default() };
-    let list = v1::ListBackendsRequest { pool: "dns".into() };
+    let list = v1::ListBackendsRequest { pool: "dns".into(), page_size: 1, ..Default::default() };
     let capture =
         v1::CaptureRequest { client: "2001:db8::/32".into(), ..v1::CaptureRequest::default() };
     let history =

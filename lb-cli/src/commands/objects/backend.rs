@@ -1,10 +1,14 @@
 //! Backends: flags and columns.
 
 use clap::Args;
-use lb_config::{document, message::ApiEnum};
+use lb_config::{
+    document,
+    message::{ApiEnum, to_number},
+};
 use lb_model::{AdminState, bounds};
 use spillway_proto::v1;
 
+use super::calls::ListFilter;
 use super::kind::{Fields, Kind, ListColumn, Patch, PoolArgument, Selector, cell, parse_name};
 use crate::{
     arguments::{one_of, parse_rate, within, within_or_unset},
@@ -70,19 +74,29 @@ fn parse_address(text: &str) -> Result<String, String> {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct PoolFilter {
+pub(crate) struct BackendFilter {
     /// Only backends of this pool
     #[arg(long)]
     pool: Option<String>,
+    /// Only backends in this region
+    #[arg(long)]
+    region: Option<String>,
+    /// Only backends of which the configuration asks this
+    #[arg(long, value_parser = one_of::<AdminState>())]
+    admin_state: Option<AdminState>,
 }
 
 fn in_pool(pool: Option<&str>) -> PoolArgument<'_> {
     pool.map_or(PoolArgument::Missing, PoolArgument::Named)
 }
 
-impl Selector for PoolFilter {
-    fn pool(&self) -> PoolArgument<'_> {
-        in_pool(self.pool.as_deref())
+impl Selector for BackendFilter {
+    fn filter(&self) -> ListFilter {
+        ListFilter {
+            pool: self.pool.clone().unwrap_or_default(),
+            region: self.region.clone().unwrap_or_default(),
+            admin_state: to_number(self.admin_state),
+        }
     }
 }
 
@@ -141,7 +155,7 @@ impl Kind for v1::Backend {
     ];
     const WIDE_COLUMNS: &'static [ListColumn] =
         &[("MTU", |b| cell(&b["mtu"])), ("MAX RATE", |b| cell(&b["max_connection_rate"]))];
-    type Filter = PoolFilter;
+    type Filter = BackendFilter;
     type Target = Address;
     type TargetOrFile = AddressOrFile;
     type Fields = BackendFields;

@@ -1,6 +1,6 @@
 //! The calls of `spillway.v1.Objects`, with the same signatures for every kind.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, mem};
 
 use prost_types::FieldMask;
 use spillway_proto::{SCHEMA_REVISION, v1, v1::objects_client::ObjectsClient};
@@ -22,9 +22,21 @@ pub(crate) struct ObjectAnswer<K> {
     pub(crate) pool: String,
     pub(crate) object: K,
     pub(crate) etag: String,
-    /// The generation, and the changes of the call.
-    pub(crate) applied: v1::ApplyResponse,
 }
+
+/// Which objects are listed. Kinds ignore what they do not have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListFilter {
+    /// Empty: all.
+    pub(crate) pool: String,
+    /// Empty: all.
+    pub(crate) region: String,
+    /// A number of [`v1::AdminState`]; 0: any.
+    pub(crate) admin_state: i32,
+}
+
+/// An object after a change, and what changed.
+pub(crate) type Changed<K> = (ObjectAnswer<K>, v1::ApplyResult);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CreateOptions {
@@ -54,10 +66,10 @@ pub(crate) struct DeleteOptions {
 
 /// The five calls of a kind.
 pub(crate) trait ObjectCalls: Clone + Default + Debug {
-    /// The generation and all objects; only the backends of `pool` unless it is empty.
+    /// The generation and all objects that the filter selects.
     async fn list(
         client: &mut Client,
-        pool: String,
+        filter: &ListFilter,
     ) -> Result<(u64, Vec<ObjectAnswer<Self>>), Status>;
     async fn get(client: &mut Client, id: ObjectId) -> Result<ObjectAnswer<Self>, Status>;
     async fn create(
@@ -65,53 +77,57 @@ pub(crate) trait ObjectCalls: Clone + Default + Debug {
         pool: String,
         object: Self,
         how: CreateOptions,
-    ) -> Result<ObjectAnswer<Self>, Status>;
+    ) -> Result<Changed<Self>, Status>;
     async fn update(
         client: &mut Client,
         pool: String,
         object: Self,
         how: UpdateOptions,
-    ) -> Result<ObjectAnswer<Self>, Status>;
+    ) -> Result<Changed<Self>, Status>;
     async fn delete(
         client: &mut Client,
         id: ObjectId,
         how: DeleteOptions,
-    ) -> Result<v1::ApplyResponse, Status>;
+    ) -> Result<v1::ApplyResult, Status>;
 }
+
+/// Objects that are asked for at once.
+const PAGE_SIZE: u32 = 10_000;
 
 /// Implements the calls of each kind. Only backends have a pool.
 macro_rules! calls {
-    ($($kind:ident $field:ident $list:ident $answer:ident [$($pool:ident)?] $name:ident
+    ($($kind:ident $field:ident $list:ident [$($pool:ident)?] [$($filter:ident)*] $name:ident
        $list_call:ident $list_request:ident $get_call:ident $get_request:ident
        $create_call:ident $create_request:ident $update_call:ident $update_request:ident
        $delete_call:ident $delete_request:ident;)*) => {$(
-        impl From<v1::$answer> for ObjectAnswer<v1::$kind> {
-            fn from(message: v1::$answer) -> Self {
-                Self {
-                    pool: [$(message.$pool,)?].into_iter().next().unwrap_or_default(),
-                    object: message.$field.unwrap_or_default(),
-                    etag: message.etag,
-                    applied: v1::ApplyResponse {
-                        generation: message.generation,
-                        changes: message.changes,
-                        memory: message.memory,
-                        movements: message.movements,
-                        warnings: message.warnings,
-                        movements_unknown: message.movements_unknown,
-                    },
-                }
+        impl From<v1::$kind> for ObjectAnswer<v1::$kind> {
+            fn from(mut object: v1::$kind) -> Self {
+                let pool = [$(mem::take(&mut object.$pool),)?].into_iter().next();
+                let etag = mem::take(&mut object.etag);
+                Self { pool: pool.unwrap_or_default(), object, etag }
             }
         }
 
         impl ObjectCalls for v1::$kind {
             async fn list(
                 client: &mut Client,
-                pool: String,
+                filter: &ListFilter,
             ) -> Result<(u64, Vec<ObjectAnswer<Self>>), Status> {
-                let _ = &pool;
-                let request = v1::$list_request { $($pool: pool,)? };
-                let answer = client.$list_call(request).await?.into_inner();
-                Ok((answer.generation, answer.$list.into_iter().map(Into::into).collect()))
+                let _ = filter;
+                let (mut listed, mut page_token) = (Vec::new(), String::new());
+                loop {
+                    let request = v1::$list_request {
+                        page_size: PAGE_SIZE,
+                        page_token,
+                        $($filter: filter.$filter.clone(),)*
+                    };
+                    let answer = client.$list_call(request).await?.into_inner();
+                    listed.extend(answer.$list.into_iter().map(ObjectAnswer::from));
+                    page_token = answer.next_page_token;
+                    if page_token.is_empty() {
+                        return Ok((answer.generation, listed));
+                    }
+                }
             }
 
             async fn get(client: &mut Client, id: ObjectId) -> Result<ObjectAnswer<Self>, Status> {
@@ -124,17 +140,17 @@ macro_rules! calls {
                 pool: String,
                 object: Self,
                 how: CreateOptions,
-            ) -> Result<ObjectAnswer<Self>, Status> {
+            ) -> Result<Changed<Self>, Status> {
                 let _ = &pool;
                 let request = v1::$create_request {
-                    $($pool: pool,)?
-                    $field: Some(object),
-                    dry_run: how.dry_run,
+                    $field: Some(Self { $($pool: pool,)? ..object }),
+                    validate_only: how.dry_run,
                     schema_revision: SCHEMA_REVISION.into(),
                     any_schema: false,
                     reason: how.reason,
                 };
-                Ok(client.$create_call(request).await?.into_inner().into())
+                let answer = client.$create_call(request).await?.into_inner();
+                Ok((answer.$field.unwrap_or_default().into(), answer.result.unwrap_or_default()))
             }
 
             async fn update(
@@ -142,63 +158,58 @@ macro_rules! calls {
                 pool: String,
                 object: Self,
                 how: UpdateOptions,
-            ) -> Result<ObjectAnswer<Self>, Status> {
+            ) -> Result<Changed<Self>, Status> {
                 let _ = &pool;
                 let request = v1::$update_request {
-                    $($pool: pool,)?
-                    $field: Some(object),
+                    $field: Some(Self { etag: how.etag, $($pool: pool,)? ..object }),
                     update_mask: Some(FieldMask { paths: how.paths }),
-                    etag: how.etag,
                     allow_missing: how.allow_missing,
-                    dry_run: how.dry_run,
+                    validate_only: how.dry_run,
                     schema_revision: SCHEMA_REVISION.into(),
                     any_schema: false,
                     reason: how.reason,
                 };
-                Ok(client.$update_call(request).await?.into_inner().into())
+                let answer = client.$update_call(request).await?.into_inner();
+                Ok((answer.$field.unwrap_or_default().into(), answer.result.unwrap_or_default()))
             }
 
-            async fn delete(client: &mut Client, id: ObjectId, how: DeleteOptions) -> Result<v1::ApplyResponse, Status> {
+            async fn delete(
+                client: &mut Client,
+                id: ObjectId,
+                how: DeleteOptions,
+            ) -> Result<v1::ApplyResult, Status> {
                 let request = v1::$delete_request {
                     $($pool: id.pool,)?
                     $name: id.name,
                     etag: how.etag,
                     allow_missing: how.allow_missing,
-                    dry_run: how.dry_run,
+                    validate_only: how.dry_run,
                     reason: how.reason,
                 };
-                let answer = client.$delete_call(request).await?.into_inner();
-                Ok(v1::ApplyResponse {
-                    generation: answer.generation,
-                    changes: answer.changes,
-                    memory: answer.memory,
-                    movements: answer.movements,
-                    warnings: answer.warnings,
-                    movements_unknown: answer.movements_unknown,
-                })
+                Ok(client.$delete_call(request).await?.into_inner().result.unwrap_or_default())
             }
         }
     )*};
 }
 
 calls! {
-    Region region regions RegionObject [] name
+    Region region regions [] [] name
         list_regions ListRegionsRequest get_region GetRegionRequest
         create_region CreateRegionRequest update_region UpdateRegionRequest
         delete_region DeleteRegionRequest;
-    HealthCheck health_check health_checks HealthCheckObject [] name
+    HealthCheck health_check health_checks [] [] name
         list_health_checks ListHealthChecksRequest get_health_check GetHealthCheckRequest
         create_health_check CreateHealthCheckRequest update_health_check UpdateHealthCheckRequest
         delete_health_check DeleteHealthCheckRequest;
-    Pool pool pools PoolObject [] name
+    Pool pool pools [] [] name
         list_pools ListPoolsRequest get_pool GetPoolRequest
         create_pool CreatePoolRequest update_pool UpdatePoolRequest
         delete_pool DeletePoolRequest;
-    Backend backend backends BackendObject [pool] address
+    Backend backend backends [pool] [pool region admin_state] address
         list_backends ListBackendsRequest get_backend GetBackendRequest
         create_backend CreateBackendRequest update_backend UpdateBackendRequest
         delete_backend DeleteBackendRequest;
-    Service service services ServiceObject [] name
+    Service service services [] [pool] name
         list_services ListServicesRequest get_service GetServiceRequest
         create_service CreateServiceRequest update_service UpdateServiceRequest
         delete_service DeleteServiceRequest;

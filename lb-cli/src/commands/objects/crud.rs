@@ -4,7 +4,7 @@ use super::{
     calls::{CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
     hints::add_hint,
     input::{Input, ObjectSource, pool_for_create, resolve_id},
-    kind::{Fields as _, Kind, PoolArgument, Selector as _},
+    kind::{Fields as _, Kind, Selector as _},
     report::{ChangeReport, ListReport, ObjectReport},
 };
 use crate::{
@@ -24,14 +24,11 @@ pub(crate) struct ListArguments<K: Kind> {
 /// # Errors
 /// There is no such pool, or the daemon does not answer.
 pub(super) fn list<K: Kind>(options: Options, arguments: &ListArguments<K>) -> Result<(), Failure> {
-    let pool = match arguments.which.pool() {
-        PoolArgument::Named(pool) => pool.to_owned(),
-        PoolArgument::Missing | PoolArgument::NotInPool => String::new(),
-    };
+    let filter = arguments.which.filter();
     let listed = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
-        let id = ObjectId { pool: pool.clone(), name: String::new() };
-        let listed = daemon.objects(async |client| K::list(client, pool).await).await;
+        let id = ObjectId { pool: filter.pool.clone(), name: String::new() };
+        let listed = daemon.objects(async |client| K::list(client, &filter).await).await;
         let (generation, answers) = add_hint::<K, _>(&mut daemon, &id, listed).await?;
         ListReport::new(generation, answers)
     })?;

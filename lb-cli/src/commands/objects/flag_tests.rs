@@ -44,6 +44,7 @@ fn flags_of_a_service_are_its_fields() {
         ports: Vec::new(),
         any_port: false,
         fragments: v1::Fragments::Served.into(),
+        ..v1::Service::default()
     };
     assert_eq!(patch.object, expected);
     let paths =
@@ -221,15 +222,19 @@ fn every_field_of_the_api_has_its_flag() {
         let (fields, flags) = of;
         fields.into_iter().filter(|field| !flags.contains(field)).collect::<Vec<_>>()
     };
-    // Names have no flag; backends are objects of their own, groups have two flags.
-    assert_eq!(without(fields_and_flags::<v1::Region>("spillway.v1.Region")), ["name"]);
-    assert_eq!(without(fields_and_flags::<v1::HealthCheck>("spillway.v1.HealthCheck")), ["name"]);
+    // Names have no flag, and --pool and --etag are those of commands; backends are objects of their own, groups have two flags.
+    assert_eq!(without(fields_and_flags::<v1::Region>("spillway.v1.Region")), ["name", "etag"]);
+    let check = fields_and_flags::<v1::HealthCheck>("spillway.v1.HealthCheck");
+    assert_eq!(without(check), ["name", "etag"]);
     assert_eq!(
         without(fields_and_flags::<v1::Pool>("spillway.v1.Pool")),
-        ["name", "backends", "groups"]
+        ["name", "backends", "groups", "etag"]
     );
-    assert_eq!(without(fields_and_flags::<v1::Backend>("spillway.v1.Backend")), ["address"]);
-    assert_eq!(without(fields_and_flags::<v1::Service>("spillway.v1.Service")), ["name"]);
+    assert_eq!(
+        without(fields_and_flags::<v1::Backend>("spillway.v1.Backend")),
+        ["address", "pool", "etag"]
+    );
+    assert_eq!(without(fields_and_flags::<v1::Service>("spillway.v1.Service")), ["name", "etag"]);
 }
 
 /// The first line of the parser's refusal.

@@ -10,7 +10,7 @@ use spillway_proto::v1::{self, Configuration, Group, Pool};
 use tonic::Code;
 
 use super::{
-    calls::{ObjectCalls, ObjectId},
+    calls::{ListFilter, ObjectCalls, ObjectId},
     kind::Kind,
 };
 use crate::{client::DaemonClient, failure::Failure};
@@ -166,7 +166,7 @@ async fn hint_for_unknown_name(daemon: &mut DaemonClient, message: &str) -> Opti
 }
 
 async fn names<K: Kind>(daemon: &mut DaemonClient) -> Option<Vec<String>> {
-    let all = async |client: &mut _| <K as ObjectCalls>::list(client, String::new()).await;
+    let all = async |client: &mut _| <K as ObjectCalls>::list(client, &ListFilter::default()).await;
     let (_, objects) = daemon.objects(all).await.ok()?;
     Some(objects.into_iter().map(|answer| answer.object.name().to_owned()).collect())
 }
@@ -286,6 +286,7 @@ mod tests {
         let region = |name: &str, to: &[&str]| Region {
             name: name.into(),
             overflow_to: to.iter().map(ToString::to_string).collect(),
+            ..Region::default()
         };
         let backend = |address: &str, region: &str| Backend {
             address: address.into(),

@@ -9,6 +9,7 @@ use spillway_proto::v1;
 use crate::{
     arguments::Options,
     client::{DaemonClient, block_on},
+    commands::backend_status::{Reason, state_word},
     failure::Failure,
     output::{Grid, Report, age, print, whole_seconds},
 };
@@ -36,8 +37,9 @@ struct BackendHistory {
 #[derive(Serialize)]
 struct StateChange {
     at: Option<String>,
-    state: String,
-    reason: String,
+    state: &'static str,
+    #[serde(flatten)]
+    reason: Reason,
     /// How long the state lasted, or has lasted so far.
     #[serde(skip)]
     duration: Option<Duration>,
@@ -75,7 +77,8 @@ impl BackendHistory {
             let duration = started.map(|started| until.duration_since(started).unwrap_or_default());
             until = started.unwrap_or(until);
             let at = change.at.map(|at| at.to_string());
-            StateChange { at, state: change.state, reason: change.reason, duration }
+            let state = state_word(change.state());
+            StateChange { at, state, reason: change.reason.into(), duration }
         };
         let changes = backend.changes.into_iter().map(change).collect();
         Self { pool: backend.pool, address: backend.address, changes }
@@ -91,8 +94,8 @@ impl Report for HistoryReport {
                     backend.address.clone(),
                     change.at.as_deref().map_or_else(|| "-".into(), whole_seconds),
                     change.duration.map_or_else(|| "-".into(), age),
-                    change.state.clone(),
-                    change.reason.clone(),
+                    change.state.to_owned(),
+                    change.reason.text.clone(),
                 ]);
             }
         }
@@ -103,12 +106,13 @@ impl Report for HistoryReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::backend_status::messages;
 
     fn example() -> HistoryReport {
         let change = |seconds, state: &str, reason: &str| v1::StateChange {
             at: Some(prost_types::Timestamp { seconds, nanos: 250_000_000 }),
-            state: state.into(),
-            reason: reason.into(),
+            state: messages::state(state),
+            reason: messages::reason(reason),
         };
         let changes = vec![
             change(1_000_090, "up", "all checks pass"),

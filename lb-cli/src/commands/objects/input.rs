@@ -7,7 +7,7 @@ use lb_config::document;
 use spillway_proto::v1;
 
 use super::{
-    calls::{ObjectAnswer, ObjectCalls as _, ObjectId},
+    calls::{ListFilter, ObjectAnswer, ObjectCalls as _, ObjectId},
     kind::{Fields as _, Kind, Patch, PoolArgument, Selector},
 };
 use crate::{
@@ -126,7 +126,7 @@ pub(super) async fn resolve_id(
 }
 
 async fn only_pool(daemon: &mut DaemonClient, name: &str) -> Result<String, Failure> {
-    let all = async |client: &mut _| v1::Backend::list(client, String::new()).await;
+    let all = async |client: &mut _| v1::Backend::list(client, &ListFilter::default()).await;
     let (_, backends) = daemon.objects(all).await?;
     let mut pools = pools_with(name, &backends);
     match pools.len() {

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::calls::ObjectCalls;
+use super::calls::{ListFilter, ObjectCalls};
 use crate::failure::{Exit, Failure};
 
 /// A column of `list`: its heading, and its cell from the object as JSON.
@@ -53,6 +53,11 @@ pub(crate) trait Selector {
     /// The pool of the object.
     fn pool(&self) -> PoolArgument<'_> {
         PoolArgument::NotInPool
+    }
+
+    /// Which objects are listed.
+    fn filter(&self) -> ListFilter {
+        ListFilter::default()
     }
 }
 

@@ -31,7 +31,7 @@ fn unreadable(error: &dyn std::fmt::Display) -> Failure {
 }
 
 fn to_file_form<K: Kind>(answer: calls::ObjectAnswer<K>) -> Result<ObjectForm<K::File>, Failure> {
-    let calls::ObjectAnswer { pool, object, etag, .. } = answer;
+    let calls::ObjectAnswer { pool, object, etag } = answer;
     let object = K::File::try_from(object).map_err(|error| unreadable(&error))?;
     Ok(ObjectForm { pool, object, etag })
 }
@@ -91,23 +91,20 @@ impl<K: Kind> Report for ListReport<K> {
 pub(super) struct ObjectReport<F> {
     #[serde(flatten)]
     object: ObjectForm<F>,
-    generation: u64,
     #[serde(skip)]
     file: String,
 }
 
 impl<F: Serialize> ObjectReport<F> {
     pub(super) fn new<K: Kind<File = F>>(answer: calls::ObjectAnswer<K>) -> Result<Self, Failure> {
-        let generation = answer.applied.generation;
         let object = to_file_form(answer)?;
         let in_pool = match &*object.pool {
             "" => String::new(),
             pool => format!(" of pool {pool}"),
         };
-        let head =
-            format!("# {}{in_pool}, generation {generation}, etag {}\n", K::NAME, object.etag);
+        let head = format!("# {}{in_pool}, etag {}\n", K::NAME, object.etag);
         let text = document::object_to_toml(&object.object).map_err(|error| unreadable(&error))?;
-        Ok(Self { object, generation, file: head + &text })
+        Ok(Self { object, file: head + &text })
     }
 }
 
@@ -124,9 +121,8 @@ pub(super) struct ChangeReport<K: Kind> {
 }
 
 impl<K: Kind> ChangeReport<K> {
-    pub(super) fn new(mut answer: calls::ObjectAnswer<K>, dry_run: bool) -> Result<Self, Failure> {
-        let changes = Changes::new(std::mem::take(&mut answer.applied), dry_run);
-        Ok(Self { changes, object: to_file_form(answer)? })
+    pub(super) fn new((answer, result): calls::Changed<K>, dry_run: bool) -> Result<Self, Failure> {
+        Ok(Self { changes: Changes::new(result, dry_run), object: to_file_form(answer)? })
     }
 }
 
@@ -153,7 +149,7 @@ impl<K: Kind> Report for ChangeReport<K> {
         self.changes.wide()
     }
 
-    fn warnings(&self) -> &[String] {
+    fn warnings(&self) -> Vec<&str> {
         self.changes.warnings()
     }
 }

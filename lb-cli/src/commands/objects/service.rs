@@ -7,8 +7,9 @@ use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1;
 
+use super::calls::ListFilter;
 use super::kind::{
-    Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, NoFilter, Patch, cell,
+    Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, Patch, Selector, cell,
 };
 use crate::{
     arguments::{one_of, parse_duration, within},
@@ -113,6 +114,19 @@ fn ports_of(service: &Value) -> String {
     }
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ServiceFilter {
+    /// Only services of this pool
+    #[arg(long)]
+    pool: Option<String>,
+}
+
+impl Selector for ServiceFilter {
+    fn filter(&self) -> ListFilter {
+        ListFilter { pool: self.pool.clone().unwrap_or_default(), ..ListFilter::default() }
+    }
+}
+
 impl Kind for v1::Service {
     const NAME: &'static str = "service";
     const PLURAL: &'static str = "services";
@@ -132,7 +146,7 @@ impl Kind for v1::Service {
         ("IDLE TIMEOUT", |s| cell(&s["idle_timeout"])),
         ("FRAGMENTS", |s| cell(&s["fragments"])),
     ];
-    type Filter = NoFilter;
+    type Filter = ServiceFilter;
     type Target = NameArgument;
     type TargetOrFile = NameOrFileArgument;
     type Fields = ServiceFields;

@@ -1,14 +1,11 @@
+use serde_json::json;
 use spillway_proto::v1;
 
 use super::{
     calls::ObjectAnswer,
     report::{ChangeReport, ListReport, ObjectReport},
 };
-use crate::output::Report as _;
-
-fn applied() -> v1::ApplyResponse {
-    v1::ApplyResponse { generation: 7, ..v1::ApplyResponse::default() }
-}
+use crate::{commands::changes::change_message, output::Report as _};
 
 fn backend(address: &str) -> ObjectAnswer<v1::Backend> {
     let backend = v1::Backend {
@@ -20,7 +17,7 @@ fn backend(address: &str) -> ObjectAnswer<v1::Backend> {
         ..v1::Backend::default()
     };
     let (pool, etag) = ("web".into(), "00000000000012e4".into());
-    ObjectAnswer { pool, object: backend, etag, applied: applied() }
+    ObjectAnswer { pool, object: backend, etag }
 }
 
 #[test]
@@ -56,7 +53,7 @@ fn the_longest_names_of_a_service_fit_in_eighty_columns() {
         ..v1::Service::default()
     };
     let (pool, etag) = (String::new(), String::new());
-    let answer = ObjectAnswer { pool, object: service, etag, applied: applied() };
+    let answer = ObjectAnswer { pool, object: service, etag };
     let table = ListReport::new(7, vec![answer]).unwrap().table();
     assert!(table.lines().all(|line| line.len() <= 80), "{table}");
     assert!(table.contains(&name), "{table}");
@@ -96,7 +93,7 @@ fn an_object_is_printed_in_its_file_form() {
     assert_eq!(
         got.table(),
         "\
-# backend of pool web, generation 7, etag 00000000000012e4
+# backend of pool web, etag 00000000000012e4
 address = \"10.0.0.1\"
 region = \"eu\"
 weight = 2
@@ -108,15 +105,29 @@ max_connection_rate = \"10/s\"
 
 #[test]
 fn a_change_is_printed_with_the_new_object() {
-    let change = v1::Change {
-        kind: v1::change::Kind::Changed.into(),
-        object: "pool web: backend 10.0.0.1".into(),
-        details: vec!["admin_state: active -> drain".into()],
-        slots_moved: 0,
+    let object = v1::ObjectReference {
+        kind: v1::object_reference::Kind::Backend.into(),
+        name: "10.0.0.1".into(),
+        pool: "web".into(),
     };
-    let applied = v1::ApplyResponse { changes: vec![change], ..applied() };
-    let answer = ObjectAnswer { applied, ..backend("10.0.0.1") };
-    let done = ChangeReport::new(answer, false).unwrap();
+    let (kind, fields) = (v1::change::Kind::Changed, ["admin_state: active -> drain"]);
+    let change = v1::Change {
+        object: Some(object),
+        ..change_message(kind, "pool web: backend 10.0.0.1", &fields, 0)
+    };
+    let warning = v1::Warning {
+        reason: v1::WarningReason::PoolUnserved.into(),
+        object: None,
+        text: "pool web has no backend left for new connections".into(),
+    };
+    let result = v1::ApplyResult {
+        generation: 7,
+        changes: vec![change],
+        warnings: vec![warning.clone()],
+        ..v1::ApplyResult::default()
+    };
+    let done = ChangeReport::new((backend("10.0.0.1"), result), false).unwrap();
+    assert_eq!(done.warnings(), [warning.text.as_str()]);
     assert_eq!(
         done.table(),
         "\
@@ -126,7 +137,19 @@ generation 7 is in force: 1 change
 "
     );
     let value = serde_json::to_value(&done).unwrap();
-    assert_eq!(value["changes"][0]["object"], "pool web: backend 10.0.0.1");
+    let change = json!({
+        "kind": "changed",
+        "object": {"kind": "backend", "name": "10.0.0.1", "pool": "web"},
+        "text": "pool web: backend 10.0.0.1",
+        "fields": [{
+            "field": "admin_state", "region": null, "old": "active", "new": "drain",
+            "text": "admin_state: active -> drain",
+        }],
+        "slots_moved": 0,
+    });
+    assert_eq!(value["changes"], json!([change]));
+    let warning = json!({"reason": "pool_unserved", "object": null, "text": warning.text});
+    assert_eq!(value["warnings"], json!([warning]));
     assert_eq!(value["backend"]["admin_state"], "drain");
     assert_eq!((&value["generation"], &value["dry_run"]), (&7.into(), &false.into()));
 }

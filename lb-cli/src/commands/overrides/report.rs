@@ -3,7 +3,10 @@
 use serde::Serialize;
 use spillway_proto::v1;
 
-use crate::output::{Grid, Report, whole_seconds};
+use crate::{
+    commands::changes::Warning,
+    output::{Grid, Report, whole_seconds},
+};
 
 /// An override.
 #[derive(Serialize)]
@@ -116,8 +119,8 @@ impl Report for List {
         grid.lines()
     }
 
-    fn warnings(&self) -> &[String] {
-        &self.warnings
+    fn warnings(&self) -> Vec<&str> {
+        self.warnings.iter().map(String::as_str).collect()
     }
 }
 
@@ -129,7 +132,9 @@ pub(super) struct Set {
     overrides: Vec<OverrideRow>,
     /// Why they are in memory only; `null`: they are stored, or it was a dry run.
     unstored: Option<String>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
+    #[serde(skip)]
+    in_memory_only: Option<String>,
 }
 
 /// Overrides that were removed.
@@ -140,17 +145,21 @@ pub(super) struct Removed {
     removed: Vec<OverrideRow>,
     /// Why that is in memory only; `null`: it is stored, or it was a dry run.
     unstored: Option<String>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
+    #[serde(skip)]
+    in_memory_only: Option<String>,
 }
 
 /// The warnings of an answer, with that about the disk first.
-fn warnings(unstored: Option<&str>, warnings: Vec<String>) -> Vec<String> {
-    let unstored = unstored.map(|cause| {
-        format!(
-            "in force, but in memory only: {cause}; stored as soon as the disk takes it, and a restart before that loses it"
-        )
-    });
-    unstored.into_iter().chain(warnings).collect()
+fn warnings<'a>(in_memory_only: Option<&'a str>, warnings: &'a [Warning]) -> Vec<&'a str> {
+    in_memory_only.into_iter().chain(warnings.iter().map(|warning| &*warning.text)).collect()
+}
+
+fn in_memory_only(unstored: Option<&str>) -> Option<String> {
+    let cause = unstored?;
+    Some(format!(
+        "in force, but in memory only: {cause}; stored as soon as the disk takes it, and a restart before that loses it"
+    ))
 }
 
 impl Set {
@@ -160,7 +169,8 @@ impl Set {
             revision: answer.revision,
             dry_run,
             overrides: answer.overrides.into_iter().map(OverrideRow::new).collect(),
-            warnings: warnings(unstored.as_deref(), answer.warnings),
+            warnings: answer.warnings.into_iter().map(Into::into).collect(),
+            in_memory_only: in_memory_only(unstored.as_deref()),
             unstored,
         }
     }
@@ -176,8 +186,8 @@ impl Report for Set {
         self.overrides.iter().map(line).collect()
     }
 
-    fn warnings(&self) -> &[String] {
-        &self.warnings
+    fn warnings(&self) -> Vec<&str> {
+        warnings(self.in_memory_only.as_deref(), &self.warnings)
     }
 }
 
@@ -188,7 +198,8 @@ impl Removed {
             revision: answer.revision,
             dry_run,
             removed: answer.removed.into_iter().map(OverrideRow::new).collect(),
-            warnings: warnings(unstored.as_deref(), answer.warnings),
+            warnings: answer.warnings.into_iter().map(Into::into).collect(),
+            in_memory_only: in_memory_only(unstored.as_deref()),
             unstored,
         }
     }
@@ -201,8 +212,8 @@ impl Report for Removed {
         self.removed.iter().map(line).collect()
     }
 
-    fn warnings(&self) -> &[String] {
-        &self.warnings
+    fn warnings(&self) -> Vec<&str> {
+        warnings(self.in_memory_only.as_deref(), &self.warnings)
     }
 }
 
@@ -286,7 +297,11 @@ pools/web/backends/10.0.0.2/weight (30 %)  -
             overrides: vec![drain(), weight()],
             revision: 4,
             unstored: "no space".into(),
-            warnings: vec!["pool web has no backend left for new connections".into()],
+            warnings: vec![v1::Warning {
+                reason: v1::WarningReason::PoolUnserved.into(),
+                object: None,
+                text: "pool web has no backend left for new connections".into(),
+            }],
         };
         let set = Set::new(answer(), false);
         assert_eq!(

@@ -8,6 +8,8 @@ use ratatui::{
     widgets::{Paragraph, Row, Table, TableState, Wrap},
 };
 
+use spillway_proto::v1::BackendState;
+
 use super::{
     sample::{Snapshot, TrafficRate},
     screen::{HELP, Screen, Tab},
@@ -62,7 +64,7 @@ pub(super) fn draw(frame: &mut Frame, screen: &mut Screen, now: &Snapshot, palet
 fn daemon_line(now: &Snapshot) -> Line<'static> {
     let status = &now.reading.status;
     let uptime = status.uptime.and_then(|up| std::time::Duration::try_from(up).ok());
-    let up = status.backends.iter().filter(|backend| backend.state == "up").count();
+    let up = status.backends.iter().filter(|backend| backend.state() == BackendState::Up).count();
     let region = match status.region.as_str() {
         "" => String::new(),
         region => format!("region {region}, "),

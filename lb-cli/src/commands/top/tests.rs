@@ -11,6 +11,8 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{Terminal, backend::TestBackend, style::Color};
 use spillway_proto::v1;
 
+use crate::commands::backend_status::messages;
+
 use super::{
     draw::{Palette, draw},
     sample::{Reading, Snapshot},
@@ -24,8 +26,8 @@ fn backend(address: &str, region: &str, state: &str, reason: &str) -> v1::Backen
         pool: "web".into(),
         address: address.into(),
         region: region.into(),
-        state: state.into(),
-        reason: reason.into(),
+        state: messages::state(state),
+        reason: messages::reason(reason),
         next_hop_resolved: true,
         ..Default::default()
     }

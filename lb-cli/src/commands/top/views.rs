@@ -5,13 +5,16 @@ use std::{cmp::Ordering, collections::HashMap};
 use lb_common::abi::verdict::Verdict;
 use lb_inspect::stats::sentence;
 use ratatui::layout::Constraint;
-use spillway_proto::v1;
+use spillway_proto::v1::{self, BackendState};
 
 use super::{
     sample::Snapshot,
     screen::{Tab, TabState},
 };
-use crate::commands::{backend_status::explain_state, regions::BarParts};
+use crate::commands::{
+    backend_status::{explain_state, state_word},
+    regions::BarParts,
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
@@ -304,16 +307,16 @@ fn pool_rates(snapshot: &Snapshot) -> HashMap<&str, f64> {
 
 fn backend_row(snapshot: &Snapshot, backend: &v1::BackendStatus, total: f64) -> ViewRow {
     let speed = snapshot.backends.get(&backend.address);
-    let tone = match backend.state.as_str() {
-        "up" if backend.next_hop_resolved => Tone::Good,
-        "up" | "pending" | "unreachable" => Tone::Bad,
+    let tone = match backend.state() {
+        BackendState::Up if backend.next_hop_resolved => Tone::Good,
+        BackendState::Up | BackendState::Pending | BackendState::Unreachable => Tone::Bad,
         _ => Tone::Warning,
     };
     let cells = vec![
         Cell::text(&backend.pool),
         Cell::text(&backend.address),
         Cell::text(&backend.region),
-        Cell::text(&backend.state),
+        Cell::text(state_word(backend.state())),
         Cell::percent(speed.filter(|_| total > 0.0).map(|speed| speed.packets / total)),
         Cell::rate(speed.map(|speed| speed.connections)),
         Cell::rate(speed.map(|speed| speed.packets)),

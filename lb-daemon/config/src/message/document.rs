@@ -52,7 +52,7 @@ impl TryFrom<v1::Configuration> for Document {
 
 impl From<Region> for v1::Region {
     fn from(region: Region) -> Self {
-        Self { name: region.name, overflow_to: region.overflow_to }
+        Self { name: region.name, overflow_to: region.overflow_to, etag: String::new() }
     }
 }
 
@@ -79,6 +79,7 @@ impl From<Pool> for v1::Pool {
             max_hold_down: pool.max_hold_down.map(saturating_duration),
             encapsulation: to_number(pool.encapsulation),
             gue_port: number(pool.gue_port),
+            etag: String::new(),
         }
     }
 }
@@ -136,6 +137,8 @@ impl From<Backend> for v1::Backend {
             admin_state: to_number(backend.admin_state),
             mtu: number(backend.mtu),
             max_connection_rate_per_second: backend.max_connection_rate,
+            pool: String::new(),
+            etag: String::new(),
         }
     }
 }
@@ -175,6 +178,7 @@ impl From<Service> for v1::Service {
             ports: service.ports.into_iter().map(range).collect(),
             any_port: service.any_port,
             fragments: to_number(service.fragments),
+            etag: String::new(),
         }
     }
 }

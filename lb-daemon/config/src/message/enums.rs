@@ -2,8 +2,8 @@
 
 use lb_model::overrides::Kind as OverrideKind;
 use lb_model::{
-    AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, Protocol, UdpMode,
-    Via, WhenFull,
+    AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, MemberState,
+    Protocol, UdpMode, Via, WhenFull,
 };
 use spillway_proto::v1;
 
@@ -12,7 +12,7 @@ use spillway_proto::v1;
 #[error("{0} is not a value that this version knows")]
 pub struct UnknownNumber(pub i32);
 
-/// An enum of the configuration that is an enum of the API too.
+/// An enum that is an enum of the API too.
 pub trait ApiEnum: Copy {
     /// The enum of the API.
     type Message: Into<i32>;
@@ -61,6 +61,7 @@ api_enums! {
     Fragments = Fragments { Dropped, Served }
     HostProbe = HostProbe { Auto, Neighbour, Icmp, Tcp }
     Isolation = Isolation { None, OnFailure, Strict }
+    MemberState = BackendState { Pending, Up, Unhealthy, HeldDown, Unreachable, Draining, Disabled }
     OverrideKind = OverrideKind { Drain, Disable, Weight, Scale }
     Protocol = Protocol { Tcp, Udp }
     UdpMode = UdpMode { Stateless, Tracked }

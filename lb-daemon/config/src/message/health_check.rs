@@ -26,6 +26,7 @@ impl From<HealthCheck> for v1::HealthCheck {
             jitter_percent: check.jitter_percent,
             host_probe: to_number(check.host_probe),
             host_probe_port: number(check.host_probe_port),
+            etag: String::new(),
         }
     }
 }

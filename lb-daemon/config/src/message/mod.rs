@@ -9,5 +9,6 @@ pub use document::UnknownValue;
 pub use enums::{ApiEnum, UnknownNumber, to_number};
 pub(crate) use model::to_message_with;
 pub use model::{
-    StoredMessage, duration, encode, encode_pool, encode_without_pools, hash_key, to_message,
+    StoredMessage, backend, duration, encode, encode_pool, encode_without_pools, hash_key, pool,
+    to_message,
 };

@@ -47,10 +47,15 @@ pub fn hash_key([first, second]: [u64; 2]) -> String {
 }
 
 fn region((name, region): (&Name, &Region)) -> v1::Region {
-    v1::Region { name: name.to_string(), overflow_to: names(&region.overflow_to) }
+    v1::Region {
+        name: name.to_string(),
+        overflow_to: names(&region.overflow_to),
+        etag: String::new(),
+    }
 }
 
-fn pool(name: &Name, pool: &Pool) -> v1::Pool {
+/// The message of a pool.
+pub fn pool(name: &Name, pool: &Pool) -> v1::Pool {
     let backends = pool.backends.iter().map(backend).collect();
     v1::Pool { backends, ..pool_settings(name, pool) }
 }
@@ -76,6 +81,7 @@ fn pool_settings(name: &Name, pool: &Pool) -> v1::Pool {
             Some(port) if port != Encapsulation::DEFAULT_GUE_PORT => port.into(),
             _ => 0,
         },
+        etag: String::new(),
     }
 }
 
@@ -88,7 +94,8 @@ fn group((region, group): (&Name, &GroupSettings)) -> v1::Group {
     }
 }
 
-fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
+/// The message of a backend of a pool.
+pub fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
     v1::Backend {
         address: address.to_string(),
         region: backend.region.to_string(),
@@ -96,6 +103,8 @@ fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
         admin_state: backend.admin_state.to_api().into(),
         mtu: backend.mtu.map_or(0, u32::from),
         max_connection_rate_per_second: backend.max_connection_rate.map(Rate::per_second),
+        pool: String::new(),
+        etag: String::new(),
     }
 }
 
@@ -119,6 +128,7 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
         .collect(),
         any_port: service.ports == Ports::Any,
         fragments: service.fragments.to_api().into(),
+        etag: String::new(),
     }
 }
 
@@ -141,6 +151,7 @@ fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
             HealthCheck::DEFAULT_HOST_PROBE_PORT => 0,
             port => port.into(),
         },
+        etag: String::new(),
     }
 }
 

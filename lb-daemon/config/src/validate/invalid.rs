@@ -40,7 +40,7 @@ impl Invalid {
         mut self,
         place: &[(&str, usize)],
         kind: &'static str,
-        field: &'static str,
+        field: &str,
     ) -> Self {
         self.mistakes.iter_mut().for_each(|mistake| mistake.rephrase(place, kind, field));
         self
@@ -149,13 +149,13 @@ impl Mistake {
         root.chain(levels).chain([self.field.to_owned()]).collect()
     }
 
-    fn rephrase(&mut self, place: &[(&str, usize)], kind: &'static str, field: &'static str) {
+    fn rephrase(&mut self, place: &[(&str, usize)], kind: &'static str, field: &str) {
         let is = |(level, (list, index)): (&Level, &(&str, usize))| {
             level.list == *list && level.index == *index
         };
         if self.levels.len() >= place.len() && self.levels.iter().zip(place).all(is) {
             let name = self.levels.drain(..place.len()).next_back().map(|level| level.name);
-            self.root = name.map(|name| Box::new(Root { kind, field, name }));
+            self.root = name.map(|name| Box::new(Root { kind, field: field.into(), name }));
         }
     }
 }
@@ -170,7 +170,7 @@ impl fmt::Display for Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Root {
     kind: &'static str,
-    field: &'static str,
+    field: String,
     name: String,
 }
 

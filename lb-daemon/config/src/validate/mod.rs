@@ -43,13 +43,22 @@ pub(crate) fn validate_edited<'k>(
         Names::read("services", message.services.iter().map(|service| &*service.name));
 
     let (regions, health_checks, pools, services, hash_key, balancers) = all((
-        region_names.build(&message.regions, |at, _, m| region::region(at, m, &region_names)),
-        check_names.build(&message.health_checks, |at, _, m| health_check::health_check(at, m)),
+        region_names.build(&message.regions, |at, _, m| {
+            values::without_etag(at, &m.etag, region::region(at, m, &region_names))
+        }),
+        check_names.build(&message.health_checks, |at, _, m| {
+            values::without_etag(at, &m.etag, health_check::health_check(at, m))
+        }),
         pool_names.build(&message.pools, |at, name, m| match name.and_then(&kept) {
             Some(pool) => Ok(Arc::clone(pool)),
-            None => pool::pool(at, m, &region_names, &check_names).map(Arc::new),
+            None => {
+                let pool = pool::pool(at, m, &region_names, &check_names);
+                values::without_etag(at, &m.etag, pool).map(Arc::new)
+            }
         }),
-        service_names.build(&message.services, |at, _, m| service::service(at, m, &pool_names)),
+        service_names.build(&message.services, |at, _, m| {
+            values::without_etag(at, &m.etag, service::service(at, m, &pool_names))
+        }),
         values::hash_key(&message.hash_key),
         values::balancers(message.balancers),
     ))?;

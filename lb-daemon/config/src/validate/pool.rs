@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use lb_base::Quoted;
 use lb_common::abi::limits::MAX_REGIONS_PER_POOL;
 use lb_model::{
     Backend, Configuration, Encapsulation, EncapsulationKind, GroupSettings, Name, Pool, Scaler,
@@ -34,7 +35,7 @@ pub(super) fn pool(
     regions: &Names<'_>,
     checks: &Names<'_>,
 ) -> Result<Pool, Invalid> {
-    let backends = backends(at, &message.backends, regions);
+    let backends = backends(at, message, regions);
     let groups = groups(at, &message.groups, regions, backends.as_ref().ok());
     let (members, number, regions_and_panic, times, encapsulation) = all((
         all((backends, checks.resolve_each(at, "health_checks", &message.health_checks), groups)),
@@ -81,11 +82,11 @@ pub(super) fn pool(
 
 fn backends(
     at: &ObjectPath,
-    messages: &[v1::Backend],
+    pool: &v1::Pool,
     regions: &Names<'_>,
 ) -> Result<BTreeMap<IpAddr, Backend>, Invalid> {
     let mut first = HashMap::new();
-    each(messages.iter().enumerate().map(|(index, message)| {
+    each(pool.backends.iter().enumerate().map(|(index, message)| {
         let at = at.child("backends", index, &message.address);
         let address = values::address(&at, &message.address);
         let address = address.and_then(|address| match first.entry(address) {
@@ -99,7 +100,16 @@ fn backends(
                 Err(at.invalid("address", cause))
             }
         });
-        all((address, backend(&at, message, regions)))
+        let in_pool = match message.pool.is_empty() || message.pool == pool.name {
+            true => Ok(()),
+            false => {
+                let (is, name) = (Quoted(&message.pool), Quoted(&pool.name));
+                Err(at.invalid("pool", format!("is {is}, but the backend is in {name}")))
+            }
+        };
+        let backend = backend(&at, message, regions);
+        let backend = values::without_etag(&at, &message.etag, backend);
+        all((address, backend, in_pool)).map(|(address, backend, ())| (address, backend))
     }))
 }
 

@@ -5,7 +5,7 @@ use std::{fmt::Display, net::IpAddr, num::NonZeroU32, ops::RangeInclusive, time:
 use lb_base::Quoted;
 use lb_model::{Rate, bounds};
 
-use super::invalid::{Invalid, ObjectPath};
+use super::invalid::{Invalid, ObjectPath, all};
 use crate::message::ApiEnum;
 
 /// A number that must be within a range.
@@ -136,4 +136,17 @@ pub(super) fn hash_key(text: &str) -> Result<Option<[u64; 2]>, Invalid> {
             Err(ObjectPath::default().invalid("hash_key", cause))
         }
     }
+}
+
+/// An object of a configuration has no etag: one that is sent would promise a check that is not made.
+pub(super) fn without_etag<T>(
+    at: &ObjectPath,
+    etag: &str,
+    object: Result<T, Invalid>,
+) -> Result<T, Invalid> {
+    let absent = match etag {
+        "" => Ok(()),
+        _ => Err(at.invalid("etag", "is only for calls about this object alone")),
+    };
+    all((object, absent)).map(|(object, ())| object)
 }

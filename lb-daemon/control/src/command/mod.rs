@@ -24,6 +24,7 @@ use lb_model::{
 mod overrides;
 mod refusal;
 mod status;
+mod warning;
 
 pub use overrides::{
     OverrideChange, OverrideRequest, OverridesChanged, OverridesEvent, OverridesInForce,
@@ -34,6 +35,7 @@ pub use status::{
     BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, PoolBackends, Regions,
     ServiceStatus, SettlingStatus, StateChange, Status,
 };
+pub use warning::{Warning, WarningReason};
 
 /// Commands that may be queued.
 const WAITING: usize = 64;
@@ -138,8 +140,7 @@ pub struct Applied {
     pub movements_unknown: bool,
     /// Memory of the maps; `None` if nothing changes.
     pub memory: Option<Memory>,
-    /// Warnings for the author, a sentence each.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

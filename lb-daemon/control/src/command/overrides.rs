@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-use super::{Actor, Refusal};
+use super::{Actor, Refusal, Warning};
 use lb_config::Reason;
 use lb_model::overrides::{Action, Key, Override, Overrides, Target};
 
@@ -41,8 +41,7 @@ pub struct OverridesChanged {
     pub overrides: Vec<(Key, Override)>,
     /// Why they are in memory only; `None`: they are stored, or it was a dry run.
     pub unstored: Option<String>,
-    /// Warnings for the author, a sentence each.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The overrides in force.

@@ -11,7 +11,7 @@ use super::OverridesInForce;
 use lb_base::conditions::Condition;
 use lb_health::AgentReport;
 use lb_model::{
-    AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol,
+    AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol, StateReason,
     capacity::{self, Capacity, GroupReading, Rates},
     overrides::Key,
 };
@@ -121,7 +121,7 @@ pub struct BackendStatus {
     pub region: Name,
     pub state: MemberState,
     pub admin_state: AdminState,
-    pub reason: String,
+    pub reason: StateReason,
     /// Like `02:00:00:00:00:01 on eth0`, or why there is none.
     pub next_hop: Result<String, String>,
     /// Largest outer packet that the path carries, bytes; `None` without a next hop.
@@ -152,7 +152,7 @@ pub struct BackendHistory {
 pub struct StateChange {
     pub at: SystemTime,
     pub state: MemberState,
-    pub reason: Box<str>,
+    pub reason: StateReason,
 }
 
 /// Demand and capacity of groups.

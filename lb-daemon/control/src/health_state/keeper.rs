@@ -13,11 +13,16 @@ use super::{
     file::{self, MOST_ENTRIES},
 };
 use crate::loops::{SECOND, ticks};
-use lb_base::{background::Job, boot_clock::BootClock, conditions::Conditions, error_chain};
+use lb_base::{
+    background::Job,
+    boot_clock::BootClock,
+    conditions::{ConditionReason, Conditions, Subject},
+    error_chain,
+};
 use lb_health::Streaks;
 
 /// Subject of the condition that the file cannot be written.
-const SUBJECT: &str = "health state";
+const SUBJECT: Subject = Subject::new(ConditionReason::HealthState, "health state");
 
 /// How old the file becomes while nothing changes: the next daemon must know that it is of a moment ago.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -73,7 +78,7 @@ async fn run(writer: Writer, conditions: Conditions, mut stopped: oneshot::Recei
     let mut ticks = ticks(SECOND);
     let mut write = Write::start(writer, false);
     let settle = |written: &io::Result<()>| match written {
-        Ok(()) => conditions.end(SUBJECT),
+        Ok(()) => conditions.end(&SUBJECT),
         Err(error) => report(&conditions, &error_chain::message(error)),
     };
     loop {
@@ -103,7 +108,7 @@ async fn run(writer: Writer, conditions: Conditions, mut stopped: oneshot::Recei
 
 fn report(conditions: &Conditions, cause: &str) {
     let cause = format!("not written, so a restart forgets streaks of checks and holds: {cause}");
-    conditions.begin(SUBJECT, &cause);
+    conditions.begin(&SUBJECT, &cause);
 }
 
 /// Writes the file, on a thread that may wait for it.

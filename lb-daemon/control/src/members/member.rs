@@ -13,7 +13,7 @@ use super::clock;
 use crate::command::StateChange;
 use lb_health::{AgentReport, Health, HealthChange};
 use lb_model::{
-    AdminState, Backend, MemberState, Name, Pool,
+    AdminState, Backend, MemberState, Name, Pool, StateCause, StateReason,
     hold_down::{HoldDown, HoldDownTimes},
     overrides::{Action, Key, MemberOverride, Override, Overrides},
 };
@@ -22,13 +22,13 @@ use lb_model::{
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Member {
     pub(crate) state: MemberState,
-    pub(crate) reason: String,
+    pub(crate) reason: StateReason,
     pub(crate) since: SystemTime,
     pub(super) decided_by: DecidedBy,
     /// Whether `decided_by` has decided yet. Until then the state is the one found in the packet path.
     pub(crate) is_decided: bool,
     /// The state and reason without draining and without hold-down.
-    undrained: (MemberState, String),
+    undrained: (MemberState, StateReason),
     /// Whether it may have connections, as far as is known. A backend that never passed a check has none.
     has_served: bool,
     hold_down: HoldDown,
@@ -137,11 +137,11 @@ impl Member {
     pub(super) fn new(there: Option<Accepts>, restored: Option<HoldDown>, now: SystemTime) -> Self {
         let mut member = Self {
             state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
-            reason: String::new(),
+            reason: not_checked(Accepts::Nothing),
             since: now,
             decided_by: DecidedBy::Checks,
             is_decided: false,
-            undrained: (MemberState::Pending, String::new()),
+            undrained: (MemberState::Pending, not_checked(Accepts::Nothing)),
             has_served: false,
             hold_down: HoldDown::default(),
             hold_times: None,
@@ -255,7 +255,7 @@ impl Member {
     }
 
     /// How much longer it is held down, if that is its state, and the reason with that time.
-    pub(crate) fn hold_left(&self, now: Instant) -> Option<(Duration, String)> {
+    pub(crate) fn hold_left(&self, now: Instant) -> Option<(Duration, StateReason)> {
         let left = self.hold_down.left(now).filter(|_| self.state == MemberState::HeldDown)?;
         Some((left, self.hold_reason(left, " more")))
     }
@@ -277,12 +277,8 @@ impl Member {
     }
 
     fn recover(&mut self, accepts: Accepts, restored: Option<HoldDown>) {
-        let reason = match accepts {
-            Accepts::Nothing => "not checked yet",
-            _ => "state from before the daemon's start, not checked yet",
-        };
         self.has_served = accepts != Accepts::Nothing;
-        self.undrained = (MemberState::recovered(accepts), reason.into());
+        self.undrained = (MemberState::recovered(accepts), not_checked(accepts));
         // If nothing is known of what it did before the start, its next return is the first one.
         self.hold_down = restored.unwrap_or_else(|| match accepts {
             Accepts::OpenOnly => HoldDown::DOWN,
@@ -301,7 +297,7 @@ impl Member {
         self.agent_report = change.report.clone();
         self.has_served |= change.health == Health::Passing;
         if let Some(row) = change.undecided.filter(|_| self.has_served) {
-            self.undrained.1 = format!("{reason} ({row})");
+            self.undrained.1 = with_note(reason, &row.to_string());
             return;
         }
         if let Some(times) = self.hold_times.filter(|_| self.has_served) {
@@ -314,7 +310,7 @@ impl Member {
             Health::Passing => (MemberState::Up, reason),
             Health::Failing if self.has_served => (MemberState::Unhealthy, reason),
             Health::Failing => {
-                (MemberState::Pending, format!("{reason} (gets no connections until it passes)"))
+                (MemberState::Pending, with_note(reason, "gets no connections until it passes"))
             }
             Health::Silent => (MemberState::Unreachable, reason),
         };
@@ -329,15 +325,20 @@ impl Member {
         self.hold_down = HoldDown::default();
         self.is_decided = decided_by != DecidedBy::Checks;
         let (state, reason) = match decided_by {
-            DecidedBy::Operator => (MemberState::Disabled, "disabled"),
-            DecidedBy::NoChecks => (MemberState::Up, "no checks"),
+            DecidedBy::Operator => {
+                (MemberState::Disabled, StateReason::new(StateCause::Configuration, "disabled"))
+            }
+            DecidedBy::NoChecks => {
+                (MemberState::Up, StateReason::new(StateCause::NoChecks, "no checks"))
+            }
             DecidedBy::Checks => {
-                (MemberState::recovered(self.undrained.0.accepts()), "not checked yet")
+                let state = MemberState::recovered(self.undrained.0.accepts());
+                (state, not_checked(Accepts::Nothing))
             }
         };
         // A disabled backend comes back as a new one: its connections have moved.
         self.has_served = state.accepts() != Accepts::Nothing;
-        self.undrained = (state, reason.into());
+        self.undrained = (state, reason);
     }
 
     /// Whether the configuration, an override or its agent drains it.
@@ -372,35 +373,58 @@ impl Member {
             _ => *known,
         };
         let reason = match (known, &self.agent_report.drain) {
-            _ if is_disabled => format!("disabled {}", self.overridden.why),
-            (MemberState::Up, _) if self.drained => "drained".into(),
-            (MemberState::Up, _) if self.overridden.by.drained => {
-                format!("drained {}", self.overridden.why)
+            _ if is_disabled => {
+                let text = format!("disabled {}", self.overridden.why);
+                StateReason::new(StateCause::Override, text)
             }
-            (MemberState::Up, Some(why)) => format!("drained: {why}"),
+            (MemberState::Up, _) if self.drained => {
+                StateReason::new(StateCause::Configuration, "drained")
+            }
+            (MemberState::Up, _) if self.overridden.by.drained => {
+                let text = format!("drained {}", self.overridden.why);
+                StateReason::new(StateCause::Override, text)
+            }
+            (MemberState::Up, Some(why)) => {
+                StateReason::new(StateCause::AgentReport, format!("drained: {why}"))
+            }
             _ => held.map_or_else(|| reason.clone(), |length| self.hold_reason(length, "")),
         };
-        let reason = reason.as_str();
         let news = self.state != state || self.reason != reason;
         if self.state != state {
             self.since = now;
             self.up_since = (state == MemberState::Up).then(clock);
         }
-        self.history.take(now, state, reason, self.is_decided);
-        (self.state, self.reason) = (state, reason.into());
+        self.history.take(now, state, &reason, self.is_decided);
+        (self.state, self.reason) = (state, reason);
         news
     }
 
     /// Why it is held down for a time, whole seconds rounded up.
-    fn hold_reason(&self, time: Duration, more: &str) -> String {
+    fn hold_reason(&self, time: Duration, more: &str) -> StateReason {
         let seconds = time.as_millis().div_ceil(1000);
         let within = self.hold_times.map_or(0, |times| times.longest.as_secs());
         let row = match self.hold_down.failures() {
             0 | 1 => String::new(),
             row => format!(", {row} times in a row"),
         };
-        format!("held down for {seconds} s{more}: went down within {within} s of its return{row}")
+        let text = format!(
+            "held down for {seconds} s{more}: went down within {within} s of its return{row}"
+        );
+        StateReason::new(StateCause::HeldDown, text)
     }
+}
+
+/// Until the first result of checks, of a backend that accepted such packets before.
+fn not_checked(accepts: Accepts) -> StateReason {
+    let text = match accepts {
+        Accepts::Nothing => "not checked yet",
+        _ => "state from before the daemon's start, not checked yet",
+    };
+    StateReason::new(StateCause::NotChecked, text)
+}
+
+fn with_note(reason: StateReason, note: &str) -> StateReason {
+    StateReason { text: format!("{reason} ({note})"), ..reason }
 }
 
 /// Changes kept of each backend.
@@ -425,19 +449,19 @@ impl History {
         &mut self,
         at: SystemTime,
         state: MemberState,
-        reason: &str,
+        reason: &StateReason,
         is_decided: bool,
     ) {
         let was_undecided = mem::replace(&mut self.was_undecided, !is_decided);
         match self.changes.front_mut() {
             Some(newest) if newest.state == state => {
                 if was_undecided && is_decided {
-                    newest.reason = reason.into();
+                    newest.reason = reason.clone();
                 }
             }
             _ => {
                 self.changes.truncate(KEPT - 1);
-                self.changes.push_front(StateChange { at, state, reason: reason.into() });
+                self.changes.push_front(StateChange { at, state, reason: reason.clone() });
             }
         }
     }

@@ -4,7 +4,10 @@ use tokio::sync::{oneshot, watch};
 
 use super::{file, saver::Saver};
 use crate::{
-    command::{OverrideChange, OverrideRequest, OverridesChanged, OverridesInForce, Refusal},
+    command::{
+        OverrideChange, OverrideRequest, OverridesChanged, OverridesInForce, Refusal, Warning,
+        WarningReason,
+    },
     loops::{LoopCounters, LoopEnd, SECOND, ticks},
     members::{MemberCommands, clock, wall_clock},
     status::{InForce, StatusUpdate},
@@ -16,12 +19,12 @@ use lb_base::{
     queue::{Receiver, UnboundedSender},
 };
 use lb_model::{
-    AdminState, Configuration, Scaler,
+    AdminState, Configuration, ObjectReference, Scaler,
     overrides::{self, Action, End, Key, MOST, Moment, Override, Overrides, Target, affected},
 };
 
-/// Most sentences of a kind in an answer.
-const MOST_SENTENCES: usize = 20;
+/// Most warnings of a kind in an answer.
+const MOST_WARNINGS: usize = 20;
 
 /// Owns the overrides.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ struct Checked {
     next: Overrides,
     /// Those that are set or removed.
     overrides: Vec<(Key, Override)>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl OverrideLoop {
@@ -74,7 +77,7 @@ impl OverrideLoop {
                     "{path} cannot be used, so those from before the start are lost: {error}; set those that are still \
                      needed again, which replaces the file"
                 );
-                conditions.begin(OVERRIDES, &cause);
+                conditions.begin(&OVERRIDES, &cause);
                 Overrides::default()
             }
         };
@@ -269,14 +272,14 @@ impl OverrideLoop {
                 let overrides = next.remove(keys);
                 let removed = overrides.iter().filter(|(_, it)| it.action.stops());
                 let warnings = removed.flat_map(|(key, _)| self.still_stopped(&key.target, &next));
-                let warnings = warnings.take(MOST_SENTENCES).collect();
+                let warnings = warnings.take(MOST_WARNINGS).collect();
                 Ok(Checked { next, overrides, warnings })
             }
         }
     }
 
     /// Warnings about scales of groups whose capacity is unlimited.
-    fn without_effect(&self, targets: &[Target], action: Action) -> Vec<String> {
+    fn without_effect(&self, targets: &[Target], action: Action) -> Vec<Warning> {
         if !matches!(action, Action::Scale(_)) || action.stops() {
             return Vec::new();
         }
@@ -289,34 +292,44 @@ impl OverrideLoop {
             })
         };
         let without = targets.iter().filter(|target| !has_limit(target));
-        let sentence = |target| format!("{target} has no capacity, so a scale changes nothing");
-        without.map(sentence).take(MOST_SENTENCES).collect()
+        let warning = |target: &Target| {
+            let text = format!("{target} has no capacity, so a scale changes nothing");
+            Warning::about(target.into(), WarningReason::OverrideLimited, text)
+        };
+        without.map(warning).take(MOST_WARNINGS).collect()
     }
 
     /// Warnings about what still keeps new connections away once an override of a target is gone.
-    fn still_stopped(&self, target: &Target, next: &Overrides) -> Vec<String> {
+    fn still_stopped(&self, target: &Target, next: &Overrides) -> Vec<Warning> {
         let pools = self.observed.pools.iter().filter(|(name, pool)| target.concerns(name, pool));
-        let sentences = pools.filter_map(|(name, pool)| match target {
+        let warnings = pools.filter_map(|(name, pool)| match target {
             Target::Backend { address, .. } => {
                 let backend = pool.backends.get(address)?;
-                let about = format!("pool {name}: backend {address}");
+                let (pool, address) = (Some(name.clone()), *address);
+                let about = ObjectReference::Backend { pool, address };
                 if backend.admin_state != AdminState::Active {
                     let state = backend.admin_state;
-                    return Some(format!("{about} still has the admin_state {state} in the configuration"));
+                    let text = format!("{about} still has the admin_state {state} in the configuration");
+                    return Some(Warning::about(about, WarningReason::StillStopped, text));
                 }
-                let mut others = next.of_member(name, address, &backend.region);
+                let mut others = next.of_member(name, &address, &backend.region);
                 let (key, _) = others.find(|(_, it)| it.action.stops())?;
-                Some(format!("{about} is still drained or disabled by the override {key}"))
+                let text = format!("{about} is still drained or disabled by the override {key}");
+                Some(Warning::about(about, WarningReason::StillStopped, text))
             }
             Target::Group { region, .. } | Target::Region(region) => {
                 let is_closed = pool.group(region).effective_scaler() == Scaler::NONE;
                 is_closed.then(|| {
-                    format!("pool {name} still has its backends in region {region} drained in the configuration")
+                    let text =
+                        format!("pool {name} still has its backends in region {region} drained in the configuration");
+                    let (pool, region) = (name.clone(), region.clone());
+                    let group = ObjectReference::Group { pool, region };
+                    Warning::about(group, WarningReason::StillStopped, text)
                 })
             }
             Target::Pool(_) => None,
         });
-        sentences.take(MOST_SENTENCES).collect()
+        warnings.take(MOST_WARNINGS).collect()
     }
 }
 

@@ -88,7 +88,7 @@ impl Saver {
                 let was_failing = self.saved.borrow().failed.is_some();
                 self.saved.send_replace(Saved { revision, failed: None });
                 if self.next.is_none() {
-                    self.conditions.end(OVERRIDES);
+                    self.conditions.end(&OVERRIDES);
                 }
                 if was_failing {
                     tracing::info!(revision, "overrides of revision {revision} are stored");
@@ -178,6 +178,6 @@ impl Saver {
             "in force, but in memory only: {cause}; stored as soon as the disk takes them, and a restart before that \
              begins with those of revision {stored}"
         );
-        self.conditions.begin(OVERRIDES, &cause);
+        self.conditions.begin(&OVERRIDES, &cause);
     }
 }

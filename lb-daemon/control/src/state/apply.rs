@@ -166,7 +166,7 @@ impl State {
 
     fn put_in_force(&mut self, basis: Basis, plan: Arc<Plan>) {
         let Basis { configuration, ids, mark_outs } = basis;
-        self.settings.conditions.end(STORED);
+        self.settings.conditions.end(&STORED);
         (self.configuration, self.ids) = (configuration, ids);
         self.remaps.mark_outs = mark_outs;
         self.quarantine.adopt(&self.ids);

@@ -2,11 +2,15 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use lb_base::{background::Job, conditions::Conditions, error_chain};
+use lb_base::{
+    background::Job,
+    conditions::{ConditionReason, Conditions, Subject},
+    error_chain,
+};
 use lb_maps::directory::{Directory, DirectoryError};
 
 /// Subject of the condition about the directory.
-const SUBJECT: &str = "names for the command line";
+const SUBJECT: Subject = Subject::new(ConditionReason::Names, "names for the command line");
 
 /// How long an apply waits for it, so that tables show the names of what was just applied.
 const WAIT: Duration = Duration::from_secs(1);
@@ -65,7 +69,7 @@ impl Names {
 
     fn settle(&mut self, written: io::Result<Written>) {
         match written {
-            Ok((_, Ok(()))) => self.conditions.end(SUBJECT),
+            Ok((_, Ok(()))) => self.conditions.end(&SUBJECT),
             Ok((directory, Err(error))) => {
                 self.begin(&error_chain::message(&error));
                 self.next.get_or_insert(directory);
@@ -76,6 +80,6 @@ impl Names {
 
     fn begin(&self, cause: &str) {
         let cause = format!("not up to date, so tables may show wrong names: {cause}");
-        self.conditions.begin(SUBJECT, &cause);
+        self.conditions.begin(&SUBJECT, &cause);
     }
 }

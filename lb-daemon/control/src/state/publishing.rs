@@ -77,7 +77,7 @@ impl State {
                 self.settle_quarantine().await;
                 self.remaps.observe(&self.publisher.published().homes, clock());
                 self.behind = None;
-                self.settings.conditions.end(PACKET_PATH);
+                self.settings.conditions.end(&PACKET_PATH);
                 Ok(())
             }
             Err(error) => {
@@ -85,7 +85,7 @@ impl State {
                 let (generation, why) = (self.generation(), error_chain::message(&error));
                 let cause =
                     format!("not at generation {generation} yet, retried every second: {why}");
-                self.settings.conditions.begin(PACKET_PATH, &cause);
+                self.settings.conditions.begin(&PACKET_PATH, &cause);
                 self.behind = Some(why);
                 // What packets do not see yet cannot be written, so all is handed over once they do.
                 self.configured = Arc::new(Configuration::EMPTY);

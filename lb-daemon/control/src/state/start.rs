@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use super::{Names, Remaps, Sensors, Settings, State, publishing::Basis};
 use crate::{
-    command::{Actor, Apply, Refusal, Requests},
+    command::{Actor, Apply, Refusal, Requests, Warning, WarningReason},
     loops::AllLoopCounters,
     members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, clock, mailbox},
     overrides::{Others, OverrideLoop},
@@ -176,12 +176,12 @@ impl State {
             "generation {number} cannot be used: {cause}; packets are forwarded as before, but health and next hops are \
              frozen until a valid configuration is applied (`spillway export` shows the stored one)"
         );
-        self.settings.conditions.begin(STORED, &cause);
+        self.settings.conditions.begin(&STORED, &cause);
     }
 
     /// Refuses an apply if fields that only the client, the daemon or the store knows would be lost. If any
     /// schema is accepted, returns this as a warning instead.
-    pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<String>, Refusal> {
+    pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<Warning>, Refusal> {
         let daemon = self.settings.schema;
         let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
         let agree = match stored > daemon {
@@ -193,17 +193,18 @@ impl State {
         // too.
         let by_file = self.settings.any_schema && matches!(apply.actor, Actor::File(_));
         match apply.any_schema || by_file {
-            true => Ok(Some(mismatch.to_string())),
+            true => Ok(Some(Warning::new(WarningReason::Schema, mismatch.to_string()))),
             false => Err(Refusal::Schema(mismatch)),
         }
     }
 
     /// Warning for a configuration that replaces one that could not be used.
-    pub(super) fn unusable_warning(&self) -> Option<String> {
+    pub(super) fn unusable_warning(&self) -> Option<Warning> {
         let number = self.store.unusable()?.number;
-        Some(format!(
+        let text = format!(
             "generation {number} could not be used, so the differences from it are unknown: all objects are listed \
              as added, and open connections may move"
-        ))
+        );
+        Some(Warning::new(WarningReason::UnusableBefore, text))
     }
 }

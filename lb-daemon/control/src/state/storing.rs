@@ -28,7 +28,7 @@ impl State {
     pub(super) async fn store_generation(&mut self, generation: Generation) -> Result<(), Refusal> {
         match self.wait_for_store(generation).await {
             Ok(()) => {
-                self.settings.conditions.end(STORE);
+                self.settings.conditions.end(&STORE);
                 Ok(())
             }
             Err(error) => {
@@ -46,7 +46,7 @@ impl State {
             stored = &mut commit => return stored,
             () = sleep(DISK_WAIT) => {
                 let cause = "the disk does not answer: applies wait for it; overrides do not";
-                settings.conditions.begin(STORE, cause);
+                settings.conditions.begin(&STORE, cause);
             }
         }
         commit.await
@@ -73,7 +73,7 @@ impl State {
             && let Some(generation) = self.store.generation().cloned()
         {
             match self.store.commit_within(generation, limit).await {
-                Some(Ok(())) => self.settings.conditions.end(STORE),
+                Some(Ok(())) => self.settings.conditions.end(&STORE),
                 Some(Err(error)) => self.report_store(&error),
                 None => {}
             }
@@ -90,6 +90,6 @@ impl State {
     fn report_store(&self, error: &StoreError) {
         let (message, hint) = (error_chain::message(error), error.hint());
         let cause = format!("{message}; applies are refused, overrides are not: {hint}");
-        self.settings.conditions.begin(STORE, &cause);
+        self.settings.conditions.begin(&STORE, &cause);
     }
 }

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::State;
-use crate::command::{Actor, packet_path_behind};
+use crate::command::{Actor, Warning, WarningReason, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
 use lb_model::{
-    AdminState, Configuration, Encapsulation, Name, Pool, Scaler,
+    AdminState, Configuration, Encapsulation, Name, ObjectReference, Pool, Scaler,
     overrides::{Key, Kind, Override, Target},
 };
 
@@ -39,7 +39,7 @@ impl State {
 
     /// Warnings about pools that lose their last backend for new connections, and about services of pools
     /// without backends. What does not change was reported before.
-    pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<String> {
+    pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<Warning> {
         let now = &self.configuration;
         let emptied = self.emptied_pools(next);
         let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
@@ -51,35 +51,35 @@ impl State {
                 services.entry(&service.pool).or_default().push(name);
             }
         }
-        let sentence = |(pool, services): (&Name, Vec<&Name>)| {
-            format!(
-                "pool {pool} has no backends, so all packets of {} are dropped",
-                listed(&services)
-            )
+        let warning = |(pool, services): (&Name, Vec<&Name>)| {
+            let services = listed(&services);
+            let text =
+                format!("pool {pool} has no backends, so all packets of {services} are dropped");
+            Warning::about(ObjectReference::Pool(pool.clone()), WarningReason::PoolEmpty, text)
         };
-        let left = |pool| format!("pool {pool} has no backend left for new connections");
-        emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
+        let left = |pool: &&Name| Warning::pool_unserved(pool);
+        emptied.iter().map(left).chain(services.into_iter().map(warning)).collect()
     }
 
     /// Warnings about overrides of what a change sets. They stay in force beside it.
-    pub(super) fn override_warnings(&self, next: &Configuration) -> Vec<String> {
+    pub(super) fn override_warnings(&self, next: &Configuration) -> Vec<Warning> {
         let overrides = Arc::clone(&self.overrides.borrow());
         let set = overrides.iter().filter(|(key, _)| self.sets(next, key));
-        let sentence = |(key, it): (&Key, &Override)| {
+        let warning = |(key, it): (&Key, &Override)| {
             let Override { action, who, .. } = it;
-            format!(
+            let text = format!(
                 "{}: the override {action} of {who} stays in force beside this change",
                 key.target
-            )
-        };
-        let mut sentences: Vec<_> = set.take(MOST_OVERRIDES + 1).map(sentence).collect();
-        if sentences.len() > MOST_OVERRIDES {
-            sentences.truncate(MOST_OVERRIDES);
-            sentences.push(
-                "more overrides stay in force beside this change: `spillway override list`".into(),
             );
+            Warning::about((&key.target).into(), WarningReason::Overridden, text)
+        };
+        let mut warnings: Vec<_> = set.take(MOST_OVERRIDES + 1).map(warning).collect();
+        if warnings.len() > MOST_OVERRIDES {
+            warnings.truncate(MOST_OVERRIDES);
+            let text = "more overrides stay in force beside this change: `spillway override list`";
+            warnings.push(Warning::new(WarningReason::Overridden, text));
         }
-        sentences
+        warnings
     }
 
     /// Whether a change sets what an override is about.
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// Warnings about backends that are behind a gateway and would get nothing with direct return.
-    pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
+    pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<Warning> {
         let direct =
             next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
         let of_pool = |(name, pool): (&Name, &Arc<Pool>)| {
@@ -131,12 +131,14 @@ impl State {
             };
             let behind: Vec<_> = pool.backends.keys().filter_map(by).collect();
             let (first, gateway) = behind.first()?;
-            Some(format!(
+            let text = format!(
                 "pool {name} uses direct return, but {} of its {} backends are behind a gateway ({first} behind \
                  {gateway}) and get no packets",
                 behind.len(),
                 pool.backends.len()
-            ))
+            );
+            let pool = ObjectReference::Pool(name.clone());
+            Some(Warning::about(pool, WarningReason::BehindGateway, text))
         };
         direct.filter_map(of_pool).collect()
     }
@@ -160,9 +162,10 @@ impl State {
         })
     }
 
-    pub(super) fn behind_warning(&self) -> Option<String> {
+    pub(super) fn behind_warning(&self) -> Option<Warning> {
         let (generation, why) = (self.generation(), self.behind.as_ref()?);
-        Some(format!("{}: {why}", packet_path_behind(generation)))
+        let text = format!("{}: {why}", packet_path_behind(generation));
+        Some(Warning::new(WarningReason::PacketPathBehind, text))
     }
 
     /// Warns if the followed file would undo a change.
@@ -170,7 +173,7 @@ impl State {
         &mut self,
         next: &Configuration,
         actor: &Actor,
-    ) -> Option<String> {
+    ) -> Option<Warning> {
         if matches!(actor, Actor::File(_)) {
             return None;
         }
@@ -185,10 +188,11 @@ impl State {
         });
         let path = path.display();
         (!agrees).then(|| {
-            format!(
+            let text = format!(
                 "the daemon reads {path} at its next start or reload, which reverts this change: \
                  change the file too"
-            )
+            );
+            Warning::new(WarningReason::FileDiffers, text)
         })
     }
 }

@@ -3,10 +3,13 @@
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use super::{PathReader, StatusLoop};
+use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{
     Configuration, Encapsulation, SourceClash,
     slots::{self, LEAST_SHARE, Outgrown},
 };
+
+const HASH_KEY: Subject = Subject::new(ConditionReason::HashKey, "hash_key");
 
 impl<R: PathReader> StatusLoop<R> {
     /// Tunnels to the backends of an IP version need a source address of that version.
@@ -20,7 +23,8 @@ impl<R: PathReader> StatusLoop<R> {
                 .values()
                 .filter(|pool| pool.encapsulation != Encapsulation::Direct);
             let mut addresses = tunnels.flat_map(|pool| pool.backends.keys());
-            let subject = format!("{family} source address");
+            let text = format!("{family} source address");
+            let subject = Subject::named(ConditionReason::SourceAddress, text);
             if missing && addresses.any(|address| address.is_ipv4() == v4) {
                 let cause = format!(
                     "missing: packets to {family} backends are dropped; give the interface \
@@ -37,7 +41,8 @@ impl<R: PathReader> StatusLoop<R> {
     /// is refused, but the setting may have changed since.
     pub(super) fn check_source_prefix(&self, configuration: &Configuration) {
         let Some(prefix) = self.settings.sources.prefix_v4 else { return };
-        let subject = format!("tunnel-source-prefix {prefix}");
+        let text = format!("tunnel-source-prefix {prefix}");
+        let subject = Subject::named(ConditionReason::SourcePrefix, text);
         match SourceClash::find(prefix, configuration) {
             None => self.settings.conditions.end(&subject),
             Some(clash) => {
@@ -51,11 +56,11 @@ impl<R: PathReader> StatusLoop<R> {
         // Only a store of an older daemon contains such a configuration; applying one is refused.
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             true => self.settings.conditions.begin(
-                "hash_key",
+                &HASH_KEY,
                 "not set, but there are several balancers: each uses its own key, so they choose \
                  different backends; set the same key on all (`spillway export` prints this one's)",
             ),
-            false => self.settings.conditions.end("hash_key"),
+            false => self.settings.conditions.end(&HASH_KEY),
         }
     }
 
@@ -79,7 +84,10 @@ impl<R: PathReader> StatusLoop<R> {
                 Some((name.clone(), cause))
             })
             .collect();
-        let subject = |name: &lb_model::Name| format!("slots of pool {name}");
+        let subject = |name: &lb_model::Name| {
+            let text = format!("slots of pool {name}");
+            Subject::of_pool(ConditionReason::Slots, name.as_str(), text)
+        };
         let conditions = &self.settings.conditions;
         self.outgrown.iter().filter(|name| !causes.contains_key(*name)).for_each(|name| {
             conditions.end(&subject(name));
@@ -90,7 +98,7 @@ impl<R: PathReader> StatusLoop<R> {
 
     pub(super) fn check_own_region(&self, configuration: &Configuration) {
         if let Some(region) = &self.settings.region {
-            let subject = format!("region {region}");
+            let subject = Subject::named(ConditionReason::Region, format!("region {region}"));
             // Without regions nothing is configured yet, so nothing is missing.
             match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
                 true => self.settings.conditions.end(&subject),

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::{
-    command::{Applied, OverridesInForce, Refusal},
+    command::{Applied, OverridesInForce, Refusal, Warning},
     members::MemberUpdate,
     store::{GenerationReader, HistoryEntry, Unusable},
 };
@@ -26,8 +26,8 @@ pub(crate) enum StatusUpdate {
     Applied(Applied),
     Members(Vec<MemberUpdate>),
     Overrides(OverridesInForce),
-    /// What whoever sets these overrides should know of what they do to these pools: sentences.
-    JudgeOverrides(Arc<Overrides>, Vec<Name>, oneshot::Sender<Vec<String>>),
+    /// What whoever sets these overrides should know of what they do to these pools.
+    JudgeOverrides(Arc<Overrides>, Vec<Name>, oneshot::Sender<Vec<Warning>>),
     /// Only these backends are needed any more.
     Backends(Arc<BTreeSet<IpAddr>>),
 }

@@ -4,21 +4,15 @@
 use std::net::IpAddr;
 
 use super::{PathReader, StatusLoop};
-use lb_model::{Configuration, Name, diff::Change};
+use lb_model::{
+    Configuration, Name, ObjectReference,
+    diff::{Change, FieldChange},
+};
 
 /// Changes of an apply that get a line each.
 const CHANGES: usize = 20;
 /// Services that a line about a pool lists.
 const SERVICES: usize = 8;
-
-/// The objects that a change is about.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Subject<'a> {
-    service: Option<&'a str>,
-    pool: Option<&'a str>,
-    backend: Option<&'a str>,
-    region: Option<&'a str>,
-}
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn log_backend(&self, member: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
@@ -56,12 +50,17 @@ pub(super) fn log_applied(configuration: &Configuration, generation: u64, change
         "generation {generation} is in force, changes: {count}"
     );
     for change in changes.iter().take(CHANGES) {
-        let Subject { service, pool, backend, region } = Subject::parse(&change.object);
+        let fields = LogFields::new(&change.object);
+        let LogFields { service, pool, backend, region } = &fields;
+        let pool = pool.map(Name::as_str);
         let using = pool.and_then(|pool| services(configuration, pool));
-        let service = service.or(using.as_deref());
-        let details = change.details.join(", ");
+        let service = service.map(Name::as_str).or(using.as_deref());
+        let region = region.map(Name::as_str);
+        let backend = backend.map(tracing::field::display);
+        let details: Vec<_> = change.fields.iter().map(FieldChange::to_string).collect();
+        let details = details.join(", ");
         let details = (!details.is_empty()).then_some(&*details);
-        let (kind, object) = (change.kind, &*change.object);
+        let (kind, object) = (change.kind, &change.object);
         tracing::info!(generation, service, pool, backend, region, details, "{object}: {kind}");
     }
     if let Some(more @ 1..) = changes.len().checked_sub(CHANGES) {
@@ -69,21 +68,32 @@ pub(super) fn log_applied(configuration: &Configuration, generation: u64, change
     }
 }
 
-impl<'a> Subject<'a> {
-    fn parse(object: &'a str) -> Self {
-        let mut subject = Self::default();
-        match object.split_once(' ') {
-            Some(("service", name)) => subject.service = Some(name),
-            Some(("region", name)) => subject.region = Some(name),
-            Some(("pool", name)) => match name.split_once(": backend ") {
-                Some((name, backend)) => {
-                    (subject.pool, subject.backend) = (Some(name), Some(backend))
-                }
-                None => subject.pool = Some(name),
-            },
-            _ => {}
+/// The fields that say what a change is about.
+#[derive(Default)]
+struct LogFields<'a> {
+    service: Option<&'a Name>,
+    pool: Option<&'a Name>,
+    backend: Option<&'a IpAddr>,
+    region: Option<&'a Name>,
+}
+
+impl<'a> LogFields<'a> {
+    fn new(object: &'a ObjectReference) -> Self {
+        let none = Self::default();
+        match object {
+            ObjectReference::Service(name) => Self { service: Some(name), ..none },
+            ObjectReference::Region(name) => Self { region: Some(name), ..none },
+            ObjectReference::Pool(name) => Self { pool: Some(name), ..none },
+            ObjectReference::Group { pool, region } => {
+                Self { pool: Some(pool), region: Some(region), ..none }
+            }
+            ObjectReference::Backend { pool, address } => {
+                Self { pool: pool.as_ref(), backend: Some(address), ..none }
+            }
+            ObjectReference::HealthCheck(_)
+            | ObjectReference::HashKey
+            | ObjectReference::Balancers => none,
         }
-        subject
     }
 }
 
@@ -95,28 +105,4 @@ fn services(configuration: &Configuration, pool: &str) -> Option<String> {
         names[SERVICES] = "...";
     }
     (!names.is_empty()).then(|| names.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_subject_of_a_change_follows_from_its_object() {
-        let none = Subject::default();
-        for (object, expected) in [
-            ("service web", Subject { service: Some("web"), ..Subject::default() }),
-            ("region eu", Subject { region: Some("eu"), ..Subject::default() }),
-            ("pool web", Subject { pool: Some("web"), ..Subject::default() }),
-            (
-                "pool web: backend 2001:db8::1",
-                Subject { pool: Some("web"), backend: Some("2001:db8::1"), ..Subject::default() },
-            ),
-            ("health check web", Subject::default()),
-            ("hash key", Subject::default()),
-            ("balancers", none),
-        ] {
-            assert_eq!(Subject::parse(object), expected, "{object}");
-        }
-    }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{PathReader, StatusLoop};
+use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{Configuration, Name};
 
 /// Backends whose path is too narrow for IPv6's minimum MTU, in pools that have an IPv6 service.
@@ -62,7 +63,8 @@ impl<R: PathReader> StatusLoop<R> {
     }
 
     fn update_narrow_condition(&self, name: &Name) {
-        let subject = format!("pool {name}");
+        let text = format!("pool {name}");
+        let subject = Subject::of_pool(ConditionReason::NarrowPath, name.as_str(), text);
         match self.narrow_cause(name) {
             Some(cause) => self.settings.conditions.begin(&subject, &cause),
             None => self.settings.conditions.end(&subject),

@@ -6,21 +6,22 @@ use lb_common::abi::sizes::Size;
 
 use super::{PathReader, StatusLoop};
 use crate::{
-    command::{Event, OverridesEvent, OverridesInForce},
+    command::{Event, OverridesEvent, OverridesInForce, Warning, WarningReason},
     members::Member,
 };
+use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{
-    AdminState, MemberState, Name, Pool,
+    AdminState, MemberState, Name, ObjectReference, Pool,
     capacity::{self, displaced_budget, split_displaced_room},
     overrides::{Overrides, affected},
     shares,
 };
 
-/// Most sentences in an answer.
-const MOST_SENTENCES: usize = 20;
+/// Most warnings in an answer.
+const MOST_WARNINGS: usize = 20;
 
 /// Subject of the condition that weights cannot be kept.
-const SUBJECT: &str = "weights of overrides";
+const SUBJECT: Subject = Subject::new(ConditionReason::OverrideWeights, "weights of overrides");
 
 /// From which share on, connections that find no backend in the lists are worth a sentence.
 const NOTABLE: f64 = 0.01;
@@ -45,40 +46,43 @@ impl<R: PathReader> StatusLoop<R> {
     }
 
     /// What whoever sets overrides should know of what they do to pools.
-    pub(super) fn judge_overrides(&self, overrides: &Overrides, pools: &[Name]) -> Vec<String> {
+    pub(super) fn judge_overrides(&self, overrides: &Overrides, pools: &[Name]) -> Vec<Warning> {
         let configured = pools.iter().filter_map(|name| {
             let pool = self.configuration().pools.get(name)?;
             Some((name, pool))
         });
-        let sentences = configured.flat_map(|(name, pool)| {
+        let warnings = configured.flat_map(|(name, pool)| {
             let is_emptied = self.serves(&Overrides::default(), name, pool)
                 && !self.serves(overrides, name, pool);
-            let emptied = is_emptied
-                .then(|| format!("pool {name} has no backend left for new connections"));
+            let emptied = is_emptied.then(|| Warning::pool_unserved(name));
             let missed = self.kept(overrides, name, pool).into_iter().filter_map(|(region, kept)| {
                 let missed = shares::missed(kept);
                 (missed > NOTABLE).then(|| {
-                    format!(
+                    let text = format!(
                         "pool {name}: weights of overrides leave {:.0} % of the slots in region {region}, so {:.0} % of \
                          its new connections go to backends with the highest weight whatever the others ask",
                         kept * 100.0,
                         missed * 100.0
-                    )
+                    );
+                    let (pool, region) = (name.clone(), region.clone());
+                    let group = ObjectReference::Group { pool, region };
+                    Warning::about(group, WarningReason::OverrideLimited, text)
                 })
             });
             emptied.into_iter().chain(missed).collect::<Vec<_>>()
         });
-        let mut sentences: Vec<_> = sentences.take(MOST_SENTENCES).collect();
-        sentences.extend(self.over_budget(overrides));
-        sentences
+        let mut warnings: Vec<_> = warnings.take(MOST_WARNINGS).collect();
+        let over_budget = self.over_budget(overrides);
+        warnings.extend(over_budget.map(|text| Warning::new(WarningReason::OverrideLimited, text)));
+        warnings
     }
 
     /// Begins or ends the condition that weights of overrides are not kept, once a second.
     pub(super) fn check_weights(&self) {
         let conditions = &self.settings.conditions;
         match self.over_budget(&self.overrides.overrides) {
-            Some(cause) => conditions.begin(SUBJECT, &cause),
-            None => conditions.end(SUBJECT),
+            Some(cause) => conditions.begin(&SUBJECT, &cause),
+            None => conditions.end(&SUBJECT),
         }
     }
 

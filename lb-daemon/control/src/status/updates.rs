@@ -66,7 +66,7 @@ impl<R: PathReader> StatusLoop<R> {
         self.backends.remove(&key.0);
         let (from, to) = (before.map_or("unknown", |it| it.state.name()), member.state.name());
         if cause == Cause::Checks && from != to {
-            self.log_backend((&key.0, key.1), from, to, &member.reason);
+            self.log_backend((&key.0, key.1), from, to, &member.reason.text);
         }
         if cause != Cause::Share {
             self.announce_backend(&key);

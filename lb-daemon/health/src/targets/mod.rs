@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{AgentReport, Check, Health, HealthChange, ProbeKey, Row, Target};
-use lb_model::Name;
+use lb_model::{Name, StateCause, StateReason};
 
 /// Pool and address.
 type TargetKey = (Name, IpAddr);
@@ -66,7 +66,7 @@ struct TargetEntry {
 struct Verdict {
     health: Health,
     undecided: Option<Row>,
-    reason: String,
+    reason: StateReason,
     report: AgentReport,
 }
 
@@ -249,7 +249,7 @@ fn verdict(
                 None => format!("check {name}: {}", judgement.why),
                 Some(tunnel) => format!("check {name} of {}: {}", tunnel.vip, judgement.why),
             };
-            Some((reason, judgement.undecided))
+            Some((StateReason::check_fails(name, reason), judgement.undecided))
         })
     };
     if let Some((reason, undecided)) = first(Judgement::fails) {
@@ -261,7 +261,10 @@ fn verdict(
     if let Some((reason, undecided)) = first(|judgement| judgement.undecided.is_some()) {
         return Some(Verdict { health: Health::Failing, undecided, reason, report });
     }
-    let reason = if checks.is_empty() { "no checks" } else { "all checks pass" }.to_owned();
+    let reason = match checks.is_empty() {
+        true => StateReason::new(StateCause::NoChecks, "no checks"),
+        false => StateReason::new(StateCause::ChecksPass, "all checks pass"),
+    };
     let is_complete = checks.iter().all(|(_, probed)| judgement_of(probed).is_some());
     is_complete.then_some(Verdict { health: Health::Passing, undecided: None, reason, report })
 }

@@ -52,7 +52,7 @@ fn lines(changes: Vec<HealthChange>) -> Vec<String> {
             Health::Silent => "gone",
         };
         let first = if change.first { " first" } else { "" };
-        format!("{} {}{first} {state}: {}", change.pool, change.address, change.reason)
+        format!("{} {}{first} {state}: {}", change.pool, change.address, change.reason.text)
     };
     changes.into_iter().map(line).collect()
 }
@@ -422,7 +422,7 @@ fn a_row_that_has_only_begun_is_told_as_such_and_fails_no_check() {
     let mut say = |port, says| {
         let changes = registry.record(&probed(1, port), says);
         assert_eq!(registry.failing().count(), 0, "it is no failing check yet");
-        changes.into_iter().map(|it| (it.health, it.undecided, it.reason)).collect::<Vec<_>>()
+        changes.into_iter().map(|it| (it.health, it.undecided, it.reason.text)).collect::<Vec<_>>()
     };
     let refused = |port| format!("check on-{port}: refused");
     assert_eq!(say(80, begun(1)), [(Health::Failing, row(1), refused(80))]);

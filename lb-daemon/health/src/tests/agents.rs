@@ -24,7 +24,7 @@ impl Probing {
     /// The next change: health, reason, and what the backend says.
     async fn next_report(&mut self) -> (Health, String, AgentReport) {
         let change = self.change().await;
-        (change.health, change.reason, change.report)
+        (change.health, change.reason.text, change.report)
     }
 }
 
@@ -57,7 +57,7 @@ async fn an_agents_line_is_heard_and_only_news_of_it_is_told() {
     say(&mut server, "up 75%\n").await;
     let first = probing.change().await;
     assert!(first.first);
-    assert_eq!((first.health, first.reason, first.report), passing(percent(75)));
+    assert_eq!((first.health, first.reason.text, first.report), passing(percent(75)));
     // Ended by the connection; the same again and a change of 0.9 % are no news.
     say(&mut server, "75% cpu_utilization=0.5").await;
     let of = |share| AgentReport { percent: Some(75), ..utilised(share) };

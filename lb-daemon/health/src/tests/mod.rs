@@ -118,7 +118,7 @@ impl Probing {
     /// The next change: pool, health, whether first, reason.
     async fn next(&mut self) -> (String, Health, bool, String) {
         let change = timeout(PATIENCE, self.changes.recv()).await.expect("no change came").unwrap();
-        (change.pool.to_string(), change.health, change.first, change.reason)
+        (change.pool.to_string(), change.health, change.first, change.reason.text)
     }
 
     fn is_silent(&self) -> bool {

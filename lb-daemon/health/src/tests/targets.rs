@@ -176,7 +176,7 @@ async fn another_question_begins_anew_and_what_was_told_stands_until_its_result(
     held.answer(404).await;
     let down = "check up: status 404, expected 200 to 299";
     let change = timeout(PATIENCE, probing.changes.recv()).await.unwrap().unwrap();
-    assert_eq!((change.health, change.first, &*change.reason), (Failing, false, down));
+    assert_eq!((change.health, change.first, &*change.reason.text), (Failing, false, down));
     assert_eq!(change.undecided.map(|row| (row.failed, row.fall)), Some((1, 3)));
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
         );
         let mut said: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..BACKENDS {
-            *said.entry(changes.recv().await.unwrap().reason).or_default() += 1;
+            *said.entry(changes.recv().await.unwrap().reason.text).or_default() += 1;
         }
         said
     });

@@ -1,4 +1,4 @@
-//! Which fields of an object differ, each as `field: old -> new`.
+//! Which fields of an object differ.
 
 use std::{
     collections::BTreeSet,
@@ -7,18 +7,19 @@ use std::{
 
 use lb_base::bytes::Bytes;
 
+use super::FieldChange;
 use crate::{
     Backend, CheckKind, CheckTls, Configuration, GroupSettings, GrpcCheck, HealthCheck, HttpCheck,
     Name, Pool, Region, Service, Trust, UdpCheck,
 };
 
-pub(super) fn region(old: &Region, new: &Region) -> Vec<String> {
+pub(super) fn region(old: &Region, new: &Region) -> Vec<FieldChange> {
     let mut fields = Fields::default();
     fields.compare("overflow_to", Names(&old.overflow_to), Names(&new.overflow_to));
     fields.0
 }
 
-pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
+pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<FieldChange> {
     let mut fields = Fields::default();
     fields.compare("health_checks", Names(&old.health_checks), Names(&new.health_checks));
     fields.compare("slots", old.slots, new.slots);
@@ -34,16 +35,19 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     fields.compare("encapsulation", old.encapsulation, new.encapsulation);
     for region in old.groups.keys().chain(new.groups.keys()).collect::<BTreeSet<_>>() {
         let (old, new) = (old.group(region), new.group(region));
-        let capacity = format!("capacity in {region}");
-        fields.compare(&capacity, Optional(old.capacity.as_ref()), Optional(new.capacity.as_ref()));
-        fields.compare(&format!("scaler in {region}"), old.scaler, new.scaler);
+        let mut of_group = Fields::default();
+        let capacity = (old.capacity.as_ref(), new.capacity.as_ref());
+        of_group.compare("capacity", Optional(capacity.0), Optional(capacity.1));
+        of_group.compare("scaler", old.scaler, new.scaler);
         let drained = |group: GroupSettings| if group.drained { "yes" } else { "no" };
-        fields.compare(&format!("drained in {region}"), drained(old), drained(new));
+        of_group.compare("drained", drained(old), drained(new));
+        let in_region = |change| FieldChange { region: Some(region.clone()), ..change };
+        fields.0.extend(of_group.0.into_iter().map(in_region));
     }
     fields.0
 }
 
-pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
+pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<FieldChange> {
     let mut fields = Fields::default();
     fields.compare("region", &old.region, &new.region);
     fields.compare("weight", old.weight, new.weight);
@@ -54,7 +58,7 @@ pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
     fields.0
 }
 
-pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
+pub(super) fn service(old: &Service, new: &Service) -> Vec<FieldChange> {
     let mut fields = Fields::default();
     fields.compare("address", old.address, new.address);
     let one = old.ports.single().is_some() && new.ports.single().is_some();
@@ -73,26 +77,29 @@ pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
 }
 
 /// What is no object's.
-pub(super) fn whole(old: &Configuration, new: &Configuration) -> Vec<String> {
+pub(super) fn whole(old: &Configuration, new: &Configuration) -> Vec<FieldChange> {
     let mut fields = Fields::default();
     fields.compare("balancers", old.balancers, new.balancers);
     fields.0
 }
 
 /// The key is a secret of the fleet: what it is does not show.
-pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<String> {
+pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<FieldChange> {
     let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
     let given = if old.is_some() { "another" } else { "the one given" };
-    vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, given))]
+    let mut fields = Fields::default();
+    fields.compare("hash_key", spell(old, "the one given"), spell(new, given));
+    fields.0
 }
 
 #[derive(Default)]
-struct Fields(Vec<String>);
+struct Fields(Vec<FieldChange>);
 
 impl Fields {
-    fn compare<T: PartialEq + Display>(&mut self, field: &str, old: T, new: T) {
+    fn compare<T: PartialEq + Display>(&mut self, field: &'static str, old: T, new: T) {
         if old != new {
-            self.0.push(format!("{field}: {old} -> {new}"));
+            let (old, new) = (old.to_string(), new.to_string());
+            self.0.push(FieldChange { field, region: None, old, new, note: String::new() });
         }
     }
 }
@@ -130,7 +137,7 @@ impl<T: fmt::Debug> Display for Shown<T> {
     }
 }
 
-pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec<String> {
+pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec<FieldChange> {
     let mut fields = Fields::default();
     fields.compare("kind", probe(&old.kind), probe(&new.kind));
     match (&old.kind, &new.kind) {

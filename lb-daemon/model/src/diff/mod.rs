@@ -10,7 +10,7 @@ use std::{
     fmt::{self, Display},
 };
 
-use crate::{Configuration, Pool};
+use crate::{Configuration, Name, ObjectReference, Pool};
 pub use movement::{Effect, Movement, movements};
 pub use table_diffs::{Owners, TableDiffs, TableMembers, kept_owners, owners};
 
@@ -18,13 +18,36 @@ pub use table_diffs::{Owners, TableDiffs, TableMembers, kept_owners, owners};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub kind: Kind,
-    /// The object: `service web`, `pool web: backend 10.0.0.1`, `region eu`, `hash key`,
-    /// `balancers`.
-    pub object: String,
-    /// Fields that differ, each `field: old -> new`; empty unless it changed.
-    pub details: Vec<String>,
+    pub object: ObjectReference,
+    /// Empty unless it changed.
+    pub fields: Vec<FieldChange>,
     /// Slots whose owner differs, of all tables of a pool.
     pub slots_moved: u64,
+}
+
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldChange {
+    /// Its name in the configuration file, or `backends` of a group whose members or weights differ.
+    pub field: &'static str,
+    /// Region of the group that it is of; `None`: it is of the object itself.
+    pub region: Option<Name>,
+    pub old: String,
+    pub new: String,
+    /// More than the values say, like `1 new, 1 gone`; mostly empty.
+    pub note: String,
+}
+
+impl Display for FieldChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, region, old, new, note } = self;
+        f.write_str(field)?;
+        if let Some(region) = region {
+            write!(f, " in {region}")?;
+        }
+        write!(f, ": {old} -> {new}")?;
+        if note.is_empty() { Ok(()) } else { write!(f, " ({note})") }
+    }
 }
 
 /// What happened to an object.
@@ -49,73 +72,76 @@ impl Display for Kind {
 /// listed. `diffs` are those of their tables.
 pub fn between(old: &Configuration, new: &Configuration, diffs: &TableDiffs<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
-    each("region", &old.regions, &new.regions, fields::region, &mut changes);
+    each(ObjectReference::Region, &old.regions, &new.regions, fields::region, &mut changes);
     each(
-        "health check",
+        ObjectReference::HealthCheck,
         &old.health_checks,
         &new.health_checks,
         fields::health_check,
         &mut changes,
     );
     for (name, old, new) in join(&old.pools, &new.pools) {
-        let object = format!("pool {name}");
         match (old, new) {
             (Some(old), Some(new)) if old == new => {}
-            (Some(old), Some(new)) => pool(&object, old, new, diffs, &mut changes),
-            _ => changes.extend(change(object, old, new, |old, new| fields::pool(old, new))),
+            (Some(old), Some(new)) => pool(name, old, new, diffs, &mut changes),
+            _ => {
+                let object = ObjectReference::Pool(name.clone());
+                changes.extend(change(object, old, new, |old, new| fields::pool(old, new)));
+            }
         }
     }
-    each("service", &old.services, &new.services, fields::service, &mut changes);
+    each(ObjectReference::Service, &old.services, &new.services, fields::service, &mut changes);
     if old.hash_key != new.hash_key {
-        let details = fields::hash_key(old.hash_key, new.hash_key);
-        let (kind, object) = (Kind::Changed, "hash key".into());
-        changes.push(Change { kind, object, details, slots_moved: 0 });
+        let fields = fields::hash_key(old.hash_key, new.hash_key);
+        let (kind, object) = (Kind::Changed, ObjectReference::HashKey);
+        changes.push(Change { kind, object, fields, slots_moved: 0 });
     }
-    let details = fields::whole(old, new);
-    if !details.is_empty() {
-        let (kind, object) = (Kind::Changed, "balancers".into());
-        changes.push(Change { kind, object, details, slots_moved: 0 });
+    let fields = fields::whole(old, new);
+    if !fields.is_empty() {
+        let (kind, object) = (Kind::Changed, ObjectReference::Balancers);
+        changes.push(Change { kind, object, fields, slots_moved: 0 });
     }
     changes
 }
 
-fn pool(object: &str, old: &Pool, new: &Pool, diffs: &TableDiffs<'_>, changes: &mut Vec<Change>) {
-    let mut details = fields::pool(old, new);
+fn pool(name: &Name, old: &Pool, new: &Pool, diffs: &TableDiffs<'_>, changes: &mut Vec<Change>) {
+    let mut fields = fields::pool(old, new);
     let moved = tables::moved(old, new, diffs);
-    details.extend(moved.details);
-    if !details.is_empty() {
-        let (kind, object) = (Kind::Changed, object.to_owned());
-        changes.push(Change { kind, object, details, slots_moved: moved.slots });
+    fields.extend(moved.fields);
+    if !fields.is_empty() {
+        let (kind, object) = (Kind::Changed, ObjectReference::Pool(name.clone()));
+        changes.push(Change { kind, object, fields, slots_moved: moved.slots });
     }
-    each(&format!("{object}: backend"), &old.backends, &new.backends, fields::backend, changes);
+    let backend = |address| ObjectReference::Backend { pool: Some(name.clone()), address };
+    each(backend, &old.backends, &new.backends, fields::backend, changes);
 }
 
-fn each<K: Ord + Display, V: PartialEq>(
-    kind: &str,
+fn each<K: Ord + Clone, V: PartialEq>(
+    reference: impl Fn(K) -> ObjectReference,
     old: &BTreeMap<K, V>,
     new: &BTreeMap<K, V>,
-    fields: impl Fn(&V, &V) -> Vec<String>,
+    fields: impl Fn(&V, &V) -> Vec<FieldChange>,
     changes: &mut Vec<Change>,
 ) {
     for (key, old, new) in join(old, new) {
-        changes.extend(change(format!("{kind} {key}"), old, new, &fields));
+        changes.extend(change(reference(key.clone()), old, new, &fields));
     }
 }
 
 fn change<V: PartialEq>(
-    object: String,
+    object: ObjectReference,
     old: Option<&V>,
     new: Option<&V>,
-    fields: impl Fn(&V, &V) -> Vec<String>,
+    fields: impl Fn(&V, &V) -> Vec<FieldChange>,
 ) -> Option<Change> {
-    let (kind, details) = match (old, new) {
+    let (kind, fields) = match (old, new) {
         (None, None) => return None,
         (None, Some(_)) => (Kind::Added, vec![]),
         (Some(_), None) => (Kind::Removed, vec![]),
         (Some(old), Some(new)) if old == new => return None,
         (Some(old), Some(new)) => (Kind::Changed, fields(old, new)),
     };
-    Some(Change { kind, object, details, slots_moved: 0 })
+    Some(Change { kind, object, fields, slots_moved: 0 })
 }
 
 /// Joins two maps by key.

@@ -9,13 +9,16 @@ use std::{
 };
 
 use super::{TableDiffs, TableMembers, join};
-use crate::{AdminState, Configuration, Name, Pool, PortList, Ports, Protocol, Service, plan};
+use crate::{
+    AdminState, Configuration, Name, ObjectReference, Pool, PortList, Ports, Protocol, Service,
+    plan,
+};
 
 /// An effect on the open connections of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Movement {
-    /// `service web`, `pool web`, `pool web: backend 10.0.0.1`.
-    pub object: String,
+    /// A service, a pool, or a backend of a pool.
+    pub object: ObjectReference,
     pub effect: Effect,
     /// Share of the object's open connections that are at home, 0 to 1.
     pub share: f64,
@@ -56,7 +59,7 @@ pub fn movements(
         let homes = (Home::of_pool(old, own, before), Home::of_pool(new, own, after));
         let share = homes.0.moved(&homes.1, rehashed, diffs);
         if served.contains(name) && share > 0.0 {
-            let object = format!("pool {name}");
+            let object = ObjectReference::Pool(name.clone());
             movements.push(Movement { object, effect: Effect::Settle, share });
         }
         for (address, before, after) in join(&before.backends, &after.backends) {
@@ -66,7 +69,8 @@ pub fn movements(
                 && !is_off(before.admin_state)
                 && before.weight > 0
             {
-                let object = format!("pool {name}: backend {address}");
+                let (pool, address) = (Some(name.clone()), *address);
+                let object = ObjectReference::Backend { pool, address };
                 movements.push(Movement { object, effect: Effect::AtOnce, share: 1.0 });
             }
         }
@@ -77,7 +81,7 @@ pub fn movements(
         if after == Some(before) && !elsewhere && is_same_pool() {
             continue;
         }
-        let object = format!("service {name}");
+        let object = ObjectReference::Service(name.clone());
         let key = |service: &Service| (service.address, service.protocol);
         let Some(after) = after.filter(|after| key(after) == key(before)) else {
             movements.push(Movement { object, effect: Effect::End, share: 1.0 });

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use super::{TableDiffs, TableMembers, join, table_diffs::tables};
+use super::{FieldChange, TableDiffs, TableMembers, join, table_diffs::tables};
 use crate::Pool;
 
 #[derive(Default)]
 pub(super) struct Moved {
     /// Slots whose owner differs: all slots of a removed table, none of a new one.
     pub(super) slots: u64,
-    /// One line for each region whose members differ.
-    pub(super) details: Vec<String>,
+    /// `backends` of each region whose members differ.
+    pub(super) fields: Vec<FieldChange>,
 }
 
 /// Compares the tables of two versions of a pool.
@@ -20,7 +20,13 @@ pub(super) fn moved(old: &Pool, new: &Pool, diffs: &TableDiffs<'_>) -> Moved {
     for (region, before, after) in join(&tables(old), &tables(new)) {
         let members = (before.unwrap_or(&none), after.unwrap_or(&none));
         if members.0.members != members.1.members {
-            moved.details.push(format!("backends in {region}: {}", sizes(members.0, members.1)));
+            moved.fields.push(FieldChange {
+                field: "backends",
+                region: Some((*region).clone()),
+                old: members.0.members.len().to_string(),
+                new: members.1.members.len().to_string(),
+                note: differences(members.0, members.1),
+            });
         } else if old.slots == new.slots {
             continue;
         }
@@ -34,8 +40,8 @@ pub(super) fn moved(old: &Pool, new: &Pool, diffs: &TableDiffs<'_>) -> Moved {
     moved
 }
 
-/// `2 -> 3 (2 new, 1 gone, 1 of another weight)`
-fn sizes(before: &TableMembers, after: &TableMembers) -> String {
+/// `2 new, 1 gone, 1 of another weight`
+fn differences(before: &TableMembers, after: &TableMembers) -> String {
     let by_address =
         |table: &TableMembers| -> BTreeMap<IpAddr, u32> { table.members.iter().copied().collect() };
     let (before, after) = (by_address(before), by_address(after));
@@ -50,5 +56,5 @@ fn sizes(before: &TableMembers, after: &TableMembers) -> String {
     let parts = [(new, "new"), (gone, "gone"), (reweighted, "of another weight")];
     let parts: Vec<_> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    format!("{} -> {} ({})", before.len(), after.len(), parts.join(", "))
+    parts.join(", ")
 }

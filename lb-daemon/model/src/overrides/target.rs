@@ -4,7 +4,10 @@ use std::{fmt, net::IpAddr, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Configuration, Name, NamedValue, Pool, configuration::named_value::named_values};
+use crate::{
+    Configuration, Name, NamedValue, ObjectReference, Pool,
+    configuration::named_value::named_values,
+};
 
 /// What an override is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -191,15 +194,7 @@ impl Target {
 /// In the words of the list of changes: `pool web: backend 192.0.2.1`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Backend { address, pool: None } => write!(f, "backend {address}"),
-            Self::Backend { address, pool: Some(pool) } => {
-                write!(f, "pool {pool}: backend {address}")
-            }
-            Self::Pool(name) => write!(f, "pool {name}"),
-            Self::Group { pool, region } => write!(f, "pool {pool}: region {region}"),
-            Self::Region(name) => write!(f, "region {name}"),
-        }
+        ObjectReference::from(self).fmt(f)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use spillway_proto::v1;
 use tonic::Status;
 
-use super::{caller, current_call, denied};
+use super::{caller, current_call, denied, permission_denied};
 use crate::access::{
     Peer, PoolPatterns,
     Role::{self, Admin, Operator, Viewer},
@@ -27,6 +27,9 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
     ("/grpc.health.v1.Health/Watch", Needs::Role(Viewer)),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Needs::Role(Viewer)),
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Needs::Role(Viewer)),
+    ("/spillway.v1.Objects/BatchCreateBackends", Needs::Change(Admin)),
+    ("/spillway.v1.Objects/BatchDeleteBackends", Needs::Change(Admin)),
+    (BATCH_UPDATE, Needs::Change(Operator)),
     ("/spillway.v1.Objects/CreateBackend", Needs::Change(Admin)),
     ("/spillway.v1.Objects/CreateHealthCheck", Needs::Change(Admin)),
     ("/spillway.v1.Objects/CreatePool", Needs::Change(Admin)),
@@ -61,6 +64,7 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
     ("/spillway.v1.Spillway/DiffGenerations", Needs::Role(Viewer)),
     ("/spillway.v1.Spillway/Explain", Needs::Role(Viewer)),
     ("/spillway.v1.Spillway/Export", Needs::Role(Viewer)),
+    ("/spillway.v1.Spillway/GetBackendStatus", Needs::Role(Viewer)),
     ("/spillway.v1.Spillway/ListGenerations", Needs::Role(Viewer)),
     ("/spillway.v1.Spillway/ProbeVips", Needs::Role(Operator)),
     ("/spillway.v1.Spillway/Regions", Needs::Role(Viewer)),
@@ -72,9 +76,11 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
     ("/spillway.v1.Spillway/Watch", Needs::Role(Viewer)),
 ];
 
-/// Whether requests of a call may be large, because they may have a whole configuration or a pool.
+const BATCH_UPDATE: &str = "/spillway.v1.Objects/BatchUpdateBackends";
+
+/// Whether requests of a call may be large, because they may have a whole configuration, a pool or many backends.
 pub(in crate::api) fn is_large(call: &str) -> bool {
-    matches!(needs(call), Some(Needs::Change(Admin)))
+    call == BATCH_UPDATE || matches!(needs(call), Some(Needs::Change(Admin)))
 }
 
 /// What a call needs; `None`: it is not in the table.
@@ -100,7 +106,7 @@ pub(in crate::api) fn may_change(dry_run: bool) -> Result<(), Status> {
     let is = role.map_or("without a role".into(), |role| role.to_string());
     let cause = format!("{actor}: is {is}, but {call} needs {least}");
     denied(&cause);
-    Err(Status::permission_denied(cause))
+    Err(permission_denied(cause))
 }
 
 /// Whether the caller may change `before` into `after`, or plan that: an operator may change weight, administrative state and
@@ -147,7 +153,7 @@ pub(in crate::api) fn within_pools(target: &Target) -> Result<(), Status> {
     let cause =
         format!("{actor}: is for the pools {pools}, but an override of {target} concerns others");
     denied(&cause);
-    Err(Status::permission_denied(cause))
+    Err(permission_denied(cause))
 }
 
 /// What of a change concerns other pools than these; `None`: nothing.

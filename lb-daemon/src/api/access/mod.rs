@@ -12,12 +12,16 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
-use tonic::{Status, body::Body, codegen::http};
+use spillway_proto::v1::ErrorReason;
+use tonic::{Code, Status, body::Body, codegen::http};
 use tower::{Layer, Service};
 
 use crate::{
     access::{Lease, Peer, Role},
-    api::limits::{Limits, WorkPermit},
+    api::{
+        convert::ApiError,
+        limits::{Limits, WorkPermit},
+    },
     audit::Audit,
 };
 use lb_control::command::Actor;
@@ -116,7 +120,7 @@ where
             Ok(()) => call.limits.call(&call.peer.actor),
             Err(cause) => {
                 call.denied(&cause);
-                Err(Status::permission_denied(cause))
+                Err(permission_denied(cause))
             }
         };
         match lease {
@@ -127,6 +131,10 @@ where
             Err(status) => Box::pin(async move { Ok(status.into_http()) }),
         }
     }
+}
+
+pub(in crate::api) fn permission_denied(cause: impl Into<String>) -> Status {
+    ApiError::new(Code::PermissionDenied, ErrorReason::PermissionDenied, cause).into()
 }
 
 /// Holds the lease until the body has ended in any way.

@@ -44,7 +44,8 @@ fn each_role_may_what_it_may() {
         let name = call.rsplit('/').next().unwrap();
         let is = |names: &[&str]| names.iter().any(|it| name.starts_with(it));
         // By their names, not by the table. What can be a dry run is for plan too; the call itself looks whether it is one.
-        let of_objects = is(&["Create", "Update", "Delete", "SetOverrides", "RemoveOverrides"]);
+        let of_objects =
+            is(&["Batch", "Create", "Update", "Delete", "SetOverrides", "RemoveOverrides"]);
         let plans = of_objects || is(&["Apply", "Rollback"]);
         // Packets have what people say to each other in them; and probes are packets that are sent.
         let operates = is(&["Capture", "ProbeVips"]);

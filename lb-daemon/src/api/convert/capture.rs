@@ -4,12 +4,14 @@ use std::{net::IpAddr, num::NonZeroU32, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt};
 use nix::net::if_::if_indextoname;
-use spillway_proto::v1::{self, CaptureResponse, capture_response::Event, capture_summary::Reason};
+use spillway_proto::v1::{
+    self, CaptureResponse, ErrorReason, capture_response::Event, capture_summary::Reason,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-use super::WrongField;
+use super::{ApiError, WrongField};
 use crate::capture::{
     CaptureBounds, CaptureEnd, CaptureError, CaptureEvent, CaptureFilter, CaptureSummary,
     CapturedPacket, LeavingFrame,
@@ -180,13 +182,14 @@ pub(in crate::api) fn capture_stream(
 
 impl From<CaptureError> for Status {
     fn from(error: CaptureError) -> Self {
-        let code = match &error {
-            CaptureError::Busy(_) => Code::FailedPrecondition,
-            CaptureError::Maps(_) | CaptureError::Ring(_) | CaptureError::Stopping => {
-                Code::Unavailable
+        let (code, reason) = match &error {
+            CaptureError::Busy(_) => (Code::FailedPrecondition, ErrorReason::InProgress),
+            CaptureError::Maps(_) | CaptureError::Ring(_) => {
+                (Code::Unavailable, ErrorReason::MapsUnreadable)
             }
+            CaptureError::Stopping => (Code::Unavailable, ErrorReason::Stopping),
         };
-        Self::new(code, error_chain::message(&error))
+        ApiError::new(code, reason, error_chain::message(&error)).into()
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::{num::NonZeroU32, time::SystemTime};
 
-use spillway_proto::v1;
+use spillway_proto::v1::{self, ErrorReason, state_reason::Cause};
+use tonic::Code;
 
-use super::overrides::{override_messages, overrides_event};
+use super::{
+    changes::{changes, condition, movement},
+    error::ApiError,
+    overrides::{override_messages, overrides_event},
+};
 use crate::reload::ReloadOutcome;
-use lb_base::conditions::Condition;
 use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::{
     command::{
@@ -18,21 +22,9 @@ use lb_control::{
 use lb_health::Utilisation;
 use lb_inspect::message::counters;
 use lb_model::{
+    StateCause, StateReason,
     capacity::{self, Rates},
-    diff::{Change, Effect, Kind, Movement},
-    map_memory::Memory,
 };
-
-pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResponse {
-    v1::ApplyResponse {
-        generation: applied.generation,
-        changes: changes(&applied.changes),
-        memory: applied.memory.as_ref().map(memory),
-        movements: applied.movements.iter().map(movement).collect(),
-        movements_unknown: applied.movements_unknown,
-        warnings: applied.warnings.clone(),
-    }
-}
 
 /// A stored configuration that cannot be used is exported as it is stored.
 pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
@@ -92,11 +84,14 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     fn try_from(outcome: ReloadOutcome) -> Result<Self, tonic::Status> {
         let ReloadOutcome { generation, mut refused, behind, waiting } = outcome;
         match behind {
-            Some(behind) if refused.is_empty() => Err(tonic::Status::internal(behind)),
+            Some(behind) if refused.is_empty() => {
+                Err(ApiError::new(Code::Internal, ErrorReason::PacketPathBehind, behind).into())
+            }
             None if refused.is_empty() => Ok(Self { generation, waiting_settings: waiting }),
             behind => {
                 refused.extend(behind);
-                Err(tonic::Status::failed_precondition(refused.join("; ")))
+                let (code, reason) = (Code::FailedPrecondition, ErrorReason::ReloadRefused);
+                Err(ApiError::new(code, reason, refused.join("; ")).into())
             }
         }
     }
@@ -120,6 +115,7 @@ pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
         waiting_settings: status.waiting_settings.clone(),
         overrides: override_messages(&status.overrides),
         overrides_revision: status.overrides.overrides.revision(),
+        next_page_token: String::new(),
     }
 }
 
@@ -148,8 +144,8 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         pool: backend.pool.to_string(),
         address: backend.address.to_string(),
         region: backend.region.to_string(),
-        state: backend.state.name().into(),
-        reason: backend.reason.clone(),
+        state: backend.state.to_api().into(),
+        reason: Some(state_reason(&backend.reason)),
         next_hop_resolved: backend.next_hop.is_ok(),
         next_hop: next_hop.clone(),
         mtu: backend.mtu.map_or(0, u32::from),
@@ -166,11 +162,29 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
     }
 }
 
+fn state_reason(reason: &StateReason) -> v1::StateReason {
+    let cause = match reason.cause {
+        StateCause::NotChecked => Cause::NotChecked,
+        StateCause::NoChecks => Cause::NoChecks,
+        StateCause::ChecksPass => Cause::ChecksPass,
+        StateCause::CheckFails => Cause::CheckFails,
+        StateCause::HeldDown => Cause::HeldDown,
+        StateCause::Configuration => Cause::Configuration,
+        StateCause::Override => Cause::Override,
+        StateCause::AgentReport => Cause::AgentReport,
+    };
+    v1::StateReason {
+        cause: cause.into(),
+        health_check: reason.health_check.as_ref().map(ToString::to_string).unwrap_or_default(),
+        text: reason.text.clone(),
+    }
+}
+
 pub(in crate::api) fn history(history: &BackendHistory) -> v1::BackendHistory {
     let change = |change: &StateChange| v1::StateChange {
         at: Some(timestamp(change.at)),
-        state: change.state.name().into(),
-        reason: change.reason.to_string(),
+        state: change.state.to_api().into(),
+        reason: Some(state_reason(&change.reason)),
     };
     v1::BackendHistory {
         pool: history.pool.to_string(),
@@ -189,14 +203,6 @@ pub(in crate::api) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPo
     }
 }
 
-fn condition(condition: &Condition) -> v1::Condition {
-    v1::Condition {
-        subject: condition.subject.clone(),
-        cause: condition.cause.clone(),
-        since: Some(timestamp(condition.since)),
-    }
-}
-
 pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
     let event = match event {
         Event::Generation(Applied { generation, changes: list, .. }) => {
@@ -208,40 +214,6 @@ pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
         Event::Overrides(change) => v1::watch_response::Event::Overrides(overrides_event(change)),
     };
     v1::WatchResponse { event: Some(event) }
-}
-
-fn movement(movement: &Movement) -> v1::Movement {
-    let effect = match movement.effect {
-        Effect::Settle => v1::movement::Effect::Settle,
-        Effect::AtOnce => v1::movement::Effect::AtOnce,
-        Effect::End => v1::movement::Effect::End,
-    };
-    v1::Movement { object: movement.object.clone(), effect: effect.into(), share: movement.share }
-}
-
-fn memory(memory: &Memory) -> v1::MapMemory {
-    let bytes = |(map, bytes): &(String, u64)| v1::MapBytes { map: map.clone(), bytes: *bytes };
-    v1::MapMemory {
-        needed_bytes: memory.needed,
-        peak_bytes: memory.peak,
-        limit_bytes: memory.limit,
-        maps: memory.maps.iter().map(bytes).collect(),
-    }
-}
-
-fn changes(changes: &[Change]) -> Vec<v1::Change> {
-    let change = |change: &Change| v1::Change {
-        kind: match change.kind {
-            Kind::Added => v1::change::Kind::Added,
-            Kind::Removed => v1::change::Kind::Removed,
-            Kind::Changed => v1::change::Kind::Changed,
-        }
-        .into(),
-        object: change.object.clone(),
-        details: change.details.clone(),
-        slots_moved: change.slots_moved,
-    };
-    changes.iter().map(change).collect()
 }
 
 pub(super) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
@@ -305,8 +277,8 @@ mod tests {
                 .map_err(|status| (status.code(), status.message().to_owned()))
         };
         assert_eq!(of(&[], None), Ok(Some(7)));
-        assert_eq!(of(&[], Some("behind")), Err((tonic::Code::Internal, "behind".into())));
-        let refused = tonic::Code::FailedPrecondition;
+        assert_eq!(of(&[], Some("behind")), Err((Code::Internal, "behind".into())));
+        let refused = Code::FailedPrecondition;
         assert_eq!(of(&["a", "b"], None), Err((refused, "a; b".into())));
         assert_eq!(of(&["a"], Some("behind")), Err((refused, "a; behind".into())));
     }

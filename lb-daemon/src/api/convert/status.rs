@@ -1,11 +1,13 @@
 //! Conversion of refusals into gRPC statuses.
 
-use tonic::{Code, Status, metadata::AsciiMetadataValue};
-use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
+use spillway_proto::v1::ErrorReason;
+use tonic::{Code, Status};
+use tonic_types::FieldViolation;
 
+use super::{changes::reference, error::ApiError};
 use crate::api::access::caller;
 use lb_base::error_chain;
-use lb_config::{FIELD_TRAILER, HINT_TRAILER, Invalid, message::hash_key};
+use lb_config::{Invalid, message::hash_key};
 use lb_control::{
     command::{Refusal, Stopping},
     reconcile::ReconcileError,
@@ -29,7 +31,10 @@ impl WrongField {
 impl From<WrongField> for Status {
     fn from(wrong: WrongField) -> Self {
         let violation = FieldViolation::new(wrong.field.clone(), wrong.cause.clone());
-        invalid_argument(wrong.to_string(), wrong.field, vec![violation])
+        ApiError::new(Code::InvalidArgument, ErrorReason::InvalidField, wrong.to_string())
+            .field(wrong.field)
+            .violations(vec![violation])
+            .into()
     }
 }
 
@@ -49,8 +54,14 @@ impl<T, E: IntoStatus> OrStatus<T> for Result<T, E> {
 
 impl IntoStatus for Invalid {
     fn into_status(self) -> Status {
-        invalid_argument(self.to_string(), self.path(), violations(&self))
+        invalid_configuration(&self, self.to_string()).into()
     }
+}
+
+fn invalid_configuration(invalid: &Invalid, message: String) -> ApiError {
+    ApiError::new(Code::InvalidArgument, ErrorReason::InvalidConfiguration, message)
+        .field(invalid.path())
+        .violations(violations(invalid))
 }
 
 /// Bytes of mistakes in a status. Clients take 8 KiB of trailers, and they are there twice: as text, and in Base64.
@@ -74,93 +85,101 @@ fn violations(invalid: &Invalid) -> Vec<FieldViolation> {
     violations
 }
 
-fn invalid_argument(message: String, field: String, violations: Vec<FieldViolation>) -> Status {
-    let details = ErrorDetails::with_bad_request(violations);
-    let mut status = Status::with_error_details(Code::InvalidArgument, message, details);
-    if let Ok(path) = AsciiMetadataValue::try_from(field) {
-        status.metadata_mut().insert(FIELD_TRAILER, path);
-    }
-    status
-}
-
 impl IntoStatus for Refusal {
     fn into_status(self) -> Status {
-        let code = match &self {
-            Refusal::Conflict { .. } => Code::Aborted,
-            Refusal::TooMany(_)
-            | Refusal::TooManyOverrides
-            | Refusal::Exhausted(_)
-            | Refusal::Memory(_)
-            | Refusal::Room(ReconcileError::Full(_)) => Code::ResourceExhausted,
-            Refusal::NoPool(_)
-            | Refusal::NoBackend(..)
-            | Refusal::NoTarget(_)
-            | Refusal::NoGeneration(_) => Code::NotFound,
-            Refusal::NoHashKey { .. } | Refusal::OpenSlots(_) | Refusal::Invalid(_) => {
-                Code::InvalidArgument
-            }
-            Refusal::Schema(_)
-            | Refusal::Unusable(_)
-            | Refusal::UnusableGeneration { .. }
-            | Refusal::SourcePrefix(_) => Code::FailedPrecondition,
-            Refusal::Plan(_)
-            | Refusal::Room(_)
-            | Refusal::Store(_)
-            | Refusal::Behind { .. }
-            | Refusal::Thread(_)
-            | Refusal::UnreadGeneration(_)
-            | Refusal::Unreadable(_) => Code::Internal,
-        };
         let message = error_chain::message(&self);
-        let mut status = match &self {
-            Refusal::Invalid(invalid) => {
-                let details = ErrorDetails::with_bad_request(violations(invalid));
-                Status::with_error_details(code, message, details)
+        let error = |code, reason| ApiError::new(code, reason, message.clone());
+        match &self {
+            Refusal::Conflict { expected, current } => {
+                error(Code::Aborted, ErrorReason::GenerationConflict)
+                    .with("expected", expected)
+                    .with("current", current)
             }
-            _ => Status::new(code, message),
-        };
-        let (field, hint) = match &self {
+            Refusal::Schema(mismatch) => {
+                error(Code::FailedPrecondition, ErrorReason::SchemaMismatch).hint(mismatch.hint())
+            }
+            Refusal::Unusable(_) => {
+                error(Code::FailedPrecondition, ErrorReason::ConfigurationUnusable)
+                    .hint(UNUSABLE_HINT)
+            }
             Refusal::NoHashKey { own_key, .. } => {
-                (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
+                error(Code::InvalidArgument, ErrorReason::HashKeyUnset)
+                    .field("hash_key")
+                    .hint(key_hint(*own_key))
             }
-            Refusal::TooMany(too_many) => (None, Some(too_many.hint())),
-            Refusal::Room(ReconcileError::Full(full)) => (None, full.hint()),
-            Refusal::OpenSlots(open) => (Some(open.invalid.path()), Some(open.hint.clone())),
-            Refusal::Invalid(invalid) => (Some(invalid.path()), None),
-            Refusal::Store(error) | Refusal::UnreadGeneration(error) => (None, Some(error.hint())),
-            Refusal::NoGeneration(_) | Refusal::UnusableGeneration { .. } => {
-                (None, Some(HISTORY_HINT.into()))
+            Refusal::TooMany(too_many) => {
+                error(Code::ResourceExhausted, ErrorReason::MapsFull).hint(too_many.hint())
             }
-            Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
-            Refusal::NoTarget(_) => (None, Some(TARGET_HINT.into())),
-            Refusal::TooManyOverrides => (None, Some(OVERRIDES_HINT.into())),
-            Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
-            Refusal::SourcePrefix(_) => (None, Some(SOURCE_PREFIX_HINT.into())),
-            _ => (None, None),
-        };
-        for (trailer, text) in [(FIELD_TRAILER, field), (HINT_TRAILER, hint)] {
-            // A trailer holds ASCII only; the message has the path too.
-            if let Some(Ok(text)) = text.map(AsciiMetadataValue::try_from) {
-                status.metadata_mut().insert(trailer, text);
+            Refusal::OpenSlots(open) => error(Code::InvalidArgument, ErrorReason::SlotsUnset)
+                .field(open.invalid.path())
+                .violations(violations(&open.invalid))
+                .hint(open.hint.clone()),
+            Refusal::Invalid(invalid) => invalid_configuration(invalid, message.clone()),
+            Refusal::SourcePrefix(_) => {
+                error(Code::FailedPrecondition, ErrorReason::SourcePrefixClash)
+                    .hint(SOURCE_PREFIX_HINT)
+            }
+            Refusal::Exhausted(_) => error(Code::ResourceExhausted, ErrorReason::QuarantineFull),
+            Refusal::Room(ReconcileError::Full(full)) => {
+                let error = error(Code::ResourceExhausted, ErrorReason::MapsFull);
+                let error = match full.map.size {
+                    Some(size) => error.with("setting", size.setting()),
+                    None => error,
+                };
+                match full.hint() {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            }
+            Refusal::Memory(_) => error(Code::ResourceExhausted, ErrorReason::MemoryLimit),
+            Refusal::TooManyOverrides => {
+                error(Code::ResourceExhausted, ErrorReason::TooManyOverrides).hint(OVERRIDES_HINT)
+            }
+            Refusal::Store(store) | Refusal::UnreadGeneration(store) => {
+                error(Code::Internal, ErrorReason::StoreFailed).hint(store.hint())
+            }
+            Refusal::Behind { generation, .. } => {
+                error(Code::Internal, ErrorReason::PacketPathBehind).with("generation", generation)
+            }
+            Refusal::NoPool(pool) => not_found(error, ("POOL", pool, "")),
+            Refusal::NoBackend(pool, address) => not_found(error, ("BACKEND", address, pool)),
+            Refusal::NoTarget(target) => {
+                let target = reference(&(&**target).into());
+                let kind = target.kind().as_str_name().trim_start_matches("KIND_");
+                not_found(error, (kind, &target.name, &target.pool)).hint(TARGET_HINT)
+            }
+            Refusal::NoGeneration(number) => error(Code::NotFound, ErrorReason::GenerationNotFound)
+                .with("generation", number)
+                .hint(HISTORY_HINT),
+            Refusal::UnusableGeneration { number, .. } => {
+                error(Code::FailedPrecondition, ErrorReason::GenerationUnusable)
+                    .with("generation", number)
+                    .hint(HISTORY_HINT)
+            }
+            Refusal::Plan(_) | Refusal::Room(_) | Refusal::Thread(_) | Refusal::Unreadable(_) => {
+                error(Code::Internal, ErrorReason::Internal)
             }
         }
-        status
+        .into()
     }
+}
+
+/// The error that an object does not exist: its kind, name and pool.
+fn not_found(
+    error: impl Fn(Code, ErrorReason) -> ApiError,
+    (kind, name, pool): (&str, &str, &str),
+) -> ApiError {
+    error(Code::NotFound, ErrorReason::ObjectNotFound)
+        .with("kind", kind)
+        .with("name", name)
+        .with("pool", pool)
 }
 
 impl IntoStatus for NoPool {
     fn into_status(self) -> Status {
-        hinted(Status::not_found(self.to_string()), &self.hint())
+        let error = |code, reason| ApiError::new(code, reason, self.to_string());
+        not_found(error, ("POOL", &self.name, "")).hint(self.hint()).into()
     }
-}
-
-/// Adds a hint.
-pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
-    // A trailer holds ASCII only.
-    if let Ok(hint) = AsciiMetadataValue::try_from(hint) {
-        status.metadata_mut().insert(HINT_TRAILER, hint);
-    }
-    status
 }
 
 const TARGET_HINT: &str = "`spillway status` lists the backends, pools and regions that there are";
@@ -193,6 +212,6 @@ fn key_hint(key: [u64; 2]) -> String {
 
 impl IntoStatus for Stopping {
     fn into_status(self) -> Status {
-        Status::unavailable(self.to_string())
+        ApiError::new(Code::Unavailable, ErrorReason::Stopping, self.to_string()).into()
     }
 }

@@ -4,13 +4,14 @@ use std::pin::Pin;
 
 use futures::{Stream, StreamExt};
 use spillway_proto::v1::{
-    self, ProbeVipsResponse, VipProbeAnswer, VipProbeOutcome, probe_vips_response::Event,
+    self, ErrorReason, ProbeVipsResponse, VipProbeAnswer, VipProbeOutcome,
+    probe_vips_response::Event,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-use super::WrongField;
+use super::{ApiError, WrongField};
 use crate::vip_probe::{
     FullResult, ProbeSelection, ProbeSummary, SmallResult, TargetResult, VipProbeError,
     VipProbeEvent,
@@ -120,12 +121,15 @@ pub(in crate::api) fn probe_vips_stream(
 
 impl From<VipProbeError> for Status {
     fn from(error: VipProbeError) -> Self {
-        let code = match &error {
-            VipProbeError::Busy(_) | VipProbeError::Unusable(_) => Code::FailedPrecondition,
-            VipProbeError::NoTarget(_) => Code::NotFound,
-            VipProbeError::Stopping(_) => Code::Unavailable,
+        let (code, reason) = match &error {
+            VipProbeError::Busy(_) => (Code::FailedPrecondition, ErrorReason::InProgress),
+            VipProbeError::Unusable(_) => {
+                (Code::FailedPrecondition, ErrorReason::ConfigurationUnusable)
+            }
+            VipProbeError::NoTarget(_) => (Code::NotFound, ErrorReason::ObjectNotFound),
+            VipProbeError::Stopping(_) => (Code::Unavailable, ErrorReason::Stopping),
         };
-        Self::new(code, error_chain::message(&error))
+        ApiError::new(code, reason, error_chain::message(&error)).into()
     }
 }
 

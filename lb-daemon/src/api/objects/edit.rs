@@ -4,7 +4,7 @@ use lb_config::{Draft, Invalid, Requested};
 use spillway_proto::v1;
 
 use super::{
-    answer::ObjectRefused,
+    ObjectRefused,
     object::{Id, Needs, Object, etag},
 };
 use lb_control::store::Revision;
@@ -34,8 +34,8 @@ impl InForce {
     }
 
     /// As much of it as a call about an object needs.
-    pub(super) fn draft<'a, O: Object>(&'a self, id: &'a Id) -> Draft<'a> {
-        match (&self.configuration, O::pool(id)) {
+    pub(super) fn draft<'a>(&'a self, needs: Needs<'a>) -> Draft<'a> {
+        match (&self.configuration, needs) {
             (Content::InForce(configuration), Needs::Pool(pool)) => {
                 Draft::of_pool(configuration, pool)
             }
@@ -49,26 +49,40 @@ pub(super) struct Edited {
     pub(super) before: v1::Configuration,
     pub(super) after: v1::Configuration,
     pub(super) requested: Requested,
-    pub(super) place: ObjectPath,
+    pub(super) places: Vec<Place>,
+}
+
+/// Where an object of a request is in the edited configuration.
+pub(super) struct Place {
+    pub(super) path: ObjectPath,
+    /// Its field in the request, as `backend` or `backends[3]`.
+    pub(super) field: String,
 }
 
 /// The configuration that `edit` makes of a draft; `None` if only the whole shows whether it is valid.
-pub(super) fn edited<O: Object>(
+pub(super) fn edited(
     draft: &Draft<'_>,
+    kind: &'static str,
     schema: Revision,
-    edit: &impl Fn(&mut v1::Configuration, Revision) -> Result<ObjectPath, ObjectRefused>,
+    edit: &impl Fn(&mut v1::Configuration, Revision) -> Result<Vec<Place>, ObjectRefused>,
     invalid: &impl Fn(Box<Invalid>) -> ObjectRefused,
 ) -> Result<Option<Edited>, ObjectRefused> {
     let before = draft.message().clone();
     let mut edited = before.clone();
-    let place = edit(&mut edited, schema)?;
-    let refuse =
-        |wrong: Invalid| invalid(wrong.for_single_object(&place, O::KIND, O::FIELD).into());
+    let places = edit(&mut edited, schema)?;
+    let refuse = |wrong: Invalid| invalid(for_request(wrong, &places, kind).into());
     let Some(requested) = draft.validate(&edited).map_err(refuse)? else { return Ok(None) };
     // The state loop will find the same slots in force, or refuse because of the generation.
     let in_force = lb_config::slots_of_message(&before);
     let after = draft.message_of(&*requested.resolved(&in_force).map_err(refuse)?);
-    Ok(Some(Edited { before, after, requested, place }))
+    Ok(Some(Edited { before, after, requested, places }))
+}
+
+/// Mistakes of a configuration as those of the objects that were sent.
+pub(super) fn for_request(wrong: Invalid, places: &[Place], kind: &'static str) -> Invalid {
+    let rephrase =
+        |wrong: Invalid, place: &Place| wrong.for_single_object(&place.path, kind, &place.field);
+    places.iter().fold(wrong, rephrase)
 }
 
 /// Path of an object in a configuration, in the form of [`Invalid`].

@@ -3,12 +3,16 @@
 //! A call reads the configuration in force, changes one object in its message, validates the result, and applies it on top
 //! of the generation that it read. Calls take turns; if something else is applied in between, the call reads again.
 
-mod answer;
+mod batch;
 mod defaults;
 mod edit;
+mod list;
 mod mask;
 mod object;
+mod refused;
 mod service;
+
+use std::mem;
 
 use lb_config::{Draft, Invalid, Reason};
 use prost_types::FieldMask;
@@ -21,13 +25,15 @@ use super::{
     convert,
 };
 use crate::audit::Audit;
-use answer::{ObjectAnswer, ObjectRefused, Removed};
-use edit::{Content, Edited, InForce, ObjectPath, check_etag, edited, find, put};
+use edit::{
+    Content, Edited, InForce, ObjectPath, Place, check_etag, edited, find, for_request, put,
+};
 use lb_control::{
     command::{Actor, Apply, Commands, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
-use object::{Id, Object, etag};
+use object::{Id, Needs, Object, answered};
+use refused::ObjectRefused;
 
 /// How often a call is tried while others change the configuration.
 const MAX_TRIES: usize = 10;
@@ -41,11 +47,49 @@ pub(super) struct Objects {
     turns: [Mutex<()>; 2],
 }
 
-struct Update<'a, O> {
-    object: &'a O,
+/// An object of a request.
+#[derive(Debug)]
+struct Sent<O> {
+    id: Id,
+    /// Without its etag, and a backend without its pool.
+    object: O,
+    /// The etag that it must have; empty: any.
+    etag: String,
+}
+
+impl<O: Object> Sent<O> {
+    /// `field` is that of the request which has the object.
+    ///
+    /// # Errors
+    /// It is not set, or does not say which one it is.
+    fn new(object: Option<O>, field: &str) -> Result<Self, ObjectRefused> {
+        let mut object = object.ok_or_else(|| ObjectRefused::wrong(field, "must be set"))?;
+        let etag = mem::take(object.etag_mut());
+        let pool = object.pool_mut().map(mem::take);
+        let id = O::id(pool.as_deref(), object.name(), &format!("{field}."))?;
+        Ok(Self { id, object, etag })
+    }
+}
+
+/// How an update changes an object.
+#[derive(Clone, Copy)]
+struct Update<'a> {
     mask: Option<&'a FieldMask>,
-    etag: &'a str,
     allow_missing: bool,
+}
+
+impl Update<'_> {
+    /// The object after the update of `old`; `None`: it does not exist.
+    fn of<O: Object>(self, old: Option<&O>, sent: &Sent<O>) -> Result<O, ObjectRefused> {
+        match old {
+            Some(old) => {
+                check_etag(old, &sent.id, &sent.etag)?;
+                mask::merge(old, &sent.object, self.mask)
+            }
+            None if self.allow_missing && sent.etag.is_empty() => Ok(sent.object.clone()),
+            None => Err(ObjectRefused::Missing(sent.id.clone())),
+        }
+    }
 }
 
 /// What all calls that change something have.
@@ -65,17 +109,19 @@ impl Options {
     }
 }
 
-#[derive(Clone, Copy)]
+/// What a call changes.
 struct ObjectChange<'a> {
-    verb: &'static str,
-    id: &'a Id,
+    /// For the audit log and the history: `update of pool "web"`.
+    request: String,
+    kind: &'static str,
+    needs: Needs<'a>,
     options: &'a Options,
 }
 
-impl ObjectChange<'_> {
-    /// Describes the change for the audit log.
-    fn describe(&self) -> String {
-        format!("{} of {}", self.verb, self.id)
+impl<'a> ObjectChange<'a> {
+    fn of_one<O: Object>(verb: &str, id: &'a Id, options: &'a Options) -> Self {
+        let request = format!("{verb} of {id}");
+        Self { request, kind: O::KIND, needs: O::pool(id), options }
     }
 
     /// Whether a refusal must still be logged: not if it became a command or was denied, which is logged already.
@@ -119,24 +165,23 @@ impl Objects {
         Self { commands, audit, turns: Default::default() }
     }
 
-    async fn get<O: Object>(&self, id: &Id) -> Result<ObjectAnswer<O>, ObjectRefused> {
+    async fn get<O: Object>(&self, id: &Id) -> Result<O, ObjectRefused> {
         let in_force = self.read().await?;
-        let draft = in_force.draft::<O>(id);
-        let object =
-            find::<O>(draft.message(), id)?.ok_or_else(|| ObjectRefused::Missing(id.clone()))?;
-        Ok(ObjectAnswer::new(object, id, in_force.generation))
+        let draft = in_force.draft(O::pool(id));
+        let object = find::<O>(draft.message(), id)?;
+        object.map(|it| answered(it, id)).ok_or_else(|| ObjectRefused::Missing(id.clone()))
     }
 
     async fn create<O: Object>(
         &self,
-        id: &Id,
-        object: &O,
+        sent: Sent<O>,
         sender: Sender,
         options: Options,
-    ) -> Result<ObjectAnswer<O>, ObjectRefused> {
+    ) -> Result<(Option<O>, Option<v1::ApplyResult>), ObjectRefused> {
+        let id = &sent.id;
         let edit = |configuration: &mut v1::Configuration, daemon| {
             sender.check_schema(daemon, false)?;
-            put(configuration, id, object.clone())
+            put(configuration, id, sent.object.clone())
         };
         let same = |before: &v1::Configuration, after: &v1::Configuration| {
             let before = find::<O>(before, id)?;
@@ -145,31 +190,25 @@ impl Objects {
             }
             Ok(())
         };
-        let change = ObjectChange { verb: "creation", id, options: &options };
-        self.change_one(change, edit, ObjectRefused::Invalid, same).await
+        let change = ObjectChange::of_one::<O>("creation", id, &options);
+        self.change_one(&change, id, edit, same).await
     }
 
     async fn update<O: Object>(
         &self,
-        id: &Id,
-        update: &Update<'_, O>,
+        sent: Sent<O>,
+        update: Update<'_>,
         sender: Sender,
         options: Options,
-    ) -> Result<ObjectAnswer<O>, ObjectRefused> {
+    ) -> Result<(Option<O>, Option<v1::ApplyResult>), ObjectRefused> {
+        let id = &sent.id;
         let edit = |configuration: &mut v1::Configuration, daemon| {
-            sender.check_schema(daemon, mask::replaces(update.object, update.mask)?)?;
-            let object = match find::<O>(configuration, id)? {
-                Some(old) => {
-                    check_etag(old, id, update.etag)?;
-                    mask::merge(old, update.object, update.mask)?
-                }
-                None if update.allow_missing && update.etag.is_empty() => update.object.clone(),
-                None => return Err(ObjectRefused::Missing(id.clone())),
-            };
+            sender.check_schema(daemon, mask::replaces(&sent.object, update.mask)?)?;
+            let object = update.of(find::<O>(configuration, id)?, &sent)?;
             put(configuration, id, object)
         };
-        let change = ObjectChange { verb: "update", id, options: &options };
-        self.change_one(change, edit, ObjectRefused::Invalid, |_, _| Ok(())).await
+        let change = ObjectChange::of_one::<O>("update", id, &options);
+        self.change_one(&change, id, edit, |_, _| Ok(())).await
     }
 
     async fn delete<O: Object>(
@@ -178,7 +217,7 @@ impl Objects {
         etag: &str,
         allow_missing: bool,
         options: Options,
-    ) -> Result<Removed, ObjectRefused> {
+    ) -> Result<Option<v1::ApplyResult>, ObjectRefused> {
         let edit = |configuration: &mut v1::Configuration, _| {
             let old = match find::<O>(configuration, id) {
                 Ok(Some(old)) => old,
@@ -199,68 +238,67 @@ impl Objects {
             Ok(Vec::new())
         };
         let needed = |invalid| ObjectRefused::Needed(id.clone(), invalid);
-        let change = ObjectChange { verb: "deletion", id, options: &options };
-        let (applied, _) = self.apply::<O>(change, edit, needed, |_, _| Ok(())).await?;
-        Ok(Removed(applied))
+        let change = ObjectChange::of_one::<O>("deletion", id, &options);
+        let (result, _) = self.apply(&change, edit, needed, |_, _| Ok(())).await?;
+        Ok(Some(result))
     }
 
     async fn change_one<O: Object>(
         &self,
-        change: ObjectChange<'_>,
+        change: &ObjectChange<'_>,
+        id: &Id,
         edit: impl Fn(&mut v1::Configuration, Revision) -> Result<ObjectPath, ObjectRefused>,
-        invalid: impl Fn(Box<Invalid>) -> ObjectRefused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
-    ) -> Result<ObjectAnswer<O>, ObjectRefused> {
-        let (applied, after) = self.apply::<O>(change, edit, invalid, judge).await?;
-        let id = change.id;
+    ) -> Result<(Option<O>, Option<v1::ApplyResult>), ObjectRefused> {
+        let edit = |configuration: &mut v1::Configuration, daemon: Revision| {
+            Ok(vec![Place { path: edit(configuration, daemon)?, field: O::FIELD.into() }])
+        };
+        let (result, after) = self.apply(change, edit, ObjectRefused::Invalid, judge).await?;
         let object = find::<O>(&after, id)?.ok_or_else(|| ObjectRefused::Missing(id.clone()))?;
-        Ok(ObjectAnswer::new(object, id, applied.generation).with_applied(applied))
+        Ok((Some(answered(object, id)), Some(result)))
     }
 
     /// Applies the configuration that `edit` makes of the one in force, and returns the result and the new configuration.
-    /// `judge` checks the configuration before and after.
-    async fn apply<O: Object>(
+    /// `edit` returns where the objects of the request are in it, and `judge` checks the configuration before and after.
+    async fn apply(
         &self,
-        change: ObjectChange<'_>,
-        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<ObjectPath, ObjectRefused>,
+        change: &ObjectChange<'_>,
+        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<Vec<Place>, ObjectRefused>,
         invalid: impl Fn(Box<Invalid>) -> ObjectRefused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
-    ) -> Result<(v1::ApplyResponse, v1::Configuration), ObjectRefused> {
+    ) -> Result<(v1::ApplyResult, v1::Configuration), ObjectRefused> {
         let actor = caller().actor;
         let _turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock().await;
         let _at_work = working().await;
-        let result = self.try_apply::<O>(change, &actor, edit, invalid, judge).await;
+        let result = self.try_apply(change, &actor, edit, invalid, judge).await;
         if let Err(refused) = &result
             && change.must_log(refused)
         {
-            self.audit.refused(&actor, &change.describe(), &refused.to_string());
+            self.audit.refused(&actor, &change.request, &refused.to_string());
         }
         result
     }
 
-    async fn try_apply<O: Object>(
+    async fn try_apply(
         &self,
-        change: ObjectChange<'_>,
+        change: &ObjectChange<'_>,
         actor: &Actor,
-        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<ObjectPath, ObjectRefused>,
+        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<Vec<Place>, ObjectRefused>,
         invalid: impl Fn(Box<Invalid>) -> ObjectRefused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
-    ) -> Result<(v1::ApplyResponse, v1::Configuration), ObjectRefused> {
-        let ObjectChange { id, options, .. } = change;
+    ) -> Result<(v1::ApplyResult, v1::Configuration), ObjectRefused> {
+        let ObjectChange { request, kind, needs, options } = change;
         let Options { dry_run, reason } = options;
         for _ in 0..MAX_TRIES {
             let in_force = self.in_force().await?;
             let (generation, schema) = (in_force.generation, in_force.schema);
-            let edited = match edited::<O>(&in_force.draft::<O>(id), schema, &edit, &invalid)? {
-                Some(edited) => edited,
-                None => {
-                    let whole = Draft::whole(in_force.whole());
-                    let edited = edited::<O>(&whole, schema, &edit, &invalid)?;
-                    edited.ok_or_else(|| ObjectRefused::Missing(id.clone()))?
-                }
+            let edit = |draft: &Draft<'_>| edited(draft, kind, schema, &edit, &invalid);
+            let edited = match edit(&in_force.draft(*needs))? {
+                Some(edited) => Some(edited),
+                None => edit(&Draft::whole(in_force.whole()))?,
             };
-            let Edited { before, after, requested, place } = edited;
-            let for_object = |wrong: Invalid| wrong.for_single_object(&place, O::KIND, O::FIELD);
+            // The whole always shows whether it is valid.
+            let Some(Edited { before, after, requested, places }) = edited else { continue };
             judge(&before, &after)?;
             let expected_generation = Some(generation);
             within(&before, &after, *dry_run).map_err(ObjectRefused::NotPermitted)?;
@@ -271,7 +309,7 @@ impl Objects {
                 schema,
                 any_schema: false,
                 actor: actor.clone(),
-                request: change.describe(),
+                request: request.clone(),
                 reason: reason.clone(),
                 rollback_to: None,
             };
@@ -279,13 +317,13 @@ impl Objects {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),
                 Err(Refusal::Conflict { .. }) => {}
                 Err(Refusal::OpenSlots(mut open)) => {
-                    open.invalid = for_object(open.invalid);
+                    open.invalid = for_request(open.invalid, &places, kind);
                     return Err(ObjectRefused::Command(Refusal::OpenSlots(open).into()));
                 }
                 Err(refusal) => return Err(ObjectRefused::Command(refusal.into())),
             }
         }
-        Err(ObjectRefused::Busy(id.clone(), MAX_TRIES))
+        Err(ObjectRefused::Busy(request.clone(), MAX_TRIES))
     }
 
     async fn read(&self) -> Result<InForce, ObjectRefused> {

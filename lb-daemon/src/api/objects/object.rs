@@ -23,6 +23,13 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
 
     fn name(&self) -> &str;
 
+    fn etag_mut(&mut self) -> &mut String;
+
+    /// The field for the pool of a backend.
+    fn pool_mut(&mut self) -> Option<&mut String> {
+        None
+    }
+
     /// The list of objects that has this id; `None`: its pool does not exist.
     fn list<'a>(configuration: &'a Configuration, id: &Id) -> Option<&'a [Self]>;
 
@@ -52,6 +59,7 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
 }
 
 /// The backends that a call about an object looks at.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Needs<'a> {
     /// Those of this pool, or none.
     Pool(Option<&'a str>),
@@ -60,7 +68,7 @@ pub(super) enum Needs<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Id {
-    kind: &'static str,
+    pub(super) kind: &'static str,
     /// The pool that a backend is in.
     pub(super) pool: Option<String>,
     /// Its name; of a backend the address, in its usual spelling.
@@ -70,6 +78,11 @@ pub(super) struct Id {
 impl Id {
     pub(super) fn from_listed<O: Object>(pool: Option<&str>, object: &O) -> Self {
         Self { kind: O::KIND, pool: pool.map(Into::into), name: object.name().into() }
+    }
+
+    /// No object of a kind, to find the list of those that are in no pool.
+    pub(super) fn none<O: Object>() -> Self {
+        Self { kind: O::KIND, pool: None, name: String::new() }
     }
 
     /// The id of its pool.
@@ -93,6 +106,16 @@ pub(super) fn etag<O: Object>(object: &O) -> String {
     format!("{:016x}", xxhash_rust::xxh64::xxh64(&object.encode_to_vec(), 0))
 }
 
+/// The object with what answers have of an object of its own.
+pub(super) fn answered<O: Object>(object: &O, id: &Id) -> O {
+    let mut answer = object.clone();
+    *answer.etag_mut() = etag(object);
+    if let (Some(pool), Some(name)) = (answer.pool_mut(), &id.pool) {
+        pool.clone_from(name);
+    }
+    answer
+}
+
 /// A list of the configuration itself.
 macro_rules! top_level {
     ($message:ident, $kind:literal, $field:literal, $list:ident, $users:path, $needs:expr, $alone:expr) => {
@@ -104,6 +127,10 @@ macro_rules! top_level {
 
             fn name(&self) -> &str {
                 &self.name
+            }
+
+            fn etag_mut(&mut self) -> &mut String {
+                &mut self.etag
             }
 
             fn list<'a>(configuration: &'a Configuration, _: &Id) -> Option<&'a [Self]> {
@@ -171,6 +198,14 @@ impl Object for v1::Backend {
         &self.address
     }
 
+    fn etag_mut(&mut self) -> &mut String {
+        &mut self.etag
+    }
+
+    fn pool_mut(&mut self) -> Option<&mut String> {
+        Some(&mut self.pool)
+    }
+
     fn list<'a>(configuration: &'a Configuration, id: &Id) -> Option<&'a [Self]> {
         let pool = configuration.pools.iter().find(|pool| Some(&pool.name) == id.pool.as_ref())?;
         Some(&pool.backends)
@@ -205,7 +240,7 @@ impl Object for v1::Backend {
     fn id(pool: Option<&str>, name: &str, path: &str) -> Result<Id, ObjectRefused> {
         let pool = pool.unwrap_or_default();
         if pool.is_empty() {
-            return Err(ObjectRefused::wrong("pool", "must be set"));
+            return Err(ObjectRefused::wrong(format!("{path}pool"), "must be set"));
         }
         if name.is_empty() {
             return Err(ObjectRefused::wrong(format!("{path}address"), "must be set"));

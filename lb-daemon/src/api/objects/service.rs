@@ -3,23 +3,19 @@
 use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
-use super::{Id, Object, ObjectAnswer, ObjectRefused, Objects, Options, Sender, Update};
+use super::{
+    Object, Objects, Options, Sender, Sent, Update,
+    list::{BackendFilter, Page},
+};
+use crate::api::{convert::WrongField, page::PageRequest};
+use lb_config::message::ApiEnum;
+use lb_model::AdminState;
 
 type Answered<T> = Result<Response<T>, Status>;
 
-/// The object of a request, and its id.
-fn sent<O: Object>(pool: Option<&str>, object: Option<O>) -> Result<(Id, O), ObjectRefused> {
-    let object = object.ok_or_else(|| ObjectRefused::wrong(O::FIELD, "must be set"))?;
-    Ok((O::id(pool, object.name(), &format!("{}.", O::FIELD))?, object))
-}
-
-fn listed<O: Object, A: From<ObjectAnswer<O>>>(
-    list: &[O],
-    pool: Option<&str>,
-    generation: u64,
-) -> Vec<A> {
-    let id = |object: &O| Id::from_listed::<O>(pool, object);
-    list.iter().map(|object| ObjectAnswer::new(object, &id(object), generation).into()).collect()
+/// The object of a request.
+fn sent<O: Object>(object: Option<O>) -> Result<Sent<O>, Status> {
+    Ok(Sent::new(object, O::FIELD)?)
 }
 
 #[tonic::async_trait]
@@ -27,44 +23,40 @@ impl objects_server::Objects for Objects {
     async fn create_region(
         &self,
         request: Request<v1::CreateRegionRequest>,
-    ) -> Answered<v1::RegionObject> {
+    ) -> Answered<v1::CreateRegionResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.region)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
+        let (region, result) = self.create(sent(r.region)?, sender, options).await?;
+        Ok(Response::new(v1::CreateRegionResponse { region, result }))
     }
 
-    async fn get_region(
-        &self,
-        request: Request<v1::GetRegionRequest>,
-    ) -> Answered<v1::RegionObject> {
+    async fn get_region(&self, request: Request<v1::GetRegionRequest>) -> Answered<v1::Region> {
         let r = request.into_inner();
-        let id = v1::Region::id(None, &r.name, "")?;
-        Ok(Response::new(self.get::<v1::Region>(&id).await?.into()))
+        Ok(Response::new(self.get(&v1::Region::id(None, &r.name, "")?).await?))
     }
 
     async fn list_regions(
         &self,
-        _: Request<v1::ListRegionsRequest>,
+        request: Request<v1::ListRegionsRequest>,
     ) -> Answered<v1::ListRegionsResponse> {
-        let in_force = self.read().await?;
-        let (generation, configuration) = (in_force.generation, in_force.whole());
-        let regions = listed(&configuration.regions, None, generation);
-        Ok(Response::new(v1::ListRegionsResponse { regions, generation }))
+        let r = request.into_inner();
+        let request = PageRequest::new(r.page_size, &r.page_token, "regions")?;
+        let page = self.list(&request, |_: &v1::Region| true).await?;
+        let Page { objects: regions, next_page_token, generation } = page;
+        Ok(Response::new(v1::ListRegionsResponse { regions, next_page_token, generation }))
     }
 
     async fn update_region(
         &self,
         request: Request<v1::UpdateRegionRequest>,
-    ) -> Answered<v1::RegionObject> {
+    ) -> Answered<v1::UpdateRegionResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.region)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
-        let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
+        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let (region, result) = self.update(sent(r.region)?, update, sender, options).await?;
+        Ok(Response::new(v1::UpdateRegionResponse { region, result }))
     }
 
     async fn delete_region(
@@ -72,53 +64,57 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteRegionRequest>,
     ) -> Answered<v1::DeleteRegionResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let id = v1::Region::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::Region>(&id, &r.etag, r.allow_missing, options).await?;
-        Ok(Response::new(gone.into()))
+        let result = self.delete::<v1::Region>(&id, &r.etag, r.allow_missing, options).await?;
+        Ok(Response::new(v1::DeleteRegionResponse { result }))
     }
 
     async fn create_health_check(
         &self,
         request: Request<v1::CreateHealthCheckRequest>,
-    ) -> Answered<v1::HealthCheckObject> {
+    ) -> Answered<v1::CreateHealthCheckResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.health_check)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
+        let (health_check, result) = self.create(sent(r.health_check)?, sender, options).await?;
+        Ok(Response::new(v1::CreateHealthCheckResponse { health_check, result }))
     }
 
     async fn get_health_check(
         &self,
         request: Request<v1::GetHealthCheckRequest>,
-    ) -> Answered<v1::HealthCheckObject> {
+    ) -> Answered<v1::HealthCheck> {
         let r = request.into_inner();
-        let id = v1::HealthCheck::id(None, &r.name, "")?;
-        Ok(Response::new(self.get::<v1::HealthCheck>(&id).await?.into()))
+        Ok(Response::new(self.get(&v1::HealthCheck::id(None, &r.name, "")?).await?))
     }
 
     async fn list_health_checks(
         &self,
-        _: Request<v1::ListHealthChecksRequest>,
+        request: Request<v1::ListHealthChecksRequest>,
     ) -> Answered<v1::ListHealthChecksResponse> {
-        let in_force = self.read().await?;
-        let (generation, configuration) = (in_force.generation, in_force.whole());
-        let health_checks = listed(&configuration.health_checks, None, generation);
-        Ok(Response::new(v1::ListHealthChecksResponse { health_checks, generation }))
+        let r = request.into_inner();
+        let request = PageRequest::new(r.page_size, &r.page_token, "health_checks")?;
+        let page = self.list(&request, |_: &v1::HealthCheck| true).await?;
+        let Page { objects: health_checks, next_page_token, generation } = page;
+        Ok(Response::new(v1::ListHealthChecksResponse {
+            health_checks,
+            next_page_token,
+            generation,
+        }))
     }
 
     async fn update_health_check(
         &self,
         request: Request<v1::UpdateHealthCheckRequest>,
-    ) -> Answered<v1::HealthCheckObject> {
+    ) -> Answered<v1::UpdateHealthCheckResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.health_check)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
-        let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
+        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let (health_check, result) =
+            self.update(sent(r.health_check)?, update, sender, options).await?;
+        Ok(Response::new(v1::UpdateHealthCheckResponse { health_check, result }))
     }
 
     async fn delete_health_check(
@@ -126,50 +122,49 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteHealthCheckRequest>,
     ) -> Answered<v1::DeleteHealthCheckResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let id = v1::HealthCheck::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::HealthCheck>(&id, &r.etag, r.allow_missing, options).await?;
-        Ok(Response::new(gone.into()))
+        let result = self.delete::<v1::HealthCheck>(&id, &r.etag, r.allow_missing, options).await?;
+        Ok(Response::new(v1::DeleteHealthCheckResponse { result }))
     }
 
     async fn create_pool(
         &self,
         request: Request<v1::CreatePoolRequest>,
-    ) -> Answered<v1::PoolObject> {
+    ) -> Answered<v1::CreatePoolResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.pool)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
+        let (pool, result) = self.create(sent(r.pool)?, sender, options).await?;
+        Ok(Response::new(v1::CreatePoolResponse { pool, result }))
     }
 
-    async fn get_pool(&self, request: Request<v1::GetPoolRequest>) -> Answered<v1::PoolObject> {
+    async fn get_pool(&self, request: Request<v1::GetPoolRequest>) -> Answered<v1::Pool> {
         let r = request.into_inner();
-        let id = v1::Pool::id(None, &r.name, "")?;
-        Ok(Response::new(self.get::<v1::Pool>(&id).await?.into()))
+        Ok(Response::new(self.get(&v1::Pool::id(None, &r.name, "")?).await?))
     }
 
     async fn list_pools(
         &self,
-        _: Request<v1::ListPoolsRequest>,
+        request: Request<v1::ListPoolsRequest>,
     ) -> Answered<v1::ListPoolsResponse> {
-        let in_force = self.read().await?;
-        let (generation, configuration) = (in_force.generation, in_force.whole());
-        let pools = listed(&configuration.pools, None, generation);
-        Ok(Response::new(v1::ListPoolsResponse { pools, generation }))
+        let r = request.into_inner();
+        let request = PageRequest::new(r.page_size, &r.page_token, "pools")?;
+        let page = self.list_pools(&request).await?;
+        let Page { objects: pools, next_page_token, generation } = page;
+        Ok(Response::new(v1::ListPoolsResponse { pools, next_page_token, generation }))
     }
 
     async fn update_pool(
         &self,
         request: Request<v1::UpdatePoolRequest>,
-    ) -> Answered<v1::PoolObject> {
+    ) -> Answered<v1::UpdatePoolResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.pool)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
-        let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
+        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let (pool, result) = self.update(sent(r.pool)?, update, sender, options).await?;
+        Ok(Response::new(v1::UpdatePoolResponse { pool, result }))
     }
 
     async fn delete_pool(
@@ -177,30 +172,26 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeletePoolRequest>,
     ) -> Answered<v1::DeletePoolResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let id = v1::Pool::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::Pool>(&id, &r.etag, r.allow_missing, options).await?;
-        Ok(Response::new(gone.into()))
+        let result = self.delete::<v1::Pool>(&id, &r.etag, r.allow_missing, options).await?;
+        Ok(Response::new(v1::DeletePoolResponse { result }))
     }
 
     async fn create_backend(
         &self,
         request: Request<v1::CreateBackendRequest>,
-    ) -> Answered<v1::BackendObject> {
+    ) -> Answered<v1::CreateBackendResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(Some(&*r.pool), r.backend)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
+        let (backend, result) = self.create(sent(r.backend)?, sender, options).await?;
+        Ok(Response::new(v1::CreateBackendResponse { backend, result }))
     }
 
-    async fn get_backend(
-        &self,
-        request: Request<v1::GetBackendRequest>,
-    ) -> Answered<v1::BackendObject> {
+    async fn get_backend(&self, request: Request<v1::GetBackendRequest>) -> Answered<v1::Backend> {
         let r = request.into_inner();
-        let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
-        Ok(Response::new(self.get::<v1::Backend>(&id).await?.into()))
+        Ok(Response::new(self.get(&v1::Backend::id(Some(&*r.pool), &r.address, "")?).await?))
     }
 
     async fn list_backends(
@@ -208,32 +199,25 @@ impl objects_server::Objects for Objects {
         request: Request<v1::ListBackendsRequest>,
     ) -> Answered<v1::ListBackendsResponse> {
         let r = request.into_inner();
-        let in_force = self.read().await?;
-        let (generation, configuration) = (in_force.generation, in_force.whole());
-        let pools: Vec<_> = configuration
-            .pools
-            .iter()
-            .filter(|pool| r.pool.is_empty() || pool.name == r.pool)
-            .collect();
-        if pools.is_empty() && !r.pool.is_empty() {
-            return Err(ObjectRefused::Missing(v1::Pool::id(None, &r.pool, "")?).into());
-        }
-        let backends =
-            pools.into_iter().flat_map(|pool| listed(&pool.backends, Some(&pool.name), generation));
-        Ok(Response::new(v1::ListBackendsResponse { backends: backends.collect(), generation }))
+        let admin_state = AdminState::from_api(r.admin_state)
+            .map_err(|unknown| WrongField::new("admin_state", unknown.to_string()))?;
+        let filter = BackendFilter { pool: r.pool, region: r.region, admin_state };
+        let request = PageRequest::new(r.page_size, &r.page_token, &filter.list())?;
+        let page = self.list_backends(&request, &filter).await?;
+        let Page { objects: backends, next_page_token, generation } = page;
+        Ok(Response::new(v1::ListBackendsResponse { backends, next_page_token, generation }))
     }
 
     async fn update_backend(
         &self,
         request: Request<v1::UpdateBackendRequest>,
-    ) -> Answered<v1::BackendObject> {
+    ) -> Answered<v1::UpdateBackendResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(Some(&*r.pool), r.backend)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
-        let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
+        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let (backend, result) = self.update(sent(r.backend)?, update, sender, options).await?;
+        Ok(Response::new(v1::UpdateBackendResponse { backend, result }))
     }
 
     async fn delete_backend(
@@ -241,53 +225,51 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteBackendRequest>,
     ) -> Answered<v1::DeleteBackendResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
-        let gone = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, options).await?;
-        Ok(Response::new(gone.into()))
+        let result = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, options).await?;
+        Ok(Response::new(v1::DeleteBackendResponse { result }))
     }
 
     async fn create_service(
         &self,
         request: Request<v1::CreateServiceRequest>,
-    ) -> Answered<v1::ServiceObject> {
+    ) -> Answered<v1::CreateServiceResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.service)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        Ok(Response::new(self.create(&id, &object, sender, options).await?.into()))
+        let (service, result) = self.create(sent(r.service)?, sender, options).await?;
+        Ok(Response::new(v1::CreateServiceResponse { service, result }))
     }
 
-    async fn get_service(
-        &self,
-        request: Request<v1::GetServiceRequest>,
-    ) -> Answered<v1::ServiceObject> {
+    async fn get_service(&self, request: Request<v1::GetServiceRequest>) -> Answered<v1::Service> {
         let r = request.into_inner();
-        let id = v1::Service::id(None, &r.name, "")?;
-        Ok(Response::new(self.get::<v1::Service>(&id).await?.into()))
+        Ok(Response::new(self.get(&v1::Service::id(None, &r.name, "")?).await?))
     }
 
     async fn list_services(
         &self,
-        _: Request<v1::ListServicesRequest>,
+        request: Request<v1::ListServicesRequest>,
     ) -> Answered<v1::ListServicesResponse> {
-        let in_force = self.read().await?;
-        let (generation, configuration) = (in_force.generation, in_force.whole());
-        let services = listed(&configuration.services, None, generation);
-        Ok(Response::new(v1::ListServicesResponse { services, generation }))
+        let r = request.into_inner();
+        let list = format!("services {:?}", r.pool);
+        let request = PageRequest::new(r.page_size, &r.page_token, &list)?;
+        let is_listed = |service: &v1::Service| r.pool.is_empty() || service.pool == r.pool;
+        let page = self.list(&request, is_listed).await?;
+        let Page { objects: services, next_page_token, generation } = page;
+        Ok(Response::new(v1::ListServicesResponse { services, next_page_token, generation }))
     }
 
     async fn update_service(
         &self,
         request: Request<v1::UpdateServiceRequest>,
-    ) -> Answered<v1::ServiceObject> {
+    ) -> Answered<v1::UpdateServiceResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
-        let (id, object) = sent(None, r.service)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
-        let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, sender, options).await?.into()))
+        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let (service, result) = self.update(sent(r.service)?, update, sender, options).await?;
+        Ok(Response::new(v1::UpdateServiceResponse { service, result }))
     }
 
     async fn delete_service(
@@ -295,9 +277,42 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteServiceRequest>,
     ) -> Answered<v1::DeleteServiceResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.dry_run, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?;
         let id = v1::Service::id(None, &r.name, "")?;
-        let gone = self.delete::<v1::Service>(&id, &r.etag, r.allow_missing, options).await?;
-        Ok(Response::new(gone.into()))
+        let result = self.delete::<v1::Service>(&id, &r.etag, r.allow_missing, options).await?;
+        Ok(Response::new(v1::DeleteServiceResponse { result }))
+    }
+
+    async fn batch_create_backends(
+        &self,
+        request: Request<v1::BatchCreateBackendsRequest>,
+    ) -> Answered<v1::BatchCreateBackendsResponse> {
+        let r = request.into_inner();
+        let options = Options::new(r.validate_only, &r.reason)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        let (backends, result) = self.batch_create(r.backends, sender, options).await?;
+        Ok(Response::new(v1::BatchCreateBackendsResponse { backends, result }))
+    }
+
+    async fn batch_update_backends(
+        &self,
+        request: Request<v1::BatchUpdateBackendsRequest>,
+    ) -> Answered<v1::BatchUpdateBackendsResponse> {
+        let r = request.into_inner();
+        let options = Options::new(r.validate_only, &r.reason)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let (backends, result) = self.batch_update(r.backends, update, sender, options).await?;
+        Ok(Response::new(v1::BatchUpdateBackendsResponse { backends, result }))
+    }
+
+    async fn batch_delete_backends(
+        &self,
+        request: Request<v1::BatchDeleteBackendsRequest>,
+    ) -> Answered<v1::BatchDeleteBackendsResponse> {
+        let r = request.into_inner();
+        let options = Options::new(r.validate_only, &r.reason)?;
+        let result = self.batch_delete(r.backends, r.allow_missing, options).await?;
+        Ok(Response::new(v1::BatchDeleteBackendsResponse { result }))
     }
 }

@@ -45,7 +45,7 @@ async fn each_change_has_an_intent_and_an_outcome_refusals_too() {
     client.apply(wrong).await.unwrap_err();
     // What changes nothing by its meaning is not noted.
     let mut dry = apply(v1::Configuration::default());
-    dry.dry_run = true;
+    dry.validate_only = true;
     client.apply(dry).await.unwrap();
     client.export(v1::ExportRequest {}).await.unwrap();
 
@@ -92,7 +92,7 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
     let daemon = Daemon::noting(audit.clone());
     let mut client = daemon.client().await;
     let applied = timeout(LIMIT, client.apply(apply(configuration()))).await;
-    assert_eq!(applied.expect("an answer").unwrap().into_inner().generation, 1);
+    assert_eq!(applied.expect("an answer").unwrap().into_inner().result.unwrap().generation, 1);
     audit.flush().await;
     let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: "), "{cause}");

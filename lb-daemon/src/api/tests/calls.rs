@@ -1,4 +1,6 @@
-use spillway_proto::v1::objects_client::ObjectsClient;
+use spillway_proto::v1::{
+    object_reference::Kind, objects_client::ObjectsClient, state_reason::Cause,
+};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -8,31 +10,41 @@ use super::*;
 async fn a_configuration_is_applied_listed_and_described() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
-    let empty = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let empty = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!((empty.generation, empty.applied_at), (0, None));
 
-    let dry_run = v1::ApplyRequest { dry_run: true, ..apply(configuration()) };
-    let dry = client.apply(dry_run).await.unwrap().into_inner();
-    let applied = client.apply(apply(configuration())).await.unwrap().into_inner();
+    let dry_run = v1::ApplyRequest { validate_only: true, ..apply(configuration()) };
+    let dry = client.apply(dry_run).await.unwrap().into_inner().result.unwrap();
+    let applied = client.apply(apply(configuration())).await.unwrap().into_inner().result.unwrap();
     assert_eq!((dry.generation, applied.generation), (0, 1));
     assert_eq!(dry.changes, applied.changes);
-    let added = |object: &str| v1::Change {
+    let added = |kind: Kind, name: &str, text: &str| v1::Change {
         kind: v1::change::Kind::Added.into(),
-        object: object.into(),
-        details: vec![],
-        slots_moved: 0,
+        object: Some(v1::ObjectReference {
+            kind: kind.into(),
+            name: name.into(),
+            ..Default::default()
+        }),
+        text: text.into(),
+        ..Default::default()
     };
     assert_eq!(
         applied.changes,
         [
-            added("region eu"),
-            added("health check tcp"),
-            added("pool web"),
-            added("service web"),
+            added(Kind::Region, "eu", "region eu"),
+            added(Kind::HealthCheck, "tcp", "health check tcp"),
+            added(Kind::Pool, "web", "pool web"),
+            added(Kind::Service, "web", "service web"),
             v1::Change {
                 kind: v1::change::Kind::Changed.into(),
-                details: vec!["hash_key: the daemon's own -> the one given".into()],
-                ..added("hash key")
+                fields: vec![v1::FieldChange {
+                    field: "hash_key".into(),
+                    old: "the daemon's own".into(),
+                    new: "the one given".into(),
+                    region: String::new(),
+                    text: "hash_key: the daemon's own -> the one given".into(),
+                }],
+                ..added(Kind::Configuration, "", "hash key")
             },
         ]
     );
@@ -47,7 +59,7 @@ async fn a_configuration_is_applied_listed_and_described() {
     );
 
     daemon.judge("10.0.0.1", true).await;
-    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!(status.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(status.generation, 1);
     assert!(status.applied_at.is_some() && status.uptime.is_some());
@@ -66,27 +78,32 @@ async fn a_configuration_is_applied_listed_and_described() {
         slots: 31,
     };
     assert_eq!(status.services, [service]);
-    let backend = |address: &str, state: &str, reason: &str| v1::BackendStatus {
-        pool: "web".into(),
-        address: address.into(),
-        region: "eu".into(),
-        state: state.into(),
-        reason: reason.into(),
-        next_hop_resolved: false,
-        next_hop: "not looked up yet".into(),
-        since: None,
-        marked_out: false,
-        share: (state == "up").then_some(1.0),
-        admin_state: v1::AdminState::Active.into(),
-        ..Default::default()
-    };
+    let backend =
+        |address: &str, state: v1::BackendState, cause: Cause, text: &str| v1::BackendStatus {
+            pool: "web".into(),
+            address: address.into(),
+            region: "eu".into(),
+            state: state.into(),
+            reason: Some(v1::StateReason {
+                cause: cause.into(),
+                health_check: String::new(),
+                text: text.into(),
+            }),
+            next_hop_resolved: false,
+            next_hop: "not looked up yet".into(),
+            since: None,
+            marked_out: false,
+            share: (state == v1::BackendState::Up).then_some(1.0),
+            admin_state: v1::AdminState::Active.into(),
+            ..Default::default()
+        };
     let backends: Vec<_> =
         status.backends.into_iter().map(|b| v1::BackendStatus { since: None, ..b }).collect();
     assert_eq!(
         backends,
         [
-            backend("10.0.0.1", "up", "all checks pass"),
-            backend("10.0.0.2", "pending", "not checked yet"),
+            backend("10.0.0.1", v1::BackendState::Up, Cause::ChecksPass, "all checks pass"),
+            backend("10.0.0.2", v1::BackendState::Pending, Cause::NotChecked, "not checked yet"),
         ]
     );
 }
@@ -96,9 +113,10 @@ async fn no_configuration_is_an_empty_one() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
-    let answer = client.apply(v1::ApplyRequest::default()).await.unwrap().into_inner();
+    let answer =
+        client.apply(v1::ApplyRequest::default()).await.unwrap().into_inner().result.unwrap();
     assert_eq!(answer.generation, 2);
-    assert!(answer.changes.iter().all(|change| change.object != "pool web: backend 10.0.0.1"));
+    assert!(answer.changes.iter().all(|change| change.text != "pool web: backend 10.0.0.1"));
     assert!(daemon.packets.content().plan.services.is_empty());
 }
 
@@ -186,7 +204,7 @@ async fn large_configurations_pass_both_ways() {
     large.pools[0].backends = (0..16_000).map(backend).collect();
     assert!(prost::Message::encoded_len(&large) > USUAL);
     client.apply(apply(large)).await.unwrap();
-    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!(status.backends.len(), 16_000);
     assert!(prost::Message::encoded_len(&status) > USUAL);
 }
@@ -211,8 +229,8 @@ async fn the_history_of_a_backend_says_what_became_of_it_and_when() {
     let told = client.backend_history(asked.clone()).await.unwrap().into_inner().backends;
     let [history] = &told[..] else { panic!("{told:?}") };
     assert_eq!((&*history.pool, &*history.address), ("web", "10.0.0.1"));
-    let states: Vec<_> = history.changes.iter().map(|change| &*change.state).collect();
-    assert_eq!(states, ["up", "pending"]);
+    let states: Vec<_> = history.changes.iter().map(v1::StateChange::state).collect();
+    assert_eq!(states, [v1::BackendState::Up, v1::BackendState::Pending]);
     let at: Vec<_> = history.changes.iter().map(|change| change.at.unwrap()).collect();
     assert!(at[0].seconds >= at[1].seconds && at[1].seconds > 1_700_000_000, "{at:?}");
     let nowhere = v1::BackendHistoryRequest { address: "10.9.9.9".into(), ..asked };
@@ -237,8 +255,7 @@ async fn what_was_asked_is_quoted_in_short() {
         ..v1::UpdatePoolRequest::default()
     };
     let etag = v1::UpdatePoolRequest {
-        pool: pool(),
-        etag: long.clone(),
+        pool: pool().map(|pool| v1::Pool { etag: long.clone(), ..pool }),
         ..v1::UpdatePoolRequest::default()
     };
     let history =

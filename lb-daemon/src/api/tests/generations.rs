@@ -32,8 +32,8 @@ async fn what_was_applied_is_listed_compared_and_rolled_back_to() {
     client.apply(first).await.unwrap();
     let mut objects = ObjectsClient::new(daemon.channel().await);
     let weight = v1::UpdateBackendRequest {
-        pool: "web".into(),
         backend: Some(v1::Backend {
+            pool: "web".into(),
             weight: Some(3),
             ..configuration().pools[0].backends[0].clone()
         }),
@@ -46,7 +46,7 @@ async fn what_was_applied_is_listed_compared_and_rolled_back_to() {
     let difference = v1::DiffGenerationsRequest { from: 1, to: None };
     let difference = client.diff_generations(difference).await.unwrap().into_inner();
     assert_eq!((difference.from, difference.to), (1, 2));
-    let objects_changed: Vec<_> = difference.changes.iter().map(|it| &*it.object).collect();
+    let objects_changed: Vec<_> = difference.changes.iter().map(|it| &*it.text).collect();
     assert_eq!(objects_changed, ["pool web", "pool web: backend 10.0.0.1"]);
     assert!(!difference.movements.is_empty());
 
@@ -56,9 +56,9 @@ async fn what_was_applied_is_listed_compared_and_rolled_back_to() {
         reason: "too slow".into(),
         ..v1::RollbackRequest::default()
     };
-    let dry = v1::RollbackRequest { dry_run: true, ..rollback.clone() };
-    let dry = client.rollback(dry).await.unwrap().into_inner();
-    let done = client.rollback(rollback.clone()).await.unwrap().into_inner();
+    let dry = v1::RollbackRequest { validate_only: true, ..rollback.clone() };
+    let dry = client.rollback(dry).await.unwrap().into_inner().result.unwrap();
+    let done = client.rollback(rollback.clone()).await.unwrap().into_inner().result.unwrap();
     assert_eq!((dry.generation, done.generation), (2, 3));
     assert_eq!((&dry.changes, dry.changes.len()), (&done.changes, 2));
     let back = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
@@ -97,7 +97,7 @@ async fn a_generation_that_is_not_kept_is_not_found_and_that_is_audited() {
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
     let rollback = v1::RollbackRequest { generation: 7, ..v1::RollbackRequest::default() };
-    let dry = v1::RollbackRequest { dry_run: true, ..rollback.clone() };
+    let dry = v1::RollbackRequest { validate_only: true, ..rollback.clone() };
     let difference = v1::DiffGenerationsRequest { from: 1, to: Some(7) };
     for refused in [
         client.rollback(rollback).await.unwrap_err(),
@@ -185,7 +185,7 @@ async fn a_generation_that_cannot_be_used_is_refused_with_the_cause() {
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert!(refused.message().starts_with("generation 2 cannot be used: this version refuses it"));
     assert!(trailer(&refused, HINT_TRAILER).contains("spillway history"));
-    let applied = client.rollback(to(1)).await.unwrap().into_inner();
+    let applied = client.rollback(to(1)).await.unwrap().into_inner().result.unwrap();
     assert!(applied.movements_unknown);
     assert_eq!(applied.generation, 3);
 }

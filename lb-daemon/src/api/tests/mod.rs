@@ -40,7 +40,7 @@ use lb_fake::{
 };
 use lb_health::{AgentReport, Health, HealthChange, Target, Tunnels};
 use lb_inspect::stats;
-use lb_model::{Name, map_memory::Budget, plan::Sources};
+use lb_model::{Name, StateCause, StateReason, map_memory::Budget, plan::Sources};
 use lb_net::NetChange;
 
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
@@ -162,8 +162,15 @@ impl Daemon {
     async fn report(&self, address: &str, healthy: bool) {
         let (pool, address) = (Name::new("web").unwrap(), address.parse::<IpAddr>().unwrap());
         let (health, reason) = match healthy {
-            true => (Health::Passing, "all checks pass".into()),
-            false => (Health::Silent, "check tcp: timed out".into()),
+            true => {
+                let reason = StateReason::new(StateCause::ChecksPass, "all checks pass");
+                (Health::Passing, reason)
+            }
+            false => {
+                let check = Name::new("tcp").unwrap();
+                let reason = StateReason::check_fails(&check, "check tcp: timed out".into());
+                (Health::Silent, reason)
+            }
         };
         let report = AgentReport::default();
         let change = HealthChange {

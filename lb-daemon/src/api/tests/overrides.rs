@@ -58,10 +58,11 @@ async fn an_override_is_shown_wherever_the_configuration_is_and_is_no_part_of_it
     let listed = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
     assert_eq!((listed.revision, listed.unstored), (1, false));
     assert_eq!(listed.overrides, done.overrides);
-    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!((status.overrides_revision, &status.overrides), (1, &done.overrides));
     let shown = status.backends.iter().find(|it| it.address == "10.0.0.1").unwrap();
-    assert_eq!((&*shown.state, &shown.overrides[..]), ("pending", &[expected[0].to_owned()][..]));
+    let state = v1::BackendState::Pending;
+    assert_eq!((shown.state(), &shown.overrides[..]), (state, &[expected[0].to_owned()][..]));
     let exported = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(exported.overrides, done.overrides);
     assert_eq!((exported.generation, exported.configuration), (1, before.configuration.clone()));

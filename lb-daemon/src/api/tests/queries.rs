@@ -234,27 +234,27 @@ async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
     let limit = MADE + 2 * CHUNK;
     let daemon = Daemon::with(budget(limit));
     let mut client = daemon.client().await;
-    let dry_run = v1::ApplyRequest { dry_run: true, ..apply(configuration()) };
-    let dry = client.apply(dry_run).await.unwrap().into_inner();
+    let dry_run = v1::ApplyRequest { validate_only: true, ..apply(configuration()) };
+    let dry = client.apply(dry_run).await.unwrap().into_inner().result.unwrap();
     assert_eq!(dry.memory, Some(memory(MADE + CHUNK, MADE + CHUNK, limit)));
-    let applied = client.apply(apply(configuration())).await.unwrap().into_inner();
+    let applied = client.apply(apply(configuration())).await.unwrap().into_inner().result.unwrap();
     assert_eq!(applied.memory, dry.memory);
-    let again = client.apply(apply(configuration())).await.unwrap().into_inner();
+    let again = client.apply(apply(configuration())).await.unwrap().into_inner().result.unwrap();
     assert_eq!((again.generation, again.memory), (1, None));
 
     // Another table in place of the first: both are there for a while.
     let mut other = configuration();
     other.pools[0].slots = Some(37);
-    let dry_run = v1::ApplyRequest { dry_run: true, ..apply(other.clone()) };
-    let dry = client.apply(dry_run).await.unwrap().into_inner();
+    let dry_run = v1::ApplyRequest { validate_only: true, ..apply(other.clone()) };
+    let dry = client.apply(dry_run).await.unwrap().into_inner().result.unwrap();
     assert_eq!(dry.memory, Some(memory(MADE + CHUNK, MADE + 2 * CHUNK, limit)));
 
     // Two more are beyond it for as long as the first is there.
     let mut more = other.pools[0].clone();
     (more.name, more.slots) = ("more".into(), Some(41));
     other.pools.push(more);
-    for dry_run in [true, false] {
-        let request = v1::ApplyRequest { dry_run, ..apply(other.clone()) };
+    for validate_only in [true, false] {
+        let request = v1::ApplyRequest { validate_only, ..apply(other.clone()) };
         let status = client.apply(request).await.unwrap_err();
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(
@@ -263,6 +263,6 @@ async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
              once earlier tables are gone"
         );
     }
-    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!(status.generation, 1);
 }

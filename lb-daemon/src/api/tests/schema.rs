@@ -30,12 +30,14 @@ fn newer(configuration: v1::Configuration) -> Vec<u8> {
     [configuration.encode_to_vec(), vec![0xc0, 0x3e, 7]].concat()
 }
 
-async fn send(daemon: &Daemon, request: NewerApply) -> Result<v1::ApplyResponse, Status> {
+async fn send(daemon: &Daemon, request: NewerApply) -> Result<v1::ApplyResult, Status> {
     let mut grpc = Grpc::new(daemon.channel().await);
     grpc.ready().await.unwrap();
     let codec = ProstCodec::<NewerApply, v1::ApplyResponse>::default();
     let path = "/spillway.v1.Spillway/Apply".parse().unwrap();
-    grpc.unary(Request::new(request), path, codec).await.map(tonic::Response::into_inner)
+    grpc.unary(Request::new(request), path, codec)
+        .await
+        .map(|answer| answer.into_inner().result.unwrap())
 }
 
 /// The code, the sentence, and what to do.
@@ -72,7 +74,9 @@ async fn what_a_newer_client_sends_is_not_half_taken() {
     assert_eq!(again, sentence);
 
     let taken = send(&daemon, NewerApply { any_schema: true, ..request }).await.unwrap();
-    assert_eq!((taken.generation, &taken.warnings[..]), (1, &[sentence][..]));
+    let [warning] = &taken.warnings[..] else { panic!("{taken:?}") };
+    assert_eq!((warning.reason(), &warning.text), (v1::WarningReason::Schema, &sentence));
+    assert_eq!(taken.generation, 1);
 }
 
 #[tokio::test]
@@ -97,10 +101,10 @@ async fn an_older_client_cannot_erase_what_it_does_not_know() {
         );
         assert_eq!((refused.0, refused.1), (Code::FailedPrecondition, sentence));
         assert!(refused.2.contains("upgrade the client") && refused.2.contains("--any-schema"));
-        let dry = v1::ApplyRequest { dry_run: true, ..of(revision, false) };
+        let dry = v1::ApplyRequest { validate_only: true, ..of(revision, false) };
         assert_eq!(client.apply(dry).await.unwrap_err().code(), Code::FailedPrecondition);
     }
-    let taken = client.apply(of(NOW, true)).await.unwrap().into_inner();
+    let taken = client.apply(of(NOW, true)).await.unwrap().into_inner().result.unwrap();
     assert_eq!((taken.generation, taken.changes.len(), taken.warnings.len()), (1, 0, 1));
 }
 
@@ -127,7 +131,7 @@ async fn of_an_object_an_older_client_changes_what_it_names_and_replaces_nothing
         update_mask: Some(FieldMask { paths: paths.iter().map(ToString::to_string).collect() }),
         schema_revision,
         any_schema,
-        dry_run: true,
+        validate_only: true,
         ..Default::default()
     };
     for paths in [&["groups"][..], &["slots", "groups"], &["*"], &[]] {
@@ -202,7 +206,7 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
     assert_eq!(code, Code::FailedPrecondition);
     assert_eq!(sentence, format!("the stored configuration cannot be used: {cause}"));
 
-    assert_eq!(client.apply(of(true)).await.unwrap().into_inner().generation, 2);
+    assert_eq!(client.apply(of(true)).await.unwrap().into_inner().result.unwrap().generation, 2);
     objects.create_region(create).await.unwrap();
     let directory = daemon.stop().await;
     assert_eq!(Store::open(directory.path()).unwrap().number(), 3);
@@ -240,12 +244,16 @@ async fn a_refused_configuration_is_exported_and_mended_by_object() {
         }),
         ..Default::default()
     };
-    assert_eq!(objects.update_pool(update).await.unwrap().into_inner().generation, 2);
+    let mended = objects.update_pool(update).await.unwrap().into_inner();
+    assert_eq!(mended.result.unwrap().generation, 2);
     let exported = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!((exported.generation, &*exported.unusable), (2, ""));
-    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!(status.services.len(), 1);
-    assert!(status.conditions.iter().all(|it| it.subject != "stored configuration"), "{status:?}");
+    assert!(
+        status.conditions.iter().all(|it| it.reason() != v1::ConditionReason::StoredConfiguration),
+        "{status:?}"
+    );
 }
 
 #[tokio::test]
@@ -261,5 +269,8 @@ async fn what_cannot_be_read_is_not_exported() {
     assert_eq!(code, Code::FailedPrecondition);
     assert!(sentence.starts_with("the stored configuration cannot be used: it cannot be read: "));
     assert!(hint.contains("apply"), "{hint}");
-    assert_eq!(client.apply(apply(configuration())).await.unwrap().into_inner().generation, 2);
+    assert_eq!(
+        client.apply(apply(configuration())).await.unwrap().into_inner().result.unwrap().generation,
+        2
+    );
 }

@@ -229,18 +229,16 @@ async fn a_stranger_learns_the_whole_api() {
     }
     let pool = DescriptorPool::from_file_descriptor_set(FileDescriptorSet { file: files }).unwrap();
     let objects = pool.get_service_by_name("spillway.v1.Objects").unwrap();
-    assert_eq!(objects.methods().len(), 25);
+    assert_eq!(objects.methods().len(), 28);
     let update = objects.methods().find(|method| method.name() == "UpdateBackend").unwrap();
     let fields: Vec<_> = update.input().fields().map(|field| field.name().to_owned()).collect();
     assert_eq!(
         fields,
         [
-            "pool",
             "backend",
             "update_mask",
-            "etag",
             "allow_missing",
-            "dry_run",
+            "validate_only",
             "schema_revision",
             "any_schema",
             "reason"

@@ -12,22 +12,27 @@ async fn a_watch_tells_what_happens_as_it_happens() {
     let Event::Snapshot(snapshot) = next().await else { panic!("a snapshot comes first") };
     assert_eq!((snapshot.generation, snapshot.backends.len()), (0, 0));
 
-    let applied = client.apply(apply(configuration())).await.unwrap().into_inner();
+    let applied = client.apply(apply(configuration())).await.unwrap().into_inner().result.unwrap();
     let Event::Generation(change) = next().await else { panic!("a generation") };
     assert_eq!((change.generation, change.changes), (1, applied.changes));
     let mut backend = async || match next().await {
-        Event::Backend(backend) => (backend.address, backend.state, backend.reason),
+        Event::Backend(backend) => {
+            let state = backend.state();
+            (backend.address, state, backend.reason.unwrap().text)
+        }
         other => panic!("{other:?}"),
     };
-    let expected = |address: &str, state: &str, reason: &str| {
-        (address.to_owned(), state.to_owned(), reason.to_owned())
-    };
-    assert_eq!(backend().await, expected("10.0.0.1", "pending", "not checked yet"));
-    assert_eq!(backend().await, expected("10.0.0.2", "pending", "not checked yet"));
+    let expected =
+        |address: &str, state, reason: &str| (address.to_owned(), state, reason.to_owned());
+    assert_eq!(backend().await, expected("10.0.0.1", v1::BackendState::Pending, "not checked yet"));
+    assert_eq!(backend().await, expected("10.0.0.2", v1::BackendState::Pending, "not checked yet"));
     daemon.judge("10.0.0.2", true).await;
-    assert_eq!(backend().await, expected("10.0.0.2", "up", "all checks pass"));
+    assert_eq!(backend().await, expected("10.0.0.2", v1::BackendState::Up, "all checks pass"));
     daemon.judge("10.0.0.2", false).await;
-    assert_eq!(backend().await, expected("10.0.0.2", "unreachable", "check tcp: timed out"));
+    assert_eq!(
+        backend().await,
+        expected("10.0.0.2", v1::BackendState::Unreachable, "check tcp: timed out")
+    );
 }
 
 /// More changes than are kept for anybody, to a watcher who reads none of them meanwhile.
@@ -54,7 +59,8 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
         loop {
             let message = watch.message().await.unwrap().unwrap();
             if let Some(Event::Snapshot(snapshot)) = message.event {
-                assert_eq!(snapshot.backends[0].state, "unreachable", "the last round's");
+                let last = v1::BackendState::Unreachable;
+                assert_eq!(snapshot.backends[0].state(), last, "the last round's");
                 break;
             }
         }

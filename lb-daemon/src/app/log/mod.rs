@@ -27,7 +27,7 @@ use tracing_subscriber::{
 use super::Failure;
 use crate::metrics::Counter;
 use journal::{Journal, JournalLayer};
-use lb_base::conditions::Conditions;
+use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use queue::{Entry, Next, Queue};
 
 /// The default filter. netlink-proto warns about each answer to an abandoned request, for example of a VIP probe whose
@@ -38,7 +38,7 @@ const DEFAULT_FILTER: &str = "info,netlink_proto=error";
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Subject of the condition that entries are dropped.
-const SUBJECT: &str = "log";
+const SUBJECT: Subject = Subject::new(ConditionReason::Log, "log");
 
 /// The running log. Clones share it.
 #[derive(Clone, Debug)]
@@ -84,8 +84,8 @@ impl Log {
         let cause = format!("entries are dropped: {} does not accept them", self.destination);
         loop {
             match self.queue.is_dropping() {
-                true => conditions.begin(SUBJECT, &cause),
-                false => conditions.end(SUBJECT),
+                true => conditions.begin(&SUBJECT, &cause),
+                false => conditions.end(&SUBJECT),
             }
             self.queue.changed().await;
         }

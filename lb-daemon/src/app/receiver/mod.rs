@@ -156,7 +156,7 @@ impl AllowListLoop {
         let lists = self.allowed.lists();
         self.maps.fill(&lists).map_err(|error| {
             let cause = error_chain::message(&error);
-            conditions.begin(reload::SETTINGS, &cause);
+            conditions.begin(&reload::SETTINGS, &cause);
             reload::settings_refused(cause)
         })?;
         let (sources, vips, endpoints) =

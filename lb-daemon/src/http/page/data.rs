@@ -10,7 +10,7 @@ use lb_common::abi::verdict::Verdict;
 use serde::Serialize;
 
 use crate::metrics::Facts;
-use lb_base::conditions::PACKET_PATH;
+use lb_base::conditions::ConditionReason;
 use lb_control::{
     command::{BackendHistory, BackendStatus, GroupStatus, StateChange},
     store::HistoryEntry,
@@ -203,7 +203,7 @@ impl Data {
                 .conditions
                 .iter()
                 // The page has a sentence of its own for it.
-                .filter(|condition| condition.subject != PACKET_PATH)
+                .filter(|condition| condition.reason != ConditionReason::PacketPath)
                 .map(|condition| format!("{}: {}", condition.subject, condition.cause))
                 .collect(),
             waiting_settings: status.waiting_settings.clone(),
@@ -331,7 +331,7 @@ impl Member {
         Self {
             region: backend.region.to_string(),
             state: backend.state.name(),
-            reason: backend.reason.clone(),
+            reason: backend.reason.text.clone(),
             next_hop: next_hop.clone(),
             next_hop_resolved: backend.next_hop.is_ok(),
             marked_out: backend.marked_out,

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use lb_tests::daemon::Balancer;
 use lb_tests::process::PATIENCE;
 use spillway_proto::v1::spillway_client::SpillwayClient;
-use spillway_proto::v1::{ApplyRequest, ApplyResponse, Configuration, ExportRequest};
+use spillway_proto::v1::{ApplyRequest, ApplyResult, Configuration, ExportRequest};
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
@@ -52,11 +52,12 @@ impl Client {
     pub(crate) fn apply(
         &self,
         configuration: &Configuration,
-        dry_run: bool,
-    ) -> Answer<ApplyResponse> {
+        validate_only: bool,
+    ) -> Answer<ApplyResult> {
         let configuration = Some(configuration.clone());
-        let request = ApplyRequest { configuration, dry_run, ..ApplyRequest::default() };
-        self.call(async |mut c| c.apply(request).await)
+        let request = ApplyRequest { configuration, validate_only, ..ApplyRequest::default() };
+        let answer = self.call(async |mut c| c.apply(request).await)?;
+        Ok(answer.result.unwrap_or_default())
     }
 }
 

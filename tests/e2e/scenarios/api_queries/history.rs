@@ -4,7 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use lb_tests::fixture::{Fixture, Health};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
-use spillway_proto::v1::{BackendHistoryRequest, BackendHistoryResponse};
+use spillway_proto::v1::{
+    BackendHistoryRequest, BackendHistoryResponse, BackendState, StateChange, state_reason::Cause,
+};
 use tonic::Code;
 
 use crate::api_queries::client::{Answer, Client};
@@ -28,12 +30,17 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     let mut told = history(&client, "v4", &address)?.backends;
     let of_it = told.pop().filter(|_| told.is_empty()).context("not one backend")?;
     ensure!((&*of_it.pool, &*of_it.address) == ("v4", &*address), "{of_it:?}");
-    let changes: Vec<_> = of_it.changes.iter().map(|c| (&*c.state, &*c.reason)).collect();
+    let changes = of_it.changes.iter().map(|it| {
+        let reason = it.reason.clone().unwrap_or_default();
+        (it.state(), reason.cause(), reason.health_check, reason.text)
+    });
+    let changes: Vec<_> = changes.collect();
+    let told = |state, cause, check: &str, text: &str| (state, cause, check.into(), text.into());
     let expected = [
-        ("up", "all checks pass"),
-        ("unhealthy", "check page: connection refused"),
-        ("up", "all checks pass"),
-        ("pending", "not checked yet"),
+        told(BackendState::Up, Cause::ChecksPass, "", "all checks pass"),
+        told(BackendState::Unhealthy, Cause::CheckFails, "page", "check page: connection refused"),
+        told(BackendState::Up, Cause::ChecksPass, "", "all checks pass"),
+        told(BackendState::Pending, Cause::NotChecked, "", "not checked yet"),
     ];
     ensure!(changes == expected, "{changes:?}");
     let times = of_it.changes.iter().filter_map(|c| c.at.as_ref().map(|t| (t.seconds, t.nanos)));
@@ -47,8 +54,8 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     let listed = all.iter().map(|backend| backend.address.clone());
     ensure!(listed.eq(addresses.iter().map(ToString::to_string)), "{all:?}");
     for other in all.iter().filter(|other| other.address != address) {
-        let states = other.changes.iter().map(|change| &*change.state);
-        ensure!(states.eq(["up", "pending"]), "{other:?}");
+        let states = other.changes.iter().map(StateChange::state);
+        ensure!(states.eq([BackendState::Up, BackendState::Pending]), "{other:?}");
     }
 
     for (pool, address, message) in
@@ -66,6 +73,7 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
         let told = history(&client, "v4", &address)?.backends;
         let changes = &told.first().context("no history")?.changes;
         ensure!(changes.len() <= 2, "{changes:?}");
-        Ok(changes.first().is_some_and(|c| c.reason == "all checks pass").then_some(()))
+        let newest = changes.first().and_then(|it| it.reason.as_ref());
+        Ok(newest.is_some_and(|it| it.cause() == Cause::ChecksPass).then_some(()))
     })
 }

@@ -7,7 +7,10 @@ use lb_tests::fixture::{Fixture, Health};
 use lb_tests::process::{Running, until};
 use lb_tests::sandbox::Sandbox;
 use spillway_proto::v1::watch_response::Event;
-use spillway_proto::v1::{Group, StatusRequest, WatchRequest, WatchResponse};
+use spillway_proto::v1::{
+    BackendState, FieldChange, Group, StatusRequest, WatchRequest, WatchResponse,
+    state_reason::Cause,
+};
 use tonic::Streaming;
 
 use crate::api_queries::client::Client;
@@ -40,7 +43,7 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     // A snapshot first: what Status says.
     let first = client.wait(stream.message())??.and_then(|message| message.event);
     let Some(Event::Snapshot(snapshot)) = first else { bail!("first of all {first:?}") };
-    let status = client.call(async |mut c| c.status(StatusRequest {}).await)?;
+    let status = client.call(async |mut c| c.status(StatusRequest::default()).await)?;
     ensure!(snapshot.generation == generation && snapshot.backends == status.backends);
     ensure!(snapshot.services == status.services, "{snapshot:?}");
 
@@ -59,8 +62,15 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
         _ => None,
     })?;
     ensure!((told.generation, &told.changes) == (applied.generation, &applied.changes), "{told:?}");
-    let details = ["capacity in eu: unset -> 600/s", "scaler in eu: 1 -> 0.5"];
-    ensure!(told.changes.len() == 1 && told.changes[0].details == details, "{told:?}");
+    let field = |field: &str, old: &str, new: &str| FieldChange {
+        field: field.into(),
+        old: old.into(),
+        new: new.into(),
+        region: "eu".into(),
+        text: format!("{field} in eu: {old} -> {new}"),
+    };
+    let fields = [field("capacity", "unset", "600/s"), field("scaler", "1", "0.5")];
+    ensure!(told.changes.len() == 1 && told.changes[0].fields == fields, "{told:?}");
     let mut of_eu = |what: &dyn Fn(&spillway_proto::v1::GroupStatus) -> bool| {
         next(&client, &mut stream, |event| match event {
             Event::Region(region) if (&*region.pool, &*region.region) == ("v4", "eu") => {
@@ -87,12 +97,15 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     fixture.servers[number].restart()?;
     let address = fixture.fabric.backends[number].v4.to_string();
     let back = next(&client, &mut stream, |event| match event {
-        Event::Backend(backend) if backend.address == address && backend.state == "up" => {
+        Event::Backend(backend)
+            if backend.address == address && backend.state() == BackendState::Up =>
+        {
             Some(backend)
         }
         _ => None,
     })?;
-    ensure!((&*back.pool, &*back.reason) == ("v4", "all checks pass"), "{back:?}");
+    let reason = back.reason.clone().unwrap_or_default();
+    ensure!((&*back.pool, reason.cause()) == ("v4", Cause::ChecksPass), "{back:?}");
 
     // The daemon stops: that is the end, and said.
     fixture.balancer.stop()?;

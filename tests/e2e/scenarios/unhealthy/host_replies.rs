@@ -281,7 +281,7 @@ impl Probing {
     fn expect(&mut self, health: Health, words: &str) -> Result<()> {
         loop {
             let change = self.next()?;
-            if change.health == health && change.reason.contains(words) {
+            if change.health == health && change.reason.text.contains(words) {
                 return Ok(());
             }
             ensure!(change.health == Health::Failing, "{change:?}, expected {health:?}: {words}");

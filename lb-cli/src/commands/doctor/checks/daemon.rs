@@ -1,10 +1,10 @@
 //! The daemons: running, of this version, and with the packet path up to date.
 
-use lb_base::conditions::{AUTHORITIES, CERTIFICATE, PACKET_PATH, STORED};
 use lb_maps::Component;
+use spillway_proto::v1::ConditionReason;
 
 use crate::commands::doctor::{
-    facts::{DaemonState, Facts, PinOwner, ReceiverState, Unit},
+    facts::{Condition, DaemonState, Facts, PinOwner, ReceiverState, Unit},
     finding::Finding,
     start_command::start_command,
 };
@@ -191,26 +191,29 @@ fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
     let region = configuration.unknown_region.as_deref().map(region_subject);
     let owner = facts.component(Component::Balancer).and_then(|installed| installed.owner.as_ref());
     let reload = reload_command(owner);
-    let judge = |(subject, cause): &(String, String)| {
-        if subject == STORED {
+    let judge = |Condition { reason, subject, cause }: &Condition| {
+        if *reason == ConditionReason::StoredConfiguration {
             return Finding::problem("daemon", subject, cause)
                 .why("backends are not checked, and no change reaches the packet path")
                 .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml");
         }
-        // For a pool, the MTU to its backends is too small; no file is wrong.
-        if subject.starts_with("pool ") {
+        // No file is wrong.
+        if *reason == ConditionReason::NarrowPath {
             return Finding::warning("daemon", subject, cause)
                 .why("clients cannot make their packets small enough")
                 .mend("spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface");
         }
         // Nothing was refused: the daemon goes on with it.
-        if subject == CERTIFICATE || subject == AUTHORITIES {
+        let expires = [ConditionReason::CertificateExpires, ConditionReason::AuthoritiesExpire];
+        if expires.contains(reason) {
             return Finding::warning("daemon", subject, cause)
                 .why("the API is then reached through the unix socket only")
                 .mend("openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself");
         }
         refused(subject, cause, &reload)
     };
-    let is_reported = |subject: &String| Some(subject) == region.as_ref() || subject == PACKET_PATH;
-    conditions.iter().filter(|(subject, _)| !is_reported(subject)).map(judge).collect()
+    let is_reported = |it: &&Condition| {
+        Some(&it.subject) == region.as_ref() || it.reason == ConditionReason::PacketPath
+    };
+    conditions.iter().filter(|it| !is_reported(it)).map(judge).collect()
 }

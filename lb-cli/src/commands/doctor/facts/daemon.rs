@@ -6,20 +6,17 @@ use std::{
     time::Duration,
 };
 
-use lb_base::{
-    conditions::STORED,
-    receiver_socket::{Answer, Request},
-};
+use lb_base::receiver_socket::{Answer, Request};
 use spillway_proto::v1::{
-    AdminState, Backend, BackendStatus, Configuration, ExportResponse, GroupStatus, Isolation,
-    Pool, RegionsRequest, StatusResponse,
+    AdminState, Backend, BackendState, BackendStatus, ConditionReason, Configuration,
+    ExportResponse, GroupStatus, Isolation, Pool, RegionsRequest, StatusResponse,
+    state_reason::Cause,
 };
 
 use super::installed::PinOwner;
 use crate::{
     arguments::Options,
     client::{DaemonClient, ReceiverClient, block_on},
-    commands::backend_status,
     failure::Failure,
 };
 
@@ -33,11 +30,19 @@ pub(in super::super) enum DaemonState {
         generation: u64,
         /// Why the packet path has not reached the generation; empty: it has.
         behind: String,
-        /// What else is wrong: subject and cause.
-        conditions: Vec<(String, String)>,
+        /// What else is wrong.
+        conditions: Vec<Condition>,
         /// Boxed: the other variant is small.
         configuration: Box<DaemonConfiguration>,
     },
+}
+
+/// A condition of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Condition {
+    pub(in super::super) reason: ConditionReason,
+    pub(in super::super) subject: String,
+    pub(in super::super) cause: String,
 }
 
 /// The parts of the configuration and settings that this host must fit.
@@ -62,7 +67,10 @@ impl DaemonConfiguration {
         regions: Option<&[GroupStatus]>,
     ) -> Self {
         let waiting_settings = status.waiting_settings.clone();
-        let stored = status.conditions.iter().find(|condition| condition.subject == STORED);
+        let stored = status
+            .conditions
+            .iter()
+            .find(|condition| condition.reason() == ConditionReason::StoredConfiguration);
         let unusable = stored.map(|condition| condition.cause.clone());
         let Some(configuration) = exported
             .and_then(|exported| {
@@ -113,7 +121,11 @@ impl DaemonState {
                     conditions: status
                         .conditions
                         .into_iter()
-                        .map(|t| (t.subject, t.cause))
+                        .map(|it| Condition {
+                            reason: it.reason(),
+                            subject: it.subject,
+                            cause: it.cause,
+                        })
                         .collect(),
                 },
                 Err(failure) => Self::Silent(failure.message),
@@ -271,18 +283,20 @@ fn idle_reason(
     if pool.isolation() == Isolation::Strict && !is_asked {
         return Some(IdleReason::Isolated(region()));
     }
-    match state.state.as_str() {
-        "draining" | "disabled" if !state.overrides.is_empty() => {
+    let reason = || state.reason.clone().unwrap_or_default();
+    match state.state() {
+        BackendState::Draining | BackendState::Disabled if !state.overrides.is_empty() => {
             Some(IdleReason::Overridden(state.overrides.clone()))
         }
-        "up" if state.next_hop_resolved => None,
-        "up" => Some(IdleReason::NoNextHop(state.next_hop.clone())),
-        _ if state.reason == backend_status::NOT_CHECKED => Some(IdleReason::Unchecked),
-        "pending" | "unhealthy" | "held_down" | "draining" => {
-            Some(IdleReason::Unhealthy(state.reason.clone()))
-        }
+        BackendState::Up if state.next_hop_resolved => None,
+        BackendState::Up => Some(IdleReason::NoNextHop(state.next_hop.clone())),
+        _ if reason().cause() == Cause::NotChecked => Some(IdleReason::Unchecked),
+        BackendState::Pending
+        | BackendState::Unhealthy
+        | BackendState::HeldDown
+        | BackendState::Draining => Some(IdleReason::Unhealthy(reason().text)),
         _ if !state.next_hop_resolved => Some(IdleReason::NoNextHop(state.next_hop.clone())),
-        _ => Some(IdleReason::Unreachable(state.reason.clone())),
+        _ => Some(IdleReason::Unreachable(reason().text)),
     }
 }
 
@@ -291,6 +305,7 @@ mod tests {
     use spillway_proto::v1::{Backend, Configuration, Group, Pool, Region, Service};
 
     use super::*;
+    use crate::commands::backend_status::messages;
 
     #[test]
     fn the_configuration_is_read_from_the_answers() {
@@ -339,8 +354,8 @@ mod tests {
             pool: "web".into(),
             address: backend(number).address,
             region: "eu".into(),
-            state: state.into(),
-            reason: reason.into(),
+            state: messages::state(state),
+            reason: messages::reason(reason),
             next_hop_resolved: true,
             next_hop: "02:00:00:00:00:01 on eth0".into(),
             ..BackendStatus::default()

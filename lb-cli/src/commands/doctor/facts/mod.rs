@@ -15,7 +15,7 @@ use lb_maps::{Component, Pins};
 #[cfg(test)]
 pub(super) use self::{daemon::DaemonConfiguration, daemon::PoolBackend, network::NetworkCard};
 pub(super) use self::{
-    daemon::{DaemonState, IdleReason, PoolServices, ReceiverState},
+    daemon::{Condition, DaemonState, IdleReason, PoolServices, ReceiverState},
     host::{Host, Sysctls},
     installed::{Environment, InstalledComponent, PinOwner, Unit},
     maps::{

@@ -107,8 +107,8 @@ idle_timeout = "1m"
 fn a_file_says_what_the_message_says() {
     let expected = v1::Configuration {
         regions: vec![
-            v1::Region { name: "eu".into(), overflow_to: vec!["us".into()] },
-            v1::Region { name: "us".into(), overflow_to: vec![] },
+            v1::Region { name: "eu".into(), overflow_to: vec!["us".into()], ..Default::default() },
+            v1::Region { name: "us".into(), ..Default::default() },
         ],
         health_checks: vec![
             v1::HealthCheck {
@@ -192,6 +192,7 @@ fn a_file_says_what_the_message_says() {
                     admin_state: v1::AdminState::Disabled.into(),
                     mtu: 1400,
                     max_connection_rate_per_second: Some(2.5),
+                    ..Default::default()
                 },
                 v1::Backend {
                     address: "2001:db8::1".into(),
@@ -216,6 +217,7 @@ fn a_file_says_what_the_message_says() {
             max_hold_down: Some(prost_types::Duration { seconds: 120, nanos: 0 }),
             encapsulation: v1::Encapsulation::Gue.into(),
             gue_port: 6081,
+            ..Default::default()
         }],
         services: vec![
             v1::Service {

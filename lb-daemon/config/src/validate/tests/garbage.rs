@@ -27,6 +27,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             admin_state,
             mtu,
             max_connection_rate_per_second: rate,
+            ..Default::default()
         },
     );
     let group = (text(), float(), float()).prop_map(|(region, capacity_per_second, scaler)| {
@@ -60,6 +61,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
                 max_hold_down,
                 encapsulation: way.0,
                 gue_port: way.1,
+                ..Default::default()
             }
         },
     );
@@ -99,6 +101,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
                 ports,
                 any_port,
                 fragments,
+                ..Default::default()
             }
         },
     );
@@ -113,7 +116,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         .prop_map(|(regions, health_checks, pools, services, rest)| v1::Configuration {
             regions: regions
                 .into_iter()
-                .map(|(name, overflow_to)| v1::Region { name, overflow_to })
+                .map(|(name, overflow_to)| v1::Region { name, overflow_to, ..Default::default() })
                 .collect(),
             health_checks,
             pools,

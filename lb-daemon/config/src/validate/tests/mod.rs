@@ -145,8 +145,16 @@ fn all_mistakes_are_named_at_once() {
 #[test]
 fn all_mistakes_between_objects_are_named_at_once() {
     let mut message = correct();
-    message.regions.push(v1::Region { name: "asia".into(), overflow_to: vec!["africa".into()] });
-    message.regions.push(v1::Region { name: "africa".into(), overflow_to: vec!["asia".into()] });
+    message.regions.push(v1::Region {
+        name: "asia".into(),
+        overflow_to: vec!["africa".into()],
+        ..Default::default()
+    });
+    message.regions.push(v1::Region {
+        name: "africa".into(),
+        overflow_to: vec!["asia".into()],
+        ..Default::default()
+    });
     message.regions[1].overflow_to = vec!["eu".into()];
     message.services[1].protocol = message.services[0].protocol;
     (message.services[1].udp, message.services[1].port) = (0, 80);
@@ -378,6 +386,7 @@ fn a_circle_is_named_whole_from_its_first_region_in_the_file() {
     let region = |name: &str, to: &[&str]| v1::Region {
         name: name.into(),
         overflow_to: to.iter().map(ToString::to_string).collect(),
+        ..Default::default()
     };
     // eu -> us -> a -> b -> us: eu only leads into it. The shortest way back to us is told.
     message.regions = vec![

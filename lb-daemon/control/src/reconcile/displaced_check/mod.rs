@@ -27,7 +27,11 @@ use lb_common::abi::{
 use pass::{Outcome, Pass};
 use tokio::time::{MissedTickBehavior, interval};
 
-use lb_base::{conditions::Conditions, error_chain, heartbeat::Heartbeat};
+use lb_base::{
+    conditions::{ConditionReason, Conditions, Subject},
+    error_chain,
+    heartbeat::Heartbeat,
+};
 use lb_maps::{DisplacedMaps, MapsError, clock};
 use lb_model::capacity::{displaced_budget, split_displaced_room};
 
@@ -171,7 +175,7 @@ pub(super) fn budgets(free: [u32; 2]) -> [(u32, LimitWord); 4] {
 }
 
 /// Subject of the condition.
-const SUBJECT: &str = "displaced";
+const SUBJECT: Subject = Subject::new(ConditionReason::DisplacedBudget, "displaced");
 const CAUSE: &str = "the budget for new entries is used up: new connections whose home is unhealthy or drained still \
                      go to another backend, but may be reset after their handshake; `spillway stats` counts them as \
                      displaced_without_budget; larger tables (--displaced) have more budget";
@@ -198,10 +202,10 @@ impl BudgetCondition {
         let before = self.counted.replace(counted);
         if before.is_some_and(|before| counted > before) {
             self.last = Some(now);
-            self.conditions.begin(SUBJECT, CAUSE);
+            self.conditions.begin(&SUBJECT, CAUSE);
         } else if self.last.is_some_and(|last| now - last >= QUIET) {
             self.last = None;
-            self.conditions.end(SUBJECT);
+            self.conditions.end(&SUBJECT);
         }
     }
 }

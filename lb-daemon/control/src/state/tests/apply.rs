@@ -8,12 +8,12 @@ use lb_base::Namespace;
 use lb_fake::arbitrary;
 use lb_maps::directory::Directory;
 use lb_model::{
-    Encapsulation,
-    diff::{Change, Kind},
+    Encapsulation, ObjectReference,
+    diff::{Change, FieldChange, Kind},
 };
 
-fn changes(applied: &Applied) -> Vec<&str> {
-    applied.changes.iter().map(|change| change.object.as_str()).collect()
+fn changes(applied: &Applied) -> Vec<String> {
+    applied.changes.iter().map(|change| change.object.to_string()).collect()
 }
 
 #[tokio::test]
@@ -37,8 +37,14 @@ async fn an_apply_counts_the_generation_up_only_if_something_changes() {
     let second = daemon.apply(&web("port = 80\n    protocol", "port = 81\n    protocol")).await;
     let change = Change {
         kind: Kind::Changed,
-        object: "service web".into(),
-        details: vec!["port: 80 -> 81".into()],
+        object: ObjectReference::Service(name("web")),
+        fields: vec![FieldChange {
+            field: "port",
+            region: None,
+            old: "80".into(),
+            new: "81".into(),
+            note: String::new(),
+        }],
         slots_moved: 0,
     };
     let second = second.unwrap();

@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::command::Warning;
 
 /// The conditions, without that of the small tables of [`WEB`]: subject and cause.
 async fn conditions(daemon: &Daemon) -> Vec<(String, String)> {
@@ -111,7 +112,7 @@ fn with(last: u8, line: &str) -> String {
 }
 
 /// The warnings of a dry run.
-async fn dry(daemon: &Daemon, text: &str) -> Vec<String> {
+async fn dry(daemon: &Daemon, text: &str) -> Vec<Warning> {
     let apply = Apply { configuration: request(text), dry_run: true, ..Apply::default() };
     daemon.running.commands.apply(apply, None).await.unwrap().unwrap().warnings
 }

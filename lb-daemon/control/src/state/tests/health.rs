@@ -15,23 +15,26 @@ async fn a_new_backend_is_pending_until_its_checks_pass() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "not checked yet");
 
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((status.state, &*status.reason), (MemberState::Up, "all checks pass"));
+    assert_eq!((status.state, &*status.reason.text), (MemberState::Up, "all checks pass"));
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
 
     daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let down = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((down.state, &*down.reason), (MemberState::Unreachable, "check tcp: timed out"));
+    assert_eq!(
+        (down.state, &*down.reason.text),
+        (MemberState::Unreachable, "check tcp: timed out")
+    );
     assert!(down.since >= status.since);
 
     daemon.report_health("web", "10.0.0.1", Silent, "check tcp: no route to host").await;
     let still = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!(still.reason, "check tcp: no route to host");
+    assert_eq!(still.reason.text, "check tcp: no route to host");
     assert_eq!(still.since, down.since, "another reason is no other state");
 }
 
@@ -42,7 +45,7 @@ async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending(
     daemon.apply(&web("slots = 31", "slots = 31\n    hold_down = \"0s\"")).await.unwrap();
     daemon.report_health("web", "10.0.0.1", Failing, refused).await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    let reason = daemon.backend("web", "10.0.0.1").await.reason;
+    let reason = daemon.backend("web", "10.0.0.1").await.reason.text;
     assert_eq!(reason, "check tcp: connection refused (gets no connections until it passes)");
 
     let steps = [
@@ -59,7 +62,7 @@ async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending(
         daemon.report_health("web", "10.0.0.1", health, reason).await;
         assert_eq!(daemon.state("web", "10.0.0.1"), accepts);
         let status = daemon.backend("web", "10.0.0.1").await;
-        assert_eq!((status.state, &*status.reason), (state, reason));
+        assert_eq!((status.state, &*status.reason.text), (state, reason));
     }
 
     // The state in the packet path stays, and shows that there may be connections.
@@ -82,7 +85,7 @@ async fn an_incomplete_row_of_failures_changes_only_the_reason() {
     daemon.report_first_failure("web", "10.0.0.1", 1, refused).await;
     let status = daemon.backend("web", "10.0.0.1").await;
     let reason = format!("{refused} (gets no connections until it passes)");
-    assert_eq!((status.state, status.reason), (MemberState::Pending, reason));
+    assert_eq!((status.state, status.reason.text), (MemberState::Pending, reason));
 
     for (health, state) in [(Passing, MemberState::Up), (Failing, MemberState::Unhealthy)] {
         daemon.report_health("web", "10.0.0.1", health, "a reason").await;
@@ -92,7 +95,7 @@ async fn an_incomplete_row_of_failures_changes_only_the_reason() {
                 daemon.report_first_failure("web", "10.0.0.1", failed, refused).await;
                 let status = daemon.backend("web", "10.0.0.1").await;
                 let reason = format!("{refused} (failure {failed} of 3)");
-                assert_eq!((status.state, status.reason), (state, reason));
+                assert_eq!((status.state, status.reason.text), (state, reason));
                 assert_eq!(daemon.state("web", "10.0.0.1"), state.accepts());
             }
             daemon.restart().await;
@@ -133,7 +136,7 @@ async fn a_drained_backend_whose_check_fails_keeps_its_connections() {
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
     let status = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(
-        (status.state, &*status.reason),
+        (status.state, &*status.reason.text),
         (MemberState::Draining, "check tcp: connection refused")
     );
     daemon.apply(WEB).await.unwrap();
@@ -171,16 +174,16 @@ async fn a_disabled_backend_takes_nothing() {
     daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((&*status.reason, status.admin_state), ("disabled", AdminState::Disabled));
+    assert_eq!((&*status.reason.text, status.admin_state), ("disabled", AdminState::Disabled));
     assert_eq!(status.state, MemberState::Disabled);
     // The result of a check that was under way.
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "disabled");
 
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "not checked yet");
     daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing, "its connections have moved");
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
@@ -193,12 +196,12 @@ async fn an_active_backend_without_checks_is_up() {
     let unchecked = web("health_checks = [\"tcp\"]", "");
     daemon.apply(&unchecked).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "no checks");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "no checks");
 
     // A backend that is up stays up until the new checks decide.
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "not checked yet");
     daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
 
@@ -218,7 +221,7 @@ async fn a_backend_that_was_removed_comes_back_as_a_new_one() {
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "not checked yet");
 }
 
 /// [`WEB`] with its first backend drained.
@@ -235,7 +238,7 @@ async fn a_drained_backend_keeps_its_connections_while_it_is_reachable() {
     daemon.apply(&drained()).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((status.state, &*status.reason), (MemberState::Draining, "drained"));
+    assert_eq!((status.state, &*status.reason.text), (MemberState::Draining, "drained"));
     assert_eq!((up.admin_state, status.admin_state), (AdminState::Active, AdminState::Drain));
     assert_eq!(up.state, MemberState::Up);
     assert!(status.since >= up.since);
@@ -247,7 +250,7 @@ async fn a_drained_backend_keeps_its_connections_while_it_is_reachable() {
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let unreachable = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(
-        (unreachable.state, &*unreachable.reason),
+        (unreachable.state, &*unreachable.reason.text),
         (MemberState::Unreachable, "check tcp: timed out"),
         "its connections move, whatever the operator asked for"
     );
@@ -257,11 +260,11 @@ async fn a_drained_backend_keeps_its_connections_while_it_is_reachable() {
     daemon.restart().await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
     daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "drained");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "drained");
 
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), All, "its checks pass");
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "all checks pass");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, "all checks pass");
 }
 
 #[tokio::test]
@@ -298,7 +301,7 @@ async fn the_last_changes_are_kept_with_their_reasons() {
         let histories = daemon.running.commands.history("web".into(), address.map(Into::into));
         let announced = histories.await.unwrap().unwrap();
         let of = |each: &crate::command::BackendHistory| -> Vec<_> {
-            each.changes.iter().map(|c| (c.state, c.reason.to_string())).collect()
+            each.changes.iter().map(|c| (c.state, c.reason.text.to_string())).collect()
         };
         announced.iter().map(|each| (each.address.to_string(), of(each))).collect::<Vec<_>>()
     };

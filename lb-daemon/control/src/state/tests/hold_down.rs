@@ -51,15 +51,15 @@ async fn a_flapping_backend_is_held_down_longer_each_time() {
         let row = if nth == 1 { String::new() } else { format!(", {nth} times in a row") };
         let reason =
             |left| format!("held down for {left} s more: went down within 60 s of its return{row}");
-        assert_eq!(daemon.backend("web", ONE).await.reason, reason(hold));
+        assert_eq!(daemon.backend("web", ONE).await.reason.text, reason(hold));
         assert_eq!(daemon.running.counters.hold_downs.get(), nth);
         seconds(hold - 2).await;
         assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(2)));
-        assert_eq!(daemon.backend("web", ONE).await.reason, reason(2));
+        assert_eq!(daemon.backend("web", ONE).await.reason.text, reason(2));
         // The loop looks once a second.
         seconds(3).await;
         assert_eq!(daemon.first().await, (Up, All, None));
-        assert_eq!(daemon.backend("web", ONE).await.reason, "all checks pass");
+        assert_eq!(daemon.backend("web", ONE).await.reason.text, "all checks pass");
     }
     // After a minute without a failure it starts afresh.
     seconds(61).await;
@@ -78,7 +78,7 @@ async fn a_hold_is_in_the_history_and_begins_a_slow_start_at_its_end() {
     assert!(ramp.is_some_and(|ramp| ramp < 30), "a twentieth of 255 and one second: {ramp:?}");
     let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
     let changes = &histories.unwrap()[0].changes;
-    let newest: Vec<_> = changes.iter().take(3).map(|it| (it.state, &*it.reason)).collect();
+    let newest: Vec<_> = changes.iter().take(3).map(|it| (it.state, &*it.reason.text)).collect();
     let held = "held down for 10 s: went down within 60 s of its return";
     assert_eq!(newest, [(Up, "all checks pass"), (HeldDown, held), (Unhealthy, REFUSED)]);
 }
@@ -178,7 +178,7 @@ async fn a_restart_continues_a_hold_and_its_row() {
     // It is held from the start on, before any check, and said to be so.
     assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(14)));
     let reason = "held down for 14 s more: went down within 60 s of its return, 2 times in a row";
-    assert_eq!(daemon.backend("web", ONE).await.reason, reason);
+    assert_eq!(daemon.backend("web", ONE).await.reason.text, reason);
     let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
     let changes = &histories.unwrap()[0].changes;
     assert_eq!(changes.iter().map(|it| it.state).collect::<Vec<_>>(), [HeldDown]);

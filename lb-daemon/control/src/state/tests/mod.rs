@@ -47,7 +47,7 @@ use lb_health::{
     Health::{self, Failing, Passing, Silent},
     HealthChange, Row, Target,
 };
-use lb_model::{Name, next_hop::NextHop};
+use lb_model::{Name, StateCause, StateReason, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 
 /// A daemon with a packet path in memory; the test plays the sensors.
@@ -269,12 +269,16 @@ impl Running {
 
 /// A complete row of results.
 fn change(pool: &str, address: &str, health: Health, reason: &str) -> HealthChange {
+    let cause = match health {
+        Passing => StateCause::ChecksPass,
+        Failing | Silent => StateCause::CheckFails,
+    };
     HealthChange {
         pool: name(pool),
         address: ip(address),
         health,
         undecided: None,
-        reason: reason.into(),
+        reason: StateReason::new(cause, reason),
         first: false,
         report: AgentReport::default(),
         at: Instant::now(),

@@ -5,7 +5,7 @@ use crate::command::{OverrideChange, OverridesChanged};
 use crate::store::test_disk::Answer;
 use lb_config::Reason;
 use lb_model::{
-    MemberState,
+    MemberState, StateCause, StateReason,
     overrides::{Action, Key, Percent},
 };
 
@@ -77,7 +77,8 @@ async fn a_drain_is_in_force_and_no_generation() {
     assert_eq!(daemon.state("web", "10.0.0.1"), Accepts::OpenOnly);
     let backend = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(backend.state, MemberState::Draining);
-    assert_eq!(backend.reason, "drained by an override of uid 7: ticket 1");
+    let reason = "drained by an override of uid 7: ticket 1";
+    assert_eq!(backend.reason, StateReason::new(StateCause::Override, reason));
     assert_eq!(backend.overrides, [key(FIRST)]);
     assert_eq!(daemon.status().await.generation, 1);
     // A failure and a return change nothing of it.
@@ -105,7 +106,7 @@ async fn a_disabled_backend_comes_back_as_a_new_one() {
     daemon.remove(disable).await;
     let backend = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(
-        (backend.state, &*backend.reason),
+        (backend.state, &*backend.reason.text),
         (MemberState::Pending, "check web-http: refused")
     );
     assert_eq!(daemon.state("web", "10.0.0.1"), Accepts::Nothing);
@@ -220,7 +221,7 @@ async fn the_answer_says_what_cannot_be_kept() {
     }
     let scale = daemon.set("pools/web/regions/eu/scale", Action::Scale(percent(50))).await;
     let without = "pool web: region eu has no capacity, so a scale changes nothing";
-    assert!(scale.warnings.iter().any(|it| it == without), "{:?}", scale.warnings);
+    assert!(scale.warnings.iter().any(|it| *it == without), "{:?}", scale.warnings);
 }
 
 #[tokio::test]

@@ -25,9 +25,9 @@ async fn a_restart_keeps_pinned_states_until_checks_decide() {
     );
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     let reason = "state from before the daemon's start, not checked yet";
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, reason);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason.text, reason);
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
-    assert_eq!(daemon.backend("web", "10.0.0.2").await.reason, "not checked yet");
+    assert_eq!(daemon.backend("web", "10.0.0.2").await.reason.text, "not checked yet");
 
     daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
@@ -190,7 +190,7 @@ async fn an_apply_replaces_an_unusable_generation_and_keeps_numbers() {
 
     let applied = daemon.apply(WEB).await.unwrap();
     assert_eq!((applied.generation, applied.warnings), (2, dry.warnings.clone()));
-    assert!(dry.warnings[0].starts_with("generation 1 could not be used, so "), "{dry:?}");
+    assert!(dry.warnings[0].text.starts_with("generation 1 could not be used, so "), "{dry:?}");
     assert_eq!(daemon.path.content().plan, plan, "tables, numbers and all");
     let status = daemon.status().await;
     assert_eq!((is_reported(&status), status.backends().count()), (false, 2));
@@ -268,7 +268,7 @@ async fn a_newer_store_is_replaced_only_on_request() {
         let apply = Apply { configuration: request(WEB), any_schema, actor, ..Apply::default() };
         let applied = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
         assert_eq!(applied.generation, 2);
-        assert!(applied.warnings.iter().any(|w| w.contains("would be erased")), "{applied:?}");
+        assert!(applied.warnings.iter().any(|w| w.text.contains("would be erased")), "{applied:?}");
         daemon.stop().await;
         let store = Store::open(daemon.directory.path()).unwrap();
         assert_eq!(store.generation().unwrap().schema, Revision::CURRENT);

@@ -239,14 +239,14 @@ async fn an_agent_report_drains_a_backend() {
     daemon.report_agent("web", ONE, drain("check load: the backend says maint (update)")).await;
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
     let status = daemon.backend("web", ONE).await;
-    assert_eq!(status.reason, "drained: check load: the backend says maint (update)");
+    assert_eq!(status.reason.text, "drained: check load: the backend says maint (update)");
     assert_eq!(status.share, 0.0);
     assert_eq!(daemon.backend("web", OTHER).await.share, 1.0);
     daemon.report_agent("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::All);
     let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
     let changes = &histories.unwrap()[0].changes;
-    let reasons: Vec<_> = changes.iter().map(|change| &*change.reason).collect();
+    let reasons: Vec<_> = changes.iter().map(|change| &*change.reason.text).collect();
     assert_eq!(
         reasons,
         [
@@ -265,7 +265,7 @@ async fn the_operators_drain_outlasts_that_of_the_agent() {
     let drained = web(first, &format!("{first}\nadmin_state = \"drain\""));
     daemon.report_agent("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(&drained).await.unwrap();
-    assert_eq!(daemon.backend("web", ONE).await.reason, "drained");
+    assert_eq!(daemon.backend("web", ONE).await.reason.text, "drained");
     daemon.report_agent("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
     daemon.report_agent("web", ONE, drain("check load: the backend says drain")).await;

@@ -25,7 +25,7 @@ fn numbers(daemon: &Daemon) -> Vec<(IpAddr, u32, u8)> {
 
 async fn stored(daemon: &Daemon) -> Option<String> {
     let conditions = daemon.status().await.conditions;
-    conditions.into_iter().find(|it| it.subject == STORED).map(|it| it.cause)
+    conditions.into_iter().find(|it| it.subject == STORED.text()).map(|it| it.cause)
 }
 
 #[tokio::test]

@@ -76,10 +76,12 @@ async fn slots_change_on_request_and_what_moves_is_told() {
         Apply { configuration: request(&pool(60, "slots = 0")), dry_run: true, ..Apply::default() };
     let dry = daemon.running.commands.apply(dry, None).await.unwrap().unwrap();
     assert_eq!(dry.changes.len(), 1);
-    assert_eq!(dry.changes[0].details, ["slots: 1009 -> 16381"]);
+    let fields: Vec<_> = dry.changes[0].fields.iter().map(ToString::to_string).collect();
+    assert_eq!(fields, ["slots: 1009 -> 16381"]);
     assert_eq!(dry.changes[0].slots_moved, 16_381);
     let [moved] = &*dry.movements else { panic!("{:?}", dry.movements) };
-    assert_eq!((&*moved.object, moved.effect), ("pool web", lb_model::diff::Effect::Settle));
+    let web = lb_model::ObjectReference::Pool(name("web"));
+    assert_eq!((&moved.object, moved.effect), (&web, lb_model::diff::Effect::Settle));
     // Of two unrelated tables of sixty backends, one in sixty places has the same.
     assert!((0.9..1.0).contains(&moved.share), "{}", moved.share);
     assert_eq!(daemon.slots().await, [1_009; 2]);

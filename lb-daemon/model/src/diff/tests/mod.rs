@@ -77,20 +77,27 @@ fn in_turn(table: &TableMembers) -> Vec<IpAddr> {
     (0..table.slots).map(|slot| members[slot as usize % members.len()].0).collect()
 }
 
+/// A change as it is printed.
+type Printed = (Kind, String, Vec<String>, u64);
+
 /// The changes, with such tables.
-fn between(old: &Configuration, new: &Configuration) -> Vec<Change> {
-    super::between(old, new, &TableDiffs::new(old, new, &in_turn))
+fn between(old: &Configuration, new: &Configuration) -> Vec<Printed> {
+    let changes = super::between(old, new, &TableDiffs::new(old, new, &in_turn));
+    let printed = |Change { kind, object, fields, slots_moved }| {
+        let fields = fields.iter().map(FieldChange::to_string).collect();
+        (kind, object.to_string(), fields, slots_moved)
+    };
+    changes.into_iter().map(printed).collect()
 }
 
-fn changed(change: impl FnOnce(&mut Configuration)) -> Vec<Change> {
+fn changed(change: impl FnOnce(&mut Configuration)) -> Vec<Printed> {
     let mut new = configuration();
     change(&mut new);
     between(&configuration(), &new)
 }
 
-fn entry(kind: Kind, object: &str, details: &[&str], slots_moved: u64) -> Change {
-    let details = details.iter().map(ToString::to_string).collect();
-    Change { kind, object: object.into(), details, slots_moved }
+fn entry(kind: Kind, object: &str, fields: &[&str], slots_moved: u64) -> Printed {
+    (kind, object.into(), fields.iter().map(ToString::to_string).collect(), slots_moved)
 }
 
 fn web(configuration: &mut Configuration) -> &mut Pool {
@@ -115,11 +122,11 @@ proptest! {
         let there = between(&old, &new);
         let back = between(&new, &old);
         prop_assert_eq!(there.is_empty(), old == new);
-        for change in &there {
-            prop_assert_eq!(change.details.is_empty(), change.kind != Kind::Changed);
+        for (kind, _, fields, _) in &there {
+            prop_assert_eq!(fields.is_empty(), *kind != Kind::Changed);
         }
-        let objects = |changes: &[Change], kind| -> Vec<String> {
-            changes.iter().filter(|c| c.kind == kind).map(|c| c.object.clone()).collect()
+        let objects = |changes: &[Printed], kind| -> Vec<String> {
+            changes.iter().filter(|c| c.0 == kind).map(|c| c.1.clone()).collect()
         };
         prop_assert_eq!(objects(&there, Kind::Added), objects(&back, Kind::Removed));
         prop_assert_eq!(objects(&there, Kind::Removed), objects(&back, Kind::Added));

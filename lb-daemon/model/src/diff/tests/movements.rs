@@ -14,7 +14,10 @@ fn moved_from(old: &Configuration, new: &Configuration, own: &str) -> Vec<(Strin
     const OWN_KEY: [u64; 2] = [7, 7];
     let diffs = TableDiffs::new(old, new, &in_turn);
     let movements = movements(old, new, Some(&name(own)), OWN_KEY, &diffs);
-    movements.into_iter().map(|moved| (moved.object, moved.effect, moved.share)).collect()
+    movements
+        .into_iter()
+        .map(|moved| (moved.object.to_string(), moved.effect, moved.share))
+        .collect()
 }
 
 fn expected(all: &[(&str, Effect, f64)]) -> Vec<(String, Effect, f64)> {

@@ -1,7 +1,7 @@
 //! Calls as people type them: the method's name, the request in protobuf's text format.
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor,
+    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, Value,
     prost::{Message, bytes::Buf},
 };
 use tonic::{
@@ -53,18 +53,41 @@ impl Caller {
     }
 }
 
+/// The object of an answer about one: the answer itself, or its first field beside the result.
+pub(super) fn object(answer: &DynamicMessage) -> DynamicMessage {
+    match answer.get_field_by_name("result") {
+        None => answer.clone(),
+        Some(_) => {
+            let object = answer.fields().find(|(field, _)| field.name() != "result");
+            object.unwrap().1.as_message().unwrap().clone()
+        }
+    }
+}
+
+/// A field of the result of an answer.
+pub(super) fn of_result(answer: &DynamicMessage, field: &str) -> Value {
+    let result = answer.get_field_by_name("result").unwrap().into_owned();
+    result.as_message().unwrap().get_field_by_name(field).unwrap().into_owned()
+}
+
 /// The etag of an answer about one object.
 pub(super) fn etag(answer: &DynamicMessage) -> String {
-    answer.get_field_by_name("etag").unwrap().as_str().unwrap().to_owned()
+    object(answer).get_field_by_name("etag").unwrap().as_str().unwrap().to_owned()
 }
 
 /// An answer without its etags and what maps take, which are looked at by themselves.
 pub(super) fn essence(mut answer: DynamicMessage) -> DynamicMessage {
     answer.clear_field_by_name("etag");
-    answer.clear_field_by_name("memory");
-    let lists = answer.fields_mut().filter_map(|(_, value)| value.as_list_mut());
-    for object in lists.flatten().filter_map(|value| value.as_message_mut()) {
-        object.clear_field_by_name("etag");
+    for (_, value) in answer.fields_mut() {
+        let (one, many) = match value {
+            Value::Message(message) => (Some(message), None),
+            Value::List(list) => (None, Some(list.iter_mut().filter_map(Value::as_message_mut))),
+            _ => (None, None),
+        };
+        for message in one.into_iter().chain(many.into_iter().flatten()) {
+            message.clear_field_by_name("etag");
+            message.clear_field_by_name("memory");
+        }
     }
     answer
 }

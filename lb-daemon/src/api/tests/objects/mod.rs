@@ -1,15 +1,17 @@
 //! The configuration object by object, over a real socket.
 
+mod batches;
 mod caller;
 mod following;
 mod outcome;
+mod pages;
 mod right;
 mod slots;
 mod writers;
 mod wrong;
 
 use super::*;
-use caller::{Caller, essence, etag};
+use caller::{Caller, essence, etag, object, of_result};
 
 /// What stands before the tables begin.
 const SCENE: &str = r#"

@@ -1,4 +1,3 @@
-use prost_reflect::DynamicMessage;
 use tonic::Code;
 
 use super::*;
@@ -8,20 +7,20 @@ use super::*;
 const CHANGES: &[(&str, &str, &str, [u64; 2])] = &[
     (
         "UpdateBackend",
-        r#"pool: "web" backend { address: "10.0.0.1" admin_state: ADMIN_STATE_DISABLED }"#,
-        r#"movements { object: "pool web: backend 10.0.0.1" effect: EFFECT_AT_ONCE share: 1 }"#,
+        r#"backend { pool: "web" address: "10.0.0.1" admin_state: ADMIN_STATE_DISABLED }"#,
+        r#"result { movements { object { kind: KIND_BACKEND name: "10.0.0.1" pool: "web" } text: "pool web: backend 10.0.0.1" effect: EFFECT_AT_ONCE share: 1 } }"#,
         [2, 2],
     ),
     (
         "DeleteBackend",
         r#"pool: "web" address: "10.0.0.1""#,
-        r#"movements { object: "pool web" effect: EFFECT_SETTLE share: 1 }"#,
+        r#"result { movements { object { kind: KIND_POOL name: "web" } text: "pool web" effect: EFFECT_SETTLE share: 1 } }"#,
         [1, 2],
     ),
     (
         "DeleteService",
         r#"name: "web""#,
-        r#"movements { object: "service web" effect: EFFECT_END share: 1 }"#,
+        r#"result { movements { object { kind: KIND_SERVICE name: "web" } text: "service web" effect: EFFECT_END share: 1 } }"#,
         [2, 2],
     ),
     ("CreateRegion", r#"region { name: "asia" }"#, "", [2, 2]),
@@ -38,20 +37,21 @@ async fn a_dry_run_of_one_object_says_what_becomes_of_connections_and_memory() {
     daemon.client().await.apply(apply(Document::parse(SCENE).unwrap().into())).await.unwrap();
     let mut caller = Caller::of(&daemon).await;
     for (method, request, movements, tables) in CHANGES {
-        let answer = caller.call(method, &format!("{request} dry_run: true")).await.unwrap();
-        let field =
-            |answer: &DynamicMessage, name| answer.get_field_by_name(name).unwrap().into_owned();
+        let answer = caller.call(method, &format!("{request} validate_only: true")).await.unwrap();
         let expected = caller.answer(method, movements);
-        assert_eq!(field(&answer, "movements"), field(&expected, "movements"), "{request}");
+        assert_eq!(of_result(&answer, "movements"), of_result(&expected, "movements"), "{request}");
         let memory: v1::MapMemory =
-            field(&answer, "memory").as_message().unwrap().transcode_to().unwrap();
+            of_result(&answer, "memory").as_message().unwrap().transcode_to().unwrap();
         let bytes = [memory.needed_bytes, memory.peak_bytes];
         assert_eq!(bytes, tables.map(|tables| MADE + (tables - 1) * CHUNK), "{request}");
-        assert_eq!(field(&answer, "generation").as_u64(), Some(1), "{request}");
+        assert_eq!(of_result(&answer, "generation").as_u64(), Some(1), "{request}");
     }
     // Nothing changes: nothing to say.
-    let same = caller.call("CreateRegion", r#"region { name: "us" } dry_run: true"#).await.unwrap();
-    assert!(!same.has_field_by_name("memory") && !same.has_field_by_name("movements"));
+    let same =
+        caller.call("CreateRegion", r#"region { name: "us" } validate_only: true"#).await.unwrap();
+    let result = same.get_field_by_name("result").unwrap().into_owned();
+    let result = result.as_message().unwrap();
+    assert!(!result.has_field_by_name("memory") && !result.has_field_by_name("movements"));
 }
 
 /// Calls that leave all as it is in force. The second one is what a client repeats that has no answer to the first.
@@ -74,17 +74,18 @@ async fn a_call_that_changes_nothing_is_no_success_before_packets_are_there() {
     for (method, request) in EQUAL {
         let again = caller.call(method, request).await.unwrap_err();
         assert_eq!((again.code(), again.message()), (Code::Internal, said), "{method} {request}");
-        let planned = caller.call(method, &format!("{request} dry_run: true")).await.unwrap();
-        let warnings = planned.get_field_by_name("warnings").unwrap().into_owned();
-        let warnings = warnings.as_list().unwrap();
-        assert_eq!(warnings.len(), 1, "{method} {request}");
-        assert_eq!(warnings[0].as_str(), Some(said), "{method} {request}");
+        let planned = caller.call(method, &format!("{request} validate_only: true")).await.unwrap();
+        let warnings = of_result(&planned, "warnings");
+        let [warning] = warnings.as_list().unwrap() else { panic!("{method} {request}") };
+        let warning: v1::Warning = warning.as_message().unwrap().transcode_to().unwrap();
+        let reason = v1::WarningReason::PacketPathBehind;
+        assert_eq!((warning.reason(), &*warning.text), (reason, said), "{method} {request}");
     }
     let applied = daemon.packets.content().applied;
     daemon.packets.content().failures = 0;
     for (method, request) in EQUAL {
         let answer = caller.call(method, request).await.unwrap();
-        let generation = answer.get_field_by_name("generation").unwrap().as_u64();
+        let generation = of_result(&answer, "generation").as_u64();
         assert_eq!(generation, Some(2), "{method} {request}");
         assert_eq!(daemon.packets.content().applied, applied + 1, "{method} {request}");
     }

@@ -6,65 +6,74 @@ pub(super) type Step = (&'static str, &'static str, &'static str);
 const REGION: &[Step] = &[
     (
         "CreateRegion",
-        r#"region { name: "asia" overflow_to: "eu" } dry_run: true"#,
-        r#"region { name: "asia" overflow_to: "eu" } generation: 1
-           changes { kind: KIND_ADDED object: "region asia" }"#,
+        r#"region { name: "asia" overflow_to: "eu" } validate_only: true"#,
+        r#"region { name: "asia" overflow_to: "eu" }
+           result { generation: 1
+           changes { kind: KIND_ADDED object { kind: KIND_REGION name: "asia" } text: "region asia" } }"#,
     ),
     (
         "CreateRegion",
         r#"region { name: "asia" overflow_to: "eu" }"#,
-        r#"region { name: "asia" overflow_to: "eu" } generation: 2
-           changes { kind: KIND_ADDED object: "region asia" }"#,
+        r#"region { name: "asia" overflow_to: "eu" }
+           result { generation: 2
+           changes { kind: KIND_ADDED object { kind: KIND_REGION name: "asia" } text: "region asia" } }"#,
     ),
     (
         "CreateRegion",
         r#"region { name: "asia" overflow_to: "eu" }"#,
-        r#"region { name: "asia" overflow_to: "eu" } generation: 2"#,
+        r#"region { name: "asia" overflow_to: "eu" }
+           result { generation: 2 }"#,
     ),
-    ("GetRegion", r#"name: "asia""#, r#"region { name: "asia" overflow_to: "eu" } generation: 2"#),
+    ("GetRegion", r#"name: "asia""#, r#"name: "asia" overflow_to: "eu""#),
     (
         "UpdateRegion",
         r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" } update_mask { paths: "overflow_to" }"#,
-        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" } generation: 3
-           changes { kind: KIND_CHANGED object: "region asia" details: "overflow_to: eu -> us, eu" }"#,
+        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" }
+           result { generation: 3
+           changes { kind: KIND_CHANGED object { kind: KIND_REGION name: "asia" } text: "region asia"
+             fields { field: "overflow_to" old: "eu" new: "us, eu" text: "overflow_to: eu -> us, eu" } } }"#,
     ),
     // Without a mask what is unset stays.
     (
         "UpdateRegion",
         r#"region { name: "asia" }"#,
-        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" } generation: 3"#,
+        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" }
+           result { generation: 3 }"#,
     ),
     (
         "UpdateRegion",
         r#"region { name: "asia" } update_mask { paths: "*" }"#,
-        r#"region { name: "asia" } generation: 4
-           changes { kind: KIND_CHANGED object: "region asia" details: "overflow_to: us, eu -> none" }"#,
+        r#"region { name: "asia" }
+           result { generation: 4
+           changes { kind: KIND_CHANGED object { kind: KIND_REGION name: "asia" } text: "region asia"
+             fields { field: "overflow_to" old: "us, eu" new: "none" text: "overflow_to: us, eu -> none" } } }"#,
     ),
     (
         "ListRegions",
         "",
-        r#"regions { region { name: "asia" } generation: 4 }
-           regions { region { name: "eu" overflow_to: "us" } generation: 4 }
-           regions { region { name: "us" } generation: 4 }
-           regions { region { name: "void" } generation: 4 }
+        r#"regions { name: "asia" }
+           regions { name: "eu" overflow_to: "us" }
+           regions { name: "us" }
+           regions { name: "void" }
            generation: 4"#,
     ),
     (
         "DeleteRegion",
-        r#"name: "asia" dry_run: true"#,
-        r#"generation: 4 changes { kind: KIND_REMOVED object: "region asia" }"#,
+        r#"name: "asia" validate_only: true"#,
+        r#"result { generation: 4 changes { kind: KIND_REMOVED object { kind: KIND_REGION name: "asia" } text: "region asia" } }"#,
     ),
     (
         "DeleteRegion",
         r#"name: "asia""#,
-        r#"generation: 5 changes { kind: KIND_REMOVED object: "region asia" }"#,
+        r#"result { generation: 5 changes { kind: KIND_REMOVED object { kind: KIND_REGION name: "asia" } text: "region asia" } }"#,
     ),
-    ("DeleteRegion", r#"name: "asia" allow_missing: true"#, "generation: 5"),
+    ("DeleteRegion", r#"name: "asia" allow_missing: true"#, "result { generation: 5 }"),
     (
         "UpdateRegion",
         r#"region { name: "asia" overflow_to: "us" } update_mask { paths: "name" } allow_missing: true"#,
-        r#"region { name: "asia" overflow_to: "us" } generation: 6
-           changes { kind: KIND_ADDED object: "region asia" }"#,
+        r#"region { name: "asia" overflow_to: "us" }
+           result { generation: 6
+           changes { kind: KIND_ADDED object { kind: KIND_REGION name: "asia" } text: "region asia" } }"#,
     ),
 ];
 
@@ -73,15 +82,17 @@ const HEALTH_CHECK: &[Step] = &[
         "CreateHealthCheck",
         r#"health_check { name: "tls" port: 443 tcp {} }"#,
         r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 } timeout { seconds: 1 }
-             fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 2
-           changes { kind: KIND_ADDED object: "health check tls" }"#,
+             fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           result { generation: 2
+           changes { kind: KIND_ADDED object { kind: KIND_HEALTH_CHECK name: "tls" } text: "health check tls" } }"#,
     ),
     // Equal, with a default spelt out.
     (
         "CreateHealthCheck",
         r#"health_check { name: "tls" port: 443 tcp {} rise: 2 }"#,
         r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 } timeout { seconds: 1 }
-             fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 2"#,
+             fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           result { generation: 2 }"#,
     ),
     // What is named and unset goes back to its default; 0 is a value where the field says so.
     (
@@ -89,9 +100,12 @@ const HEALTH_CHECK: &[Step] = &[
         r#"health_check { name: "tls" jitter_percent: 0 fall: 5 timeout { nanos: 500000000 } }
            update_mask { paths: "jitter_percent" paths: "rise" paths: "timeout" }"#,
         r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 }
-             timeout { nanos: 500000000 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 0 } generation: 3
-           changes { kind: KIND_CHANGED object: "health check tls"
-             details: "timeout: 1s -> 500ms" details: "jitter_percent: 10 -> 0" }"#,
+             timeout { nanos: 500000000 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 0 }
+           result { generation: 3
+           changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "tls" } text: "health check tls"
+            
+             fields { field: "timeout" old: "1s" new: "500ms" text: "timeout: 1s -> 500ms" }
+             fields { field: "jitter_percent" old: "10" new: "0" text: "jitter_percent: 10 -> 0" } } }"#,
     ),
     // A field of a field, and one that is another of the same choice.
     (
@@ -100,8 +114,9 @@ const HEALTH_CHECK: &[Step] = &[
         r#"health_check { name: "http" port: 80
              http { path: "/ready" host: "web.example" status_min: 200 status_max: 299 method: "GET" }
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
-           generation: 4
-           changes { kind: KIND_CHANGED object: "health check http" details: "http.path: /alive -> /ready" }"#,
+           result { generation: 4
+           changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "http" } text: "health check http"
+             fields { field: "http.path" old: "/alive" new: "/ready" text: "http.path: /alive -> /ready" } } }"#,
     ),
     (
         "UpdateHealthCheck",
@@ -109,16 +124,18 @@ const HEALTH_CHECK: &[Step] = &[
         r#"health_check { name: "http" port: 80
              http { path: "/ready" status_min: 200 status_max: 299 method: "GET" }
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
-           generation: 5
-           changes { kind: KIND_CHANGED object: "health check http" details: "http.host: web.example -> unset" }"#,
+           result { generation: 5
+           changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "http" } text: "health check http"
+             fields { field: "http.host" old: "web.example" new: "unset" text: "http.host: web.example -> unset" } } }"#,
     ),
     (
         "UpdateHealthCheck",
         r#"health_check { name: "http" tcp {} } update_mask { paths: "tcp" }"#,
         r#"health_check { name: "http" port: 80 tcp {}
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
-           generation: 6
-           changes { kind: KIND_CHANGED object: "health check http" details: "kind: http -> tcp" }"#,
+           result { generation: 6
+           changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "http" } text: "health check http"
+             fields { field: "kind" old: "http" new: "tcp" text: "kind: http -> tcp" } } }"#,
     ),
     // A field of what is set in neither: nothing.
     (
@@ -126,20 +143,20 @@ const HEALTH_CHECK: &[Step] = &[
         r#"health_check { name: "http" } update_mask { paths: "http.path" }"#,
         r#"health_check { name: "http" port: 80 tcp {}
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
-           generation: 6"#,
+           result { generation: 6 }"#,
     ),
     (
         "DeleteHealthCheck",
         r#"name: "tls""#,
-        r#"generation: 7 changes { kind: KIND_REMOVED object: "health check tls" }"#,
+        r#"result { generation: 7 changes { kind: KIND_REMOVED object { kind: KIND_HEALTH_CHECK name: "tls" } text: "health check tls" } }"#,
     ),
     (
         "ListHealthChecks",
         "",
-        r#"health_checks { health_check { name: "http" port: 80 tcp {} interval { seconds: 1 }
-             timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
-           health_checks { health_check { name: "spare" port: 81 tcp {} interval { seconds: 1 }
-             timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
+        r#"health_checks { name: "http" port: 80 tcp {} interval { seconds: 1 }
+             timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           health_checks { name: "spare" port: 81 tcp {} interval { seconds: 1 }
+             timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            generation: 7"#,
     ),
 ];
@@ -151,7 +168,7 @@ const POOL: &[Step] = &[
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
            hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              backends { address: "2001:db8::1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
-           generation: 2 changes { kind: KIND_ADDED object: "pool dns" }"#,
+           result { generation: 2 changes { kind: KIND_ADDED object { kind: KIND_POOL name: "dns" } text: "pool dns" } }"#,
     ),
     // Without a mask only what is set is taken over.
     (
@@ -160,8 +177,9 @@ const POOL: &[Step] = &[
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 60 }
            hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              backends { address: "2001:db8::1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
-           generation: 3
-           changes { kind: KIND_CHANGED object: "pool dns" details: "settle_time: 600s -> 60s" }"#,
+           result { generation: 3
+           changes { kind: KIND_CHANGED object { kind: KIND_POOL name: "dns" } text: "pool dns"
+             fields { field: "settle_time" old: "600s" new: "60s" text: "settle_time: 600s -> 60s" } } }"#,
     ),
     // A list is taken over whole.
     (
@@ -171,39 +189,39 @@ const POOL: &[Step] = &[
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 60 }
            hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              backends { address: "10.0.0.9" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
-           generation: 4
-           changes { kind: KIND_CHANGED object: "pool dns" slots_moved: 31
-             details: "backends in eu: 1 -> 0 (1 gone)" details: "backends in us: 0 -> 1 (1 new)" }
-           changes { kind: KIND_ADDED object: "pool dns: backend 10.0.0.9" }
-           changes { kind: KIND_REMOVED object: "pool dns: backend 2001:db8::1" }"#,
+           result { generation: 4
+           changes { kind: KIND_CHANGED object { kind: KIND_POOL name: "dns" } text: "pool dns" slots_moved: 31
+            
+             fields { field: "backends" region: "eu" old: "1" new: "0" text: "backends in eu: 1 -> 0 (1 gone)" }
+             fields { field: "backends" region: "us" old: "0" new: "1" text: "backends in us: 0 -> 1 (1 new)" } }
+           changes { kind: KIND_ADDED object { kind: KIND_BACKEND name: "10.0.0.9" pool: "dns" } text: "pool dns: backend 10.0.0.9" }
+           changes { kind: KIND_REMOVED object { kind: KIND_BACKEND name: "2001:db8::1" pool: "dns" } text: "pool dns: backend 2001:db8::1" } }"#,
     ),
     (
         "GetPool",
         r#"name: "spare""#,
-        r#"pool { name: "spare" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
-           hold_down { seconds: 10 } max_hold_down { seconds: 300 } }
-           generation: 4"#,
+        r#"name: "spare" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
+           hold_down { seconds: 10 } max_hold_down { seconds: 300 }"#,
     ),
     (
         "DeletePool",
         r#"name: "spare""#,
-        r#"generation: 5 changes { kind: KIND_REMOVED object: "pool spare" }"#,
+        r#"result { generation: 5 changes { kind: KIND_REMOVED object { kind: KIND_POOL name: "spare" } text: "pool spare" } }"#,
     ),
     (
         "DeletePool",
         r#"name: "dns""#,
-        r#"generation: 6 changes { kind: KIND_REMOVED object: "pool dns" }"#,
+        r#"result { generation: 6 changes { kind: KIND_REMOVED object { kind: KIND_POOL name: "dns" } text: "pool dns" } }"#,
     ),
     (
         "ListPools",
         "",
-        r#"pools { pool { name: "web" slots: 31 health_checks: "http"
+        r#"pools { name: "web" slots: 31 health_checks: "http"
              isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
            hold_down { seconds: 10 } max_hold_down { seconds: 300 }
              groups { region: "us" capacity_per_second: 10 scaler: 1 }
              backends { address: "10.0.0.1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
              backends { address: "2001:db8::2" region: "us" weight: 3 admin_state: ADMIN_STATE_ACTIVE } }
-             generation: 6 }
            generation: 6"#,
     ),
 ];
@@ -211,67 +229,68 @@ const POOL: &[Step] = &[
 const BACKEND: &[Step] = &[
     (
         "CreateBackend",
-        r#"pool: "spare" backend { address: "2001:DB8:0::2" region: "us" }"#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
-           generation: 2
-           changes { kind: KIND_CHANGED object: "pool spare" details: "backends in us: 0 -> 1 (1 new)" }
-           changes { kind: KIND_ADDED object: "pool spare: backend 2001:db8::2" }"#,
+        r#"backend { pool: "spare" address: "2001:DB8:0::2" region: "us" }"#,
+        r#"backend { pool: "spare" address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
+           result { generation: 2
+           changes { kind: KIND_CHANGED object { kind: KIND_POOL name: "spare" } text: "pool spare"
+             fields { field: "backends" region: "us" old: "0" new: "1" text: "backends in us: 0 -> 1 (1 new)" } }
+           changes { kind: KIND_ADDED object { kind: KIND_BACKEND name: "2001:db8::2" pool: "spare" } text: "pool spare: backend 2001:db8::2" } }"#,
     ),
     (
         "UpdateBackend",
-        r#"pool: "spare" backend { address: "2001:db8:0:0:0:0:0:2" admin_state: ADMIN_STATE_DRAIN }
+        r#"backend { pool: "spare" address: "2001:db8:0:0:0:0:0:2" admin_state: ADMIN_STATE_DRAIN }
            update_mask { paths: "admin_state" }"#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_DRAIN }
-           generation: 3
-           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "admin_state: active -> drain" }
-           warnings: "pool spare has no backend left for new connections""#,
+        r#"backend { pool: "spare" address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_DRAIN }
+           result { generation: 3
+           changes { kind: KIND_CHANGED object { kind: KIND_BACKEND name: "2001:db8::2" pool: "spare" } text: "pool spare: backend 2001:db8::2"
+             fields { field: "admin_state" old: "active" new: "drain" text: "admin_state: active -> drain" } }
+           warnings { reason: WARNING_REASON_POOL_UNSERVED object { kind: KIND_POOL name: "spare" } text: "pool spare has no backend left for new connections" } }"#,
     ),
     // The id is one of the fields; it may be spelt in another way.
     (
         "UpdateBackend",
-        r#"pool: "spare" backend { address: "2001:DB8::2" } update_mask { paths: "address" paths: "admin_state" }"#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
-           generation: 4
-           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "admin_state: drain -> active" }"#,
+        r#"backend { pool: "spare" address: "2001:DB8::2" } update_mask { paths: "address" paths: "admin_state" }"#,
+        r#"backend { pool: "spare" address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
+           result { generation: 4
+           changes { kind: KIND_CHANGED object { kind: KIND_BACKEND name: "2001:db8::2" pool: "spare" } text: "pool spare: backend 2001:db8::2"
+             fields { field: "admin_state" old: "drain" new: "active" text: "admin_state: drain -> active" } } }"#,
     ),
     (
         "GetBackend",
         r#"pool: "spare" address: "2001:DB8::2""#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
-           generation: 4"#,
+        r#"pool: "spare" address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE"#,
     ),
     (
         "UpdateBackend",
-        r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 } allow_missing: true"#,
-        r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 admin_state: ADMIN_STATE_ACTIVE }
-           generation: 5 changes { kind: KIND_ADDED object: "pool spare: backend 10.0.0.1" }"#,
+        r#"backend { pool: "spare" address: "10.0.0.1" region: "eu" weight: 0 } allow_missing: true"#,
+        r#"backend { pool: "spare" address: "10.0.0.1" region: "eu" weight: 0 admin_state: ADMIN_STATE_ACTIVE }
+           result { generation: 5 changes { kind: KIND_ADDED object { kind: KIND_BACKEND name: "10.0.0.1" pool: "spare" } text: "pool spare: backend 10.0.0.1" } }"#,
     ),
     (
         "ListBackends",
         r#"pool: "spare""#,
-        r#"backends { pool: "spare" generation: 5
-             backend { address: "10.0.0.1" region: "eu" weight: 0 admin_state: ADMIN_STATE_ACTIVE } }
-           backends { pool: "spare" generation: 5
-             backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
+        r#"backends { pool: "spare" address: "10.0.0.1" region: "eu" weight: 0 admin_state: ADMIN_STATE_ACTIVE }
+           backends { pool: "spare" address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
            generation: 5"#,
     ),
     (
         "DeleteBackend",
         r#"pool: "spare" address: "10.0.0.1""#,
-        r#"generation: 6 changes { kind: KIND_REMOVED object: "pool spare: backend 10.0.0.1" }"#,
+        r#"result { generation: 6 changes { kind: KIND_REMOVED object { kind: KIND_BACKEND name: "10.0.0.1" pool: "spare" } text: "pool spare: backend 10.0.0.1" } }"#,
     ),
     (
         "ListBackends",
         "",
-        r#"backends { pool: "spare" generation: 6
-             backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
-           backends { pool: "web" generation: 6
-             backend { address: "10.0.0.1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
-           backends { pool: "web" generation: 6
-             backend { address: "2001:db8::2" region: "us" weight: 3 admin_state: ADMIN_STATE_ACTIVE } }
+        r#"backends { pool: "spare" address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
+           backends { pool: "web" address: "10.0.0.1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
+           backends { pool: "web" address: "2001:db8::2" region: "us" weight: 3 admin_state: ADMIN_STATE_ACTIVE }
            generation: 6"#,
     ),
-    ("DeleteBackend", r#"pool: "none" address: "10.0.0.1" allow_missing: true"#, "generation: 6"),
+    (
+        "DeleteBackend",
+        r#"pool: "none" address: "10.0.0.1" allow_missing: true"#,
+        "result { generation: 6 }",
+    ),
 ];
 
 const SERVICE: &[Step] = &[
@@ -280,39 +299,48 @@ const SERVICE: &[Step] = &[
         r#"service { name: "dns" address: "2001:DB8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare" udp: UDP_MODE_TRACKED }"#,
         r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 2
-           changes { kind: KIND_ADDED object: "service dns" }
-           warnings: "pool spare has no backends, so all packets of service dns are dropped""#,
+             when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED }
+           result { generation: 2
+           changes { kind: KIND_ADDED object { kind: KIND_SERVICE name: "dns" } text: "service dns" }
+           warnings { reason: WARNING_REASON_POOL_EMPTY object { kind: KIND_POOL name: "spare" } text: "pool spare has no backends, so all packets of service dns are dropped" } }"#,
     ),
     (
         "UpdateService",
         r#"service { name: "dns" pool: "web" when_full: WHEN_FULL_REJECT }"#,
         r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_REJECT fragments: FRAGMENTS_DROPPED } generation: 3
-           changes { kind: KIND_CHANGED object: "service dns" details: "pool: spare -> web"
-             details: "when_full: nearest -> reject" }"#,
+             when_full: WHEN_FULL_REJECT fragments: FRAGMENTS_DROPPED }
+           result { generation: 3
+           changes { kind: KIND_CHANGED object { kind: KIND_SERVICE name: "dns" } text: "service dns"
+             fields { field: "pool" old: "spare" new: "web" text: "pool: spare -> web" }
+            
+             fields { field: "when_full" old: "nearest" new: "reject" text: "when_full: nearest -> reject" } } }"#,
     ),
     (
         "DeleteService",
         r#"name: "web""#,
-        r#"generation: 4 changes { kind: KIND_REMOVED object: "service web" }
-           movements { object: "service web" effect: EFFECT_END share: 1 }"#,
+        r#"result { generation: 4 changes { kind: KIND_REMOVED object { kind: KIND_SERVICE name: "web" } text: "service web" }
+           movements { object { kind: KIND_SERVICE name: "web" } text: "service web" effect: EFFECT_END share: 1 } }"#,
     ),
     (
         "GetService",
         r#"name: "dns""#,
-        r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
+        r#"name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_REJECT fragments: FRAGMENTS_DROPPED } generation: 4"#,
+             when_full: WHEN_FULL_REJECT fragments: FRAGMENTS_DROPPED"#,
     ),
     (
         "DeleteService",
         r#"name: "dns""#,
-        r#"generation: 5 changes { kind: KIND_REMOVED object: "service dns" }
-           movements { object: "service dns" effect: EFFECT_END share: 1 }"#,
+        r#"result { generation: 5 changes { kind: KIND_REMOVED object { kind: KIND_SERVICE name: "dns" } text: "service dns" }
+           movements { object { kind: KIND_SERVICE name: "dns" } text: "service dns" effect: EFFECT_END share: 1 } }"#,
     ),
-    ("ListServices", "", "generation: 5"),
+    (
+        "ListServices",
+        "",
+        "
+           generation: 5",
+    ),
 ];
 
 #[tokio::test]
@@ -336,7 +364,7 @@ async fn every_verb_of_every_kind_does_what_it_says() {
 async fn an_object_is_in_the_packet_path_before_the_answer() {
     let (daemon, mut caller) = scene().await;
     let request = r#"service { name: "more" address: "192.0.2.9" port: 90 protocol: PROTOCOL_TCP pool: "web" }"#;
-    caller.call("CreateService", &format!("{request} dry_run: true")).await.unwrap();
+    caller.call("CreateService", &format!("{request} validate_only: true")).await.unwrap();
     assert_eq!(daemon.packets.content().plan.services.len(), 1);
     caller.call("CreateService", request).await.unwrap();
     assert_eq!(daemon.packets.content().plan.services.len(), 2);
@@ -357,7 +385,7 @@ async fn an_etag_stays_as_long_as_the_content_does() {
     // A backend is content of its pool. What it was before has the etag that it had.
     let backend = |admin_state: &str| {
         format!(
-            r#"pool: "web" backend {{ address: "10.0.0.1" admin_state: ADMIN_STATE_{admin_state} }}"#
+            r#"backend {{ pool: "web" address: "10.0.0.1" admin_state: ADMIN_STATE_{admin_state} }}"#
         )
     };
     let drained = caller.call("UpdateBackend", &backend("DRAIN")).await.unwrap();
@@ -375,7 +403,7 @@ async fn an_etag_stays_as_long_as_the_content_does() {
     let void = regions.as_list().unwrap().last().unwrap().as_message().unwrap().clone();
     assert_eq!(etag(&void), region);
 
-    let with = |etag: &str| format!(r#"pool {{ name: "web" slots: 37 }} etag: "{etag}""#);
+    let with = |etag: &str| format!(r#"pool {{ name: "web" slots: 37 etag: "{etag}" }}"#);
     let status = caller.call("UpdatePool", &with(&second)).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Aborted);
     let message = format!("pool \"web\": its etag is {first}, not \"{second}\"");
@@ -401,10 +429,10 @@ async fn a_drain_is_no_setting_that_keeps_the_last_backend() {
     let gone = caller.call("DeleteBackend", r#"pool: "web" address: "2001:db8::2""#).await.unwrap();
     let expected = caller.answer(
         "DeleteBackend",
-        r#"generation: 3
-           changes { kind: KIND_CHANGED object: "pool web" slots_moved: 31
-             details: "drained in us: yes -> no" details: "backends in us: 1 -> 0 (1 gone)" }
-           changes { kind: KIND_REMOVED object: "pool web: backend 2001:db8::2" }"#,
+        r#"result { generation: 3
+           changes { kind: KIND_CHANGED object { kind: KIND_POOL name: "web" } text: "pool web" slots_moved: 31
+             fields { field: "drained" region: "us" old: "yes" new: "no" text: "drained in us: yes -> no" } fields { field: "backends" region: "us" old: "1" new: "0" text: "backends in us: 1 -> 0 (1 gone)" } }
+           changes { kind: KIND_REMOVED object { kind: KIND_BACKEND name: "2001:db8::2" pool: "web" } text: "pool web: backend 2001:db8::2" } }"#,
     );
     assert_eq!(essence(gone), expected);
     drop(daemon);

@@ -20,7 +20,7 @@ async fn no_update_is_lost() {
             for number in 0..EACH {
                 let address = format!("10.1.{writer}.{number}");
                 let request =
-                    format!(r#"pool: "spare" backend {{ address: "{address}" region: "eu" }}"#);
+                    format!(r#"backend {{ pool: "spare" address: "{address}" region: "eu" }}"#);
                 caller.call("CreateBackend", &request).await.unwrap();
             }
         }));
@@ -33,7 +33,7 @@ async fn no_update_is_lost() {
         let now = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
         let mut configuration = now.configuration.unwrap();
         let name = format!("extra{applied}");
-        configuration.regions.push(v1::Region { name, overflow_to: Vec::new() });
+        configuration.regions.push(v1::Region { name, ..Default::default() });
         let expected_generation = Some(now.generation);
         let request = v1::ApplyRequest { expected_generation, ..apply(configuration) };
         match client.apply(request).await {
@@ -69,7 +69,7 @@ async fn an_etag_makes_reading_and_writing_one() {
                 let read = caller.call("GetBackend", get).await.unwrap();
                 let weight = weight(&read) + 1;
                 let request = format!(
-                    r#"pool: "web" backend {{ address: "10.0.0.1" weight: {weight} }} etag: "{}""#,
+                    r#"backend {{ pool: "web" address: "10.0.0.1" weight: {weight} etag: "{}" }}"#,
                     etag(&read)
                 );
                 match caller.call("UpdateBackend", &request).await {
@@ -87,8 +87,7 @@ async fn an_etag_makes_reading_and_writing_one() {
 }
 
 fn weight(answer: &prost_reflect::DynamicMessage) -> u32 {
-    let backend = answer.get_field_by_name("backend").unwrap().into_owned();
-    backend.as_message().unwrap().get_field_by_name("weight").unwrap().as_u32().unwrap()
+    object(answer).get_field_by_name("weight").unwrap().as_u32().unwrap()
 }
 
 /// A server whose commands the test answers, instead of the loops.
@@ -133,7 +132,7 @@ async fn a_call_that_is_always_too_late_gives_up() {
     });
     let mut caller = Caller::of(&daemon).await;
     let status = caller.call("CreateRegion", r#"region { name: "eu" }"#).await.unwrap_err();
-    let message = "region \"eu\": others changed the configuration 10 times meanwhile; \
+    let message = "creation of region \"eu\": others changed the configuration 10 times meanwhile; \
                    nothing was changed";
     assert_eq!((status.code(), status.message()), (Code::Aborted, message));
     others.await.unwrap();

@@ -16,12 +16,12 @@ const REFUSALS: &[Refusal] = &[
         "CreateBackend",
         r#"backend { address: "10.0.0.9" }"#,
         InvalidArgument,
-        "pool: must be set",
-        "pool",
+        "backend.pool: must be set",
+        "backend.pool",
     ),
     (
         "UpdateBackend",
-        r#"pool: "web" backend {}"#,
+        r#"backend { pool: "web" }"#,
         InvalidArgument,
         "backend.address: must be set",
         "backend.address",
@@ -45,7 +45,7 @@ const REFUSALS: &[Refusal] = &[
     ),
     (
         "UpdateService",
-        r#"service { name: "none" } allow_missing: true etag: "0123456789abcdef""#,
+        r#"service { etag: "0123456789abcdef" name: "none" } allow_missing: true"#,
         NotFound,
         "service \"none\" does not exist",
         "",
@@ -53,7 +53,7 @@ const REFUSALS: &[Refusal] = &[
     ("DeletePool", r#"name: "none""#, NotFound, "pool \"none\" does not exist", ""),
     (
         "CreateBackend",
-        r#"pool: "none" backend { address: "10.0.0.9" region: "eu" }"#,
+        r#"backend { pool: "none" address: "10.0.0.9" region: "eu" }"#,
         NotFound,
         "pool \"none\" does not exist",
         "",
@@ -76,7 +76,7 @@ const REFUSALS: &[Refusal] = &[
     ),
     (
         "CreateBackend",
-        r#"pool: "web" backend { address: "10.0.0.1" region: "eu" weight: 2 } dry_run: true"#,
+        r#"backend { pool: "web" address: "10.0.0.1" region: "eu" weight: 2 } validate_only: true"#,
         AlreadyExists,
         "pool \"web\": backend 10.0.0.1 already exists and differs from the one that was sent",
         "",
@@ -105,7 +105,7 @@ const REFUSALS: &[Refusal] = &[
     ),
     (
         "UpdateBackend",
-        r#"pool: "web" backend { address: "10.0.0.1" mtu: 68 } dry_run: true"#,
+        r#"backend { pool: "web" address: "10.0.0.1" mtu: 68 } validate_only: true"#,
         InvalidArgument,
         "backend \"10.0.0.1\": mtu: 68 is not within 1280 to 65535",
         "backend.mtu",
@@ -142,14 +142,14 @@ const REFUSALS: &[Refusal] = &[
     ),
     (
         "CreateBackend",
-        r#"pool: "spare" backend { address: "10.0.0.1" region: "us" }"#,
+        r#"backend { pool: "spare" address: "10.0.0.1" region: "us" }"#,
         InvalidArgument,
         "pools[1] \"web\": backends[0] \"10.0.0.1\": region: is \"eu\" here but \"us\" in pool \"spare\"",
         "pools[1].backends[0].region",
     ),
     (
         "UpdateBackend",
-        r#"pool: "web" backend { address: "2001:db8::2" region: "eu" }"#,
+        r#"backend { pool: "web" address: "2001:db8::2" region: "eu" }"#,
         InvalidArgument,
         "pools[1] \"web\": groups[0] \"us\": region: the pool has no backend in \"us\"",
         "pools[1].groups[0].region",
@@ -159,7 +159,7 @@ const REFUSALS: &[Refusal] = &[
         "UpdateRegion",
         r#"region { name: "us" } update_mask { paths: "overflow" }"#,
         InvalidArgument,
-        "update_mask: \"overflow\": \"overflow\" is not a field of Region, which has name, overflow_to",
+        "update_mask: \"overflow\": \"overflow\" is not a field of Region, which has name, overflow_to, etag",
         "update_mask",
     ),
     (
@@ -222,7 +222,7 @@ const REFUSALS: &[Refusal] = &[
     ),
     (
         "DeletePool",
-        r#"name: "web" dry_run: true"#,
+        r#"name: "web" validate_only: true"#,
         FailedPrecondition,
         "pool \"web\" is in use by service \"web\"",
         "",
@@ -293,5 +293,5 @@ async fn refusals_of_the_packet_path_are_those_of_apply() {
     assert!(status.message().starts_with(message), "{}", status.message());
     // It is in force: the same call again is the same.
     let again = caller.call("CreatePool", request).await.unwrap();
-    assert_eq!(again.get_field_by_name("generation").unwrap().as_u64(), Some(2));
+    assert_eq!(of_result(&again, "generation").as_u64(), Some(2));
 }

@@ -50,10 +50,10 @@ async fn ten_thousand_streams_of_a_viewer_leave_the_daemon_to_others() {
     let crowd = tokio::spawn(async move { watches(&channels, 10_000).await });
     while !crowd.is_finished() {
         let mut other = SpillwayClient::new(other.clone());
-        let answer = timeout(PROMPT, other.status(v1::StatusRequest {})).await;
+        let answer = timeout(PROMPT, other.status(v1::StatusRequest::default())).await;
         answer.expect("another client is answered").unwrap();
         let mut local = remote.daemon.client().await;
-        let answer = timeout(PROMPT, local.status(v1::StatusRequest {})).await;
+        let answer = timeout(PROMPT, local.status(v1::StatusRequest::default())).await;
         answer.expect("the socket is answered").unwrap();
     }
     let (open, refused) = crowd.await.unwrap();
@@ -81,7 +81,7 @@ async fn a_crowd_of_streams_over_the_socket_leaves_it_to_others() {
     let (open, refused) = watches(&channels, 2_000).await;
     assert_eq!((open.len(), refused.len()), (128, 1_872));
     all_refused_in_words(&refused);
-    let answer = timeout(PROMPT, daemon.client().await.status(v1::StatusRequest {})).await;
+    let answer = timeout(PROMPT, daemon.client().await.status(v1::StatusRequest::default())).await;
     answer.expect("an answer").unwrap();
 }
 
@@ -115,7 +115,7 @@ async fn connections_beyond_the_socket_s_number_are_closed_at_once() {
             });
             let endpoint = Endpoint::from_static("http://spillwayd");
             let Ok(channel) = endpoint.connect_with_connector(connector).await else { continue };
-            if SpillwayClient::new(channel).status(v1::StatusRequest {}).await.is_ok() {
+            if SpillwayClient::new(channel).status(v1::StatusRequest::default()).await.is_ok() {
                 break;
             }
         }

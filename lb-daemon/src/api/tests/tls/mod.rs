@@ -145,7 +145,7 @@ impl Remote {
     async fn status(&self, own: Option<&Certificate>) -> Result<u64, String> {
         let ask = async {
             let channel = self.channel(own).await.map_err(|error| format!("{error:?}"))?;
-            let answer = SpillwayClient::new(channel).status(v1::StatusRequest {}).await;
+            let answer = SpillwayClient::new(channel).status(v1::StatusRequest::default()).await;
             let answer = answer.map_err(|status| format!("{:?}: {status:?}", status.code()))?;
             Ok(answer.into_inner().generation)
         };
@@ -275,8 +275,8 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
     let (eye, hand) = (remote.ours.client("eye.example"), remote.ours.client("hand.example"));
     let boss = remote.ours.issue("ignored.example", uri);
     let drain = |address: &str| v1::UpdateBackendRequest {
-        pool: "web".into(),
         backend: Some(v1::Backend {
+            pool: "web".into(),
             address: address.into(),
             admin_state: v1::AdminState::Drain.into(),
             ..Default::default()
@@ -297,7 +297,7 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
     );
     let refused = objects.update_backend(drain("10.0.0.1")).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
-    objects.list_pools(v1::ListPoolsRequest {}).await.unwrap();
+    objects.list_pools(v1::ListPoolsRequest::default()).await.unwrap();
 
     let channel = remote.channel(Some(&hand)).await.unwrap();
     let (mut spillway, mut objects) =
@@ -378,7 +378,7 @@ async fn certificates_and_roles_change_without_a_restart() {
     // A renewed certificate ends no connection.
     write(remote.directory.path(), &remote.ours.client("spillwayd.example"), &remote.ours);
     remote.credentials.refresh().unwrap();
-    held.status(v1::StatusRequest {}).await.unwrap();
+    held.status(v1::StatusRequest::default()).await.unwrap();
 
     // Who is no longer listed is out, with what they had open.
     remote.credentials.set_clients(clients(&CLIENTS[1..]));

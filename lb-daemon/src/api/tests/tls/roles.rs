@@ -31,9 +31,9 @@ async fn a_plan_is_made_by_who_may_not_carry_it_out() {
     let mut client = SpillwayClient::new(channel.clone());
     let mut better = configuration();
     better.pools[0].backends[0].weight = Some(3);
-    let dry = |configuration| v1::ApplyRequest { dry_run: true, ..apply(configuration) };
+    let dry = |configuration| v1::ApplyRequest { validate_only: true, ..apply(configuration) };
 
-    let planned = client.apply(dry(better.clone())).await.unwrap().into_inner();
+    let planned = client.apply(dry(better.clone())).await.unwrap().into_inner().result.unwrap();
     assert!(!planned.changes.is_empty());
     let refused = client.apply(apply(better.clone())).await.unwrap_err();
     let said = "certificate ci.example: is plan, but /spillway.v1.Spillway/Apply needs admin";
@@ -52,11 +52,10 @@ async fn a_plan_is_made_by_who_may_not_carry_it_out() {
     );
 
     let mut objects = ObjectsClient::new(channel.clone());
-    let object = better.pools[0].backends[0].clone();
-    let update = |dry_run| v1::UpdateBackendRequest {
-        pool: "web".into(),
+    let object = v1::Backend { pool: "web".into(), ..better.pools[0].backends[0].clone() };
+    let update = |validate_only| v1::UpdateBackendRequest {
         backend: Some(object.clone()),
-        dry_run,
+        validate_only,
         ..Default::default()
     };
     objects.update_backend(update(true)).await.unwrap();
@@ -69,7 +68,7 @@ async fn a_plan_is_made_by_who_may_not_carry_it_out() {
     let refused = overrides.set_overrides(drain(backend("web"), false)).await.unwrap_err();
     assert!(refused.message().ends_with("SetOverrides needs operator"), "{refused}");
 
-    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!(status.generation, 1, "nothing was applied");
     let none = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
     assert!(none.overrides.is_empty());
@@ -125,12 +124,8 @@ async fn a_role_for_some_pools_ends_at_them() {
 
     // Objects: an operator's fields in its pools, an admin's pool and service, and nothing of others.
     let mut backend = configuration().pools[0].backends[0].clone();
-    backend.weight = Some(7);
-    let update = v1::UpdateBackendRequest {
-        pool: "web".into(),
-        backend: Some(backend),
-        ..Default::default()
-    };
+    (backend.pool, backend.weight) = ("web".into(), Some(7));
+    let update = v1::UpdateBackendRequest { backend: Some(backend), ..Default::default() };
     let refused = ObjectsClient::new(other).update_backend(update.clone()).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
     let said = "certificate other.example: is for the pools api-*, but this concerns pool web";
@@ -165,11 +160,14 @@ async fn the_second_socket_is_only_for_reading() {
     daemon.client().await.apply(apply(configuration())).await.unwrap();
     let channel = channel(read_only(&daemon.path)).await;
     let mut client = SpillwayClient::new(channel.clone());
-    assert_eq!(client.status(v1::StatusRequest {}).await.unwrap().into_inner().generation, 1);
+    assert_eq!(
+        client.status(v1::StatusRequest::default()).await.unwrap().into_inner().generation,
+        1
+    );
     let shown = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(shown.configuration.unwrap().hash_key, "");
-    for dry_run in [false, true] {
-        let request = v1::ApplyRequest { dry_run, ..apply(configuration()) };
+    for validate_only in [false, true] {
+        let request = v1::ApplyRequest { validate_only, ..apply(configuration()) };
         let refused = client.apply(request).await.unwrap_err();
         assert_eq!(refused.code(), Code::PermissionDenied);
         assert!(refused.message().contains("is viewer, but"), "{refused}");

@@ -1,12 +1,15 @@
 use lb_base::receiver_socket::{Answer, Condition};
 use lb_maps::Component;
+use spillway_proto::v1::ConditionReason::{
+    self, CertificateExpires, File, NarrowPath, PacketPath, Region,
+};
 
 use super::{
     RESTART, Row,
     fixture::{backend, balancer, configuration},
 };
 use crate::commands::doctor::{
-    facts::{DaemonState, Facts, ReceiverState, Unit},
+    facts::{Condition as DaemonCondition, DaemonState, Facts, ReceiverState, Unit},
     finding::Level::{Problem, Warning},
 };
 
@@ -137,10 +140,16 @@ fn receiver_refused(facts: &mut Facts) {
     facts.receiver_state = Some(ReceiverState::Answers(Answer { conditions, ..Answer::default() }));
 }
 
+fn daemon_condition(reason: ConditionReason, subject: &str, cause: &str) -> DaemonCondition {
+    DaemonCondition { reason, subject: subject.into(), cause: cause.into() }
+}
+
 fn answers(facts: &mut Facts, version: &str, generation: u64, behind: &str) {
     let (version, behind): (String, String) = (version.into(), behind.into());
     // The daemon reports it among its conditions too.
-    let condition = |why: &String| ("packet path".to_owned(), format!("is not there yet: {why}"));
+    let condition = |why: &String| {
+        daemon_condition(PacketPath, "packet path", &format!("is not there yet: {why}"))
+    };
     let conditions =
         Some(&behind).filter(|why| !why.is_empty()).map(condition).into_iter().collect();
     let configuration = Box::new(std::mem::take(configuration(facts)));
@@ -181,14 +190,15 @@ fn condition(facts: &mut Facts) {
     let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
         panic!("it answers")
     };
-    conditions.push(("/etc/web.toml".into(), "line 3: unknown field".into()));
+    conditions.push(daemon_condition(File, "/etc/web.toml", "line 3: unknown field"));
 }
 
 fn narrow(facts: &mut Facts) {
     let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
         panic!("it answers")
     };
-    conditions.push(("pool web".into(), "the way to 10.1.0.11 carries 1270 bytes".into()));
+    let cause = "the way to 10.1.0.11 carries 1270 bytes";
+    conditions.push(daemon_condition(NarrowPath, "pool web", cause));
 }
 
 fn expiring(facts: &mut Facts) {
@@ -196,7 +206,7 @@ fn expiring(facts: &mut Facts) {
         panic!("it answers")
     };
     let cause = "/etc/spillway/tls/balancer.pem: expires at 2030-01-31T00:00:00Z";
-    conditions.push(("TLS certificate".into(), cause.into()));
+    conditions.push(daemon_condition(CertificateExpires, "TLS certificate", cause));
 }
 
 /// The daemon reports it among its conditions too.
@@ -204,6 +214,6 @@ fn unknown_region(facts: &mut Facts) {
     let Some(DaemonState::Answers { conditions, configuration, .. }) = &mut facts.daemon else {
         panic!("it answers")
     };
-    conditions.push(("region mars".into(), "is not in the configuration".into()));
+    conditions.push(daemon_condition(Region, "region mars", "is not in the configuration"));
     configuration.unknown_region = Some("mars".into());
 }

@@ -122,11 +122,16 @@ const REGIONS: &[Row] = &[
             for n in 0..8 {
                 let name = format!("r{n}");
                 m.regions[0].overflow_to.push(name.clone());
-                m.regions.push(v1::Region { name, overflow_to: vec![] });
+                m.regions.push(v1::Region { name, ..Default::default() });
             }
         },
         r#"regions[0] "eu": overflow_to: names 9 regions; at most 7 are allowed"#,
         "regions[0].overflow_to",
+    ),
+    (
+        |m| m.regions[1].etag = "0123456789abcdef".into(),
+        r#"regions[1] "us": etag: is only for calls about this object alone"#,
+        "regions[1].etag",
     ),
     (
         |m| m.regions[1].overflow_to = vec!["eu".into()],

@@ -51,12 +51,27 @@ pub(super) const POOLS: &[Row] = &[
         |m| {
             for n in 0..7 {
                 let (address, region) = (format!("10.0.1.{n}"), format!("r{n}"));
-                m.regions.push(v1::Region { name: region.clone(), overflow_to: vec![] });
+                m.regions.push(v1::Region { name: region.clone(), ..Default::default() });
                 m.pools[0].backends.push(v1::Backend { address, region, ..Default::default() });
             }
         },
         r#"pools[0] "web": backends: are in 9 regions; at most 8 are allowed"#,
         "pools[0].backends",
+    ),
+    (
+        |m| m.pools[0].etag = "0".into(),
+        r#"pools[0] "web": etag: is only for calls about this object alone"#,
+        "pools[0].etag",
+    ),
+    (
+        |m| m.pools[0].backends[1].etag = "0".into(),
+        r#"pools[0] "web": backends[1] "10.0.0.2": etag: is only for calls about this object alone"#,
+        "pools[0].backends[1].etag",
+    ),
+    (
+        |m| m.pools[0].backends[0].pool = "api".into(),
+        r#"pools[0] "web": backends[0] "10.0.0.1": pool: is "api", but the backend is in "web""#,
+        "pools[0].backends[0].pool",
     ),
     (
         |m| m.pools[0].backends.iter_mut().for_each(|backend| backend.weight = Some(0)),

@@ -1,0 +1,98 @@
+//! Which backends an answer of `Status` has, and the status of one.
+
+use std::collections::BTreeSet;
+
+use spillway_proto::v1::{BackendStatus, StatusRequest, StatusResponse};
+
+use super::{
+    convert::{self, WrongField},
+    page::{PageKey, PageRequest},
+};
+use lb_config::message::ApiEnum;
+use lb_control::command::{self, Refusal, Status};
+use lb_model::{MemberState, Name};
+
+/// The backends that a request asks for.
+#[derive(Debug)]
+pub(super) struct BackendSelection {
+    /// Empty: all.
+    pools: BTreeSet<String>,
+    /// Empty: all.
+    regions: BTreeSet<String>,
+    /// Empty: any.
+    states: Vec<MemberState>,
+    /// `None`: all backends at once.
+    page: Option<PageRequest>,
+}
+
+impl BackendSelection {
+    /// # Errors
+    /// A state, the size or the token is wrong.
+    pub(super) fn new(request: StatusRequest) -> Result<Self, WrongField> {
+        let StatusRequest { pools, regions, states, page_size, page_token } = request;
+        let (pools, regions) = (BTreeSet::from_iter(pools), BTreeSet::from_iter(regions));
+        let states = states.iter().enumerate().map(|(at, number)| {
+            let state = MemberState::from_api(*number).ok().flatten();
+            let cause = || format!("{number} is not a state that this version knows");
+            state.ok_or_else(|| WrongField::new(format!("states[{at}]"), cause()))
+        });
+        let states: Vec<_> = states.collect::<Result<_, _>>()?;
+        let page = match (page_size, &*page_token) {
+            (0, "") => None,
+            (size, token) => {
+                let list = format!("status {pools:?} {regions:?} {states:?}");
+                Some(PageRequest::new(size, token, &list)?)
+            }
+        };
+        Ok(Self { pools, regions, states, page })
+    }
+
+    /// Whether it has all backends at once.
+    pub(super) fn is_all(&self) -> bool {
+        let Self { pools, regions, states, page } = self;
+        pools.is_empty() && regions.is_empty() && states.is_empty() && page.is_none()
+    }
+
+    /// # Errors
+    /// There is no such pool.
+    pub(super) fn answer(&self, status: &Status) -> Result<StatusResponse, Refusal> {
+        let is_there = |name: &&String| status.pools.iter().any(|it| it.pool.as_str() == **name);
+        if let Some(missing) = self.pools.iter().find(|name| !is_there(name)) {
+            return Err(Refusal::NoPool(missing.clone()));
+        }
+        let pools = status.pools.iter();
+        let pools =
+            pools.filter(|it| self.pools.is_empty() || self.pools.contains(it.pool.as_str()));
+        let selected = pools.flat_map(|pool| &pool.backends).filter(|it| self.has(it));
+        let (backends, next_page_token) = match &self.page {
+            None => (selected.map(convert::backend).collect(), String::new()),
+            Some(page) => {
+                let key =
+                    |it: &command::BackendStatus| PageKey::backend(it.pool.as_str(), it.address);
+                page.page(selected.map(|it| (key(it), it)), convert::backend)
+            }
+        };
+        Ok(StatusResponse { backends, next_page_token, ..convert::without_backends(status) })
+    }
+
+    fn has(&self, backend: &command::BackendStatus) -> bool {
+        let is_in = self.regions.is_empty() || self.regions.contains(backend.region.as_str());
+        is_in && (self.states.is_empty() || self.states.contains(&backend.state))
+    }
+}
+
+/// # Errors
+/// There is no such pool or backend.
+pub(super) fn one_backend(
+    status: &Status,
+    pool: &str,
+    address: &str,
+) -> Result<BackendStatus, Refusal> {
+    let is_it = |name: &Name| name.as_str() == pool;
+    let found = status.pools.iter().find(|it| is_it(&it.pool));
+    let found = found.ok_or_else(|| Refusal::NoPool(pool.into()))?;
+    let parsed = address.parse().ok();
+    let backend = found.backends.iter().find(|it| Some(it.address) == parsed);
+    let missing = || Refusal::NoBackend(pool.into(), address.into());
+    backend.map(convert::backend).ok_or_else(missing)
+}

@@ -1,0 +1,183 @@
+//! Lists of objects, a page at a time. A page costs as much as it has objects, however many there are.
+
+use std::{
+    net::IpAddr,
+    ops::Bound::{Excluded, Included, Unbounded},
+    sync::Arc,
+};
+
+use spillway_proto::v1;
+
+use super::{Content, Id, InForce, Object, ObjectRefused, Objects, object::answered};
+use crate::api::page::{PageKey, PageRequest};
+use lb_config::{Draft, message};
+use lb_model::{AdminState, Backend, Configuration, Name, Pool};
+
+/// A page of a list.
+pub(super) struct Page<O> {
+    pub(super) objects: Vec<O>,
+    pub(super) next_page_token: String,
+    pub(super) generation: u64,
+}
+
+/// Which backends are listed.
+#[derive(Debug, Default)]
+pub(super) struct BackendFilter {
+    /// Empty: of all pools.
+    pub(super) pool: String,
+    /// Empty: in all regions.
+    pub(super) region: String,
+    /// `None`: whatever the configuration asks of them.
+    pub(super) admin_state: Option<AdminState>,
+}
+
+impl Objects {
+    /// Objects that are not in a pool, other than pools.
+    pub(super) async fn list<O: Object>(
+        &self,
+        request: &PageRequest,
+        is_listed: impl Fn(&O) -> bool,
+    ) -> Result<Page<O>, ObjectRefused> {
+        let in_force = self.read().await?;
+        let draft = match &in_force.configuration {
+            Content::InForce(configuration) => Draft::of_pool(configuration, None),
+            Content::Stored(message) => Draft::whole(message.clone()),
+        };
+        let list = O::list(draft.message(), &Id::none::<O>()).unwrap_or_default();
+        let objects = sorted(list, |object| PageKey::new("", object.name()));
+        let objects = objects.into_iter().filter(|(_, object)| is_listed(object));
+        Ok(page(&in_force, request, objects, |object: &O| {
+            answered(object, &Id::from_listed(None, object))
+        }))
+    }
+
+    pub(super) async fn list_pools(
+        &self,
+        request: &PageRequest,
+    ) -> Result<Page<v1::Pool>, ObjectRefused> {
+        let in_force = self.read().await?;
+        let answer = |pool: &v1::Pool| answered(pool, &Id::from_listed(None, pool));
+        Ok(match &in_force.configuration {
+            Content::InForce(configuration) => {
+                let pools = configuration.pools.iter();
+                let pools = pools.map(|it| (PageKey::new("", it.0.as_str()), it));
+                page(&in_force, request, pools, |(name, pool): (&Name, &Arc<Pool>)| {
+                    answer(&message::pool(name, pool))
+                })
+            }
+            Content::Stored(message) => {
+                let pools = sorted(&message.pools, |pool| PageKey::new("", &pool.name));
+                page(&in_force, request, pools.into_iter(), answer)
+            }
+        })
+    }
+
+    /// # Errors
+    /// There is no such pool or region.
+    pub(super) async fn list_backends(
+        &self,
+        request: &PageRequest,
+        filter: &BackendFilter,
+    ) -> Result<Page<v1::Backend>, ObjectRefused> {
+        let in_force = self.read().await?;
+        let answer = |pool: &str, backend: &v1::Backend| {
+            answered(backend, &Id::from_listed(Some(pool), backend))
+        };
+        Ok(match &in_force.configuration {
+            Content::InForce(configuration) => {
+                let pools = configuration.pools.keys().map(Name::as_str);
+                filter.check(pools, configuration.regions.keys().map(Name::as_str))?;
+                let backends = backends_after(configuration, filter, request.after());
+                page(&in_force, request, backends, |(pool, address, backend): InPool<'_>| {
+                    answer(pool.as_str(), &message::backend((&address, backend)))
+                })
+            }
+            Content::Stored(message) => {
+                let pools = message.pools.iter().map(|pool| &*pool.name);
+                filter.check(pools, message.regions.iter().map(|region| &*region.name))?;
+                let pools = message.pools.iter();
+                let backends: Vec<_> = pools
+                    .flat_map(|pool| pool.backends.iter().map(|it| (&*pool.name, it)))
+                    .filter(|(pool, backend)| filter.takes_message(pool, backend))
+                    .collect();
+                let backends = sorted(&backends, |(pool, it)| PageKey::new(pool, &it.address));
+                page(&in_force, request, backends.into_iter(), |(pool, it)| answer(pool, it))
+            }
+        })
+    }
+}
+
+/// A backend, with the name of its pool and its address.
+type InPool<'a> = (&'a Name, IpAddr, &'a Backend);
+
+/// The backends after a key, sorted.
+fn backends_after<'a>(
+    configuration: &'a Configuration,
+    filter: &'a BackendFilter,
+    after: Option<&PageKey>,
+) -> impl Iterator<Item = (PageKey, InPool<'a>)> {
+    let from = after.and_then(|key| Some((Name::new(key.pool()).ok()?, key.address()?)));
+    let first = from.as_ref().map_or(Unbounded, |(pool, _)| Included(pool.clone()));
+    let pools = configuration.pools.range((first, Unbounded));
+    let pools = pools.filter(|(name, _)| filter.pool.is_empty() || name.as_str() == filter.pool);
+    let backends = pools.flat_map(move |(name, pool)| {
+        let first = match &from {
+            Some((pool, address)) if pool == name => Excluded(*address),
+            _ => Unbounded,
+        };
+        pool.backends.range((first, Unbounded)).map(move |(address, it)| (name, *address, it))
+    });
+    let taken = backends.filter(|(.., backend)| filter.takes(backend));
+    taken.map(|it| (PageKey::backend(it.0.as_str(), it.1), it))
+}
+
+impl BackendFilter {
+    /// As text, for a page token.
+    pub(super) fn list(&self) -> String {
+        let Self { pool, region, admin_state } = self;
+        format!("backends {pool:?} {region:?} {admin_state:?}")
+    }
+
+    fn check<'a>(
+        &self,
+        mut pools: impl Iterator<Item = &'a str>,
+        mut regions: impl Iterator<Item = &'a str>,
+    ) -> Result<(), ObjectRefused> {
+        if !self.pool.is_empty() && !pools.any(|name| name == self.pool) {
+            return Err(ObjectRefused::Missing(v1::Pool::id(None, &self.pool, "")?));
+        }
+        if !self.region.is_empty() && !regions.any(|name| name == self.region) {
+            return Err(ObjectRefused::Missing(v1::Region::id(None, &self.region, "")?));
+        }
+        Ok(())
+    }
+
+    fn takes(&self, backend: &Backend) -> bool {
+        (self.region.is_empty() || backend.region.as_str() == self.region)
+            && self.admin_state.is_none_or(|state| backend.admin_state == state)
+    }
+
+    fn takes_message(&self, pool: &str, backend: &v1::Backend) -> bool {
+        use lb_config::message::ApiEnum as _;
+        let state = AdminState::from_api(backend.admin_state).map(Option::unwrap_or_default);
+        (self.pool.is_empty() || pool == self.pool)
+            && (self.region.is_empty() || backend.region == self.region)
+            && self.admin_state.is_none_or(|asked| state.is_ok_and(|state| state == asked))
+    }
+}
+
+fn page<L, O: Object>(
+    in_force: &InForce,
+    request: &PageRequest,
+    listed: impl Iterator<Item = (PageKey, L)>,
+    message: impl Fn(L) -> O,
+) -> Page<O> {
+    let (objects, next_page_token) = request.page(listed, message);
+    Page { objects, next_page_token, generation: in_force.generation }
+}
+
+fn sorted<T>(list: &[T], key: impl Fn(&T) -> PageKey) -> Vec<(PageKey, &T)> {
+    let mut sorted: Vec<_> = list.iter().map(|object| (key(object), object)).collect();
+    sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+    sorted
+}
