@@ -222,9 +222,12 @@ impl DaemonClient {
         self.answer(answer)
     }
 
-    /// A snapshot, then changes as they happen.
-    pub(crate) async fn watch(&mut self) -> Result<Streaming<WatchResponse>, Failure> {
-        let answer = timeout(READ_TIMEOUT, self.client.watch(WatchRequest {})).await;
+    /// A snapshot, then changes as they happen; with the token of an earlier watch the changes since.
+    pub(crate) async fn watch(
+        &mut self,
+        resume_token: String,
+    ) -> Result<Streaming<WatchResponse>, Failure> {
+        let answer = timeout(READ_TIMEOUT, self.client.watch(WatchRequest { resume_token })).await;
         self.answer(answer)
     }
 

@@ -35,6 +35,10 @@ enum Event {
     Generation { at: String, generation: u64, changes: Vec<Change> },
     /// A backend's state or next hop changed.
     Backend { at: String, backend: Box<BackendRow> },
+    /// The configuration no longer has a backend.
+    BackendRemoved { at: String, pool: String, address: String },
+    /// The configuration no longer has backends of a pool in a region.
+    RegionRemoved { at: String, pool: String, region: String },
     /// A region's capacity changed.
     Region {
         at: String,
@@ -62,9 +66,10 @@ enum Event {
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     block_on(async {
         let mut until = None;
+        let mut reader = Reader::default();
         loop {
             let mut was_connected = false;
-            let failure = match print_events(&options, &mut was_connected).await {
+            let failure = match print_events(&options, &mut reader, &mut was_connected).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => failure,
             };
@@ -85,51 +90,97 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 
 /// Prints events until the reader is gone. Sets `was_connected` with the first event only: a daemon that is
 /// being killed still accepts connections.
-async fn print_events(options: &Options, was_connected: &mut bool) -> Result<(), Failure> {
+async fn print_events(
+    options: &Options,
+    reader: &mut Reader,
+    was_connected: &mut bool,
+) -> Result<(), Failure> {
     let mut daemon = DaemonClient::connect(options).await?;
-    let mut events = daemon.watch().await?;
+    let mut events = daemon.watch(reader.resume_token.clone()).await?;
     loop {
         let message = events.message().await.map_err(|status| daemon.failure(&status))?;
         let message = message.ok_or_else(|| daemon.lost("the daemon ended the watch"))?;
         *was_connected = true;
-        let Some(event) = Event::new(message, SystemTime::now()) else { continue };
-        if let ControlFlow::Break(()) = print_line(&event, options.output)? {
-            return Ok(());
+        for event in reader.take(message, SystemTime::now()) {
+            if let ControlFlow::Break(()) = print_line(&event, options.output)? {
+                return Ok(());
+            }
         }
     }
 }
 
-impl Event {
-    /// `None`: an event that only a newer daemon knows.
-    fn new(message: v1::WatchResponse, now: SystemTime) -> Option<Self> {
-        let at = prost_types::Timestamp { nanos: 0, ..now.into() }.to_string();
-        Some(match message.event? {
-            watch_response::Event::Snapshot(status) => {
-                Self::Snapshot { at, status: Box::new(Status::new(status, now)) }
+/// Makes events of messages, and remembers where a watch can go on.
+#[derive(Default)]
+struct Reader {
+    resume_token: String,
+    /// A snapshot whose end has not come yet.
+    snapshot: Option<v1::StatusResponse>,
+}
+
+impl Reader {
+    /// The events of a message: none while a snapshot is not complete, and of an event that only a newer daemon knows.
+    fn take(&mut self, message: v1::WatchResponse, now: SystemTime) -> Vec<Event> {
+        let v1::WatchResponse { event, resume_token } = message;
+        if !resume_token.is_empty() {
+            self.resume_token = resume_token;
+        }
+        let at = || prost_types::Timestamp { nanos: 0, ..now.into() }.to_string();
+        let Some(event) = event else { return Vec::new() };
+        match (event, &mut self.snapshot) {
+            (watch_response::Event::SnapshotBegin(begin), snapshot) => {
+                *snapshot = begin.status;
+                Vec::new()
             }
-            watch_response::Event::Generation(change) => Self::Generation {
-                at,
+            (watch_response::Event::Backends(part), Some(snapshot)) => {
+                snapshot.backends.extend(part.backends);
+                Vec::new()
+            }
+            (watch_response::Event::SnapshotEnd(_), snapshot) => {
+                let status = snapshot.take().map(|status| Box::new(Status::new(status, now)));
+                status.map(|status| Event::Snapshot { at: at(), status }).into_iter().collect()
+            }
+            (watch_response::Event::Generation(change), _) => vec![Event::Generation {
+                at: at(),
                 generation: change.generation,
                 changes: change.changes.into_iter().map(Change::from).collect(),
-            },
-            watch_response::Event::Backend(backend) => {
-                Self::Backend { at, backend: Box::new(BackendRow::new(backend, now)) }
+            }],
+            (watch_response::Event::Backends(change), None) => {
+                let removed = change.removed.into_iter();
+                let removed = removed.map(|it| Event::BackendRemoved {
+                    at: at(),
+                    pool: it.pool,
+                    address: it.name,
+                });
+                let changed = change.backends.into_iter().map(|backend| Event::Backend {
+                    at: at(),
+                    backend: Box::new(BackendRow::new(backend, now)),
+                });
+                removed.chain(changed).collect()
             }
-            watch_response::Event::Region(region) => Self::Region {
-                at,
-                capacity: Capacity::new(&region),
-                limit_per_second: region.limit_per_second,
-                pool: region.pool,
-                region: region.region,
-            },
-            watch_response::Event::Overrides(change) => Self::Overrides {
-                at,
+            (watch_response::Event::Groups(change), _) => {
+                let removed = change.removed.into_iter();
+                let removed = removed.map(|it| Event::RegionRemoved {
+                    at: at(),
+                    pool: it.pool,
+                    region: it.name,
+                });
+                let changed = change.groups.into_iter().map(|group| Event::Region {
+                    at: at(),
+                    capacity: Capacity::new(&group),
+                    limit_per_second: group.limit_per_second,
+                    pool: group.pool,
+                    region: group.region,
+                });
+                removed.chain(changed).collect()
+            }
+            (watch_response::Event::Overrides(change), _) => vec![Event::Overrides {
+                at: at(),
                 revision: change.revision,
                 set: change.set.into_iter().map(OverrideRow::new).collect(),
                 ended: change.ended,
                 unstored: change.unstored,
-            },
-        })
+            }],
+        }
     }
 }
 
@@ -143,6 +194,12 @@ impl Report for Event {
             }
             Self::Backend { at, backend: b } => {
                 format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why)
+            }
+            Self::BackendRemoved { at, pool, address } => {
+                format!("{at} pool {pool}: backend {address} is removed\n")
+            }
+            Self::RegionRemoved { at, pool, region } => {
+                format!("{at} pool {pool}: region {region} has no backends any more\n")
             }
             Self::Overrides { at, revision, set, ended, unstored } => {
                 let set = set.iter().map(|it| format!("{} is in force", it.name));
@@ -170,15 +227,33 @@ mod tests {
     use super::*;
     use crate::commands::backend_status::messages;
 
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_500)
+    }
+
+    fn message(event: watch_response::Event, resume_token: &str) -> v1::WatchResponse {
+        v1::WatchResponse { event: Some(event), resume_token: resume_token.into() }
+    }
+
     fn line(event: watch_response::Event) -> (String, serde_json::Value) {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_500);
-        let event = Event::new(v1::WatchResponse { event: Some(event) }, now).unwrap();
-        (event.table(), serde_json::to_value(&event).unwrap())
+        let events = Reader::default().take(message(event, ""), now());
+        let [event] = &events[..] else { panic!("one line") };
+        (event.table(), serde_json::to_value(event).unwrap())
+    }
+
+    fn backends(status: v1::BackendStatus) -> watch_response::Event {
+        let backends = vec![status];
+        watch_response::Event::Backends(v1::BackendsChange { backends, ..Default::default() })
+    }
+
+    fn groups(status: v1::GroupStatus) -> watch_response::Event {
+        let groups = vec![status];
+        watch_response::Event::Groups(v1::GroupsChange { groups, ..Default::default() })
     }
 
     #[test]
     fn each_event_is_one_line_with_its_time() {
-        let (text, json) = line(watch_response::Event::Backend(v1::BackendStatus {
+        let (text, json) = line(backends(v1::BackendStatus {
             pool: "web".into(),
             address: "10.0.0.1".into(),
             state: messages::state("unreachable"),
@@ -193,7 +268,7 @@ mod tests {
         assert_eq!(json["event"], "backend");
         assert_eq!(json["backend"]["state"], "unreachable");
 
-        let (text, json) = line(watch_response::Event::Region(v1::GroupStatus {
+        let (text, json) = line(groups(v1::GroupStatus {
             pool: "web".into(),
             region: "eu".into(),
             configured_per_second: Some(15.0),
@@ -231,15 +306,50 @@ mod tests {
         assert_eq!(text, "1970-01-12T13:46:40Z generation 7 is in force: 1 change\n");
         assert_eq!(json["generation"], 7);
 
-        let (text, json) = line(watch_response::Event::Snapshot(v1::StatusResponse {
-            generation: 6,
-            backends: vec![v1::BackendStatus {
-                state: messages::state("up"),
+        let removed = |name: &str| {
+            vec![v1::ObjectReference {
+                name: name.into(),
+                pool: "web".into(),
                 ..Default::default()
-            }],
-            ..Default::default()
-        }));
-        assert_eq!(text, "1970-01-12T13:46:40Z generation 6, 1 of 1 backends up\n");
-        assert_eq!(json["status"]["generation"], 6);
+            }]
+        };
+        let gone = v1::BackendsChange { removed: removed("10.0.0.1"), ..Default::default() };
+        let (text, json) = line(watch_response::Event::Backends(gone));
+        assert_eq!(text, "1970-01-12T13:46:40Z pool web: backend 10.0.0.1 is removed\n");
+        assert_eq!(
+            (&json["event"], &json["address"]),
+            (&"backend_removed".into(), &"10.0.0.1".into())
+        );
+        let gone = v1::GroupsChange { removed: removed("eu"), ..Default::default() };
+        let (text, _) = line(watch_response::Event::Groups(gone));
+        assert_eq!(text, "1970-01-12T13:46:40Z pool web: region eu has no backends any more\n");
+    }
+
+    #[test]
+    fn a_snapshot_is_one_event_once_it_is_complete() {
+        let mut reader = Reader::default();
+        let backend = |state: &str| {
+            backends(v1::BackendStatus { state: messages::state(state), ..Default::default() })
+        };
+        let begin = || {
+            let status = Some(v1::StatusResponse { generation: 6, ..Default::default() });
+            watch_response::Event::SnapshotBegin(v1::SnapshotBegin { cause: 1, status })
+        };
+        let end = || watch_response::Event::SnapshotEnd(v1::SnapshotEnd {});
+        for part in [begin(), backend("up"), begin(), backend("up"), backend("unhealthy")] {
+            assert!(reader.take(message(part, ""), now()).is_empty());
+            assert_eq!(reader.resume_token, "", "one that broke off begins again");
+        }
+        let events = reader.take(message(end(), "life-7"), now());
+        let [event] = &events[..] else { panic!("one line") };
+        assert_eq!(event.table(), "1970-01-12T13:46:40Z generation 6, 1 of 2 backends up\n");
+        let json = serde_json::to_value(event).unwrap();
+        assert_eq!(
+            (&json["event"], &json["status"]["generation"]),
+            (&"snapshot".into(), &6.into())
+        );
+        assert_eq!(reader.resume_token, "life-7");
+        assert_eq!(reader.take(message(backend("up"), "life-8"), now()).len(), 1);
+        assert_eq!(reader.resume_token, "life-8");
     }
 }

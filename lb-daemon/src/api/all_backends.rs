@@ -13,7 +13,10 @@ use prost::{
     Message,
     encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
 };
-use spillway_proto::v1::{StatusRequest, StatusResponse, WatchRequest};
+use spillway_proto::v1::{
+    BackendsChange, StatusRequest, StatusResponse, WatchRequest, WatchResponse,
+    snapshot_begin::Cause as SnapshotCause,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     Request, Response, Status,
@@ -31,12 +34,12 @@ use super::{
     server::{MAX_MESSAGE, MAX_SMALL_REQUEST},
     watch::{self, WatchStream},
 };
-use lb_control::command::{self, BackendStatus, Commands, Event};
+use lb_control::command::{self, BackendStatus, Commands, Event, WatchPosition};
 
 const STATUS: &str = "/spillway.v1.Spillway/Status";
 const WATCH: &str = "/spillway.v1.Spillway/Watch";
-/// Number of the field `snapshot` of a `WatchResponse`.
-const SNAPSHOT: u32 = 1;
+/// Number of the field `backends` of a `WatchResponse`.
+const BACKENDS: u32 = 4;
 
 /// Answers these calls and leaves all others to another service.
 #[derive(Clone, Debug)]
@@ -113,13 +116,18 @@ impl ServerStreamingService<WatchRequest> for Calls {
     type ResponseStream = WatchStream;
     type Future = BoxFuture<'static, Result<Response<WatchStream>, Status>>;
 
-    fn call(&mut self, _: Request<WatchRequest>) -> Self::Future {
+    fn call(&mut self, request: Request<WatchRequest>) -> Self::Future {
         let Self { commands, stop } = self.clone();
         Box::pin(async move {
             let place = watching()?;
             let _at_work = working().await;
-            let subscription = commands.watch().await.or_status()?.or_status()?;
-            Ok(Response::new(watch::stream(commands, subscription, place, stop)))
+            let token = request.into_inner().resume_token;
+            let cause = match &*token {
+                "" => SnapshotCause::First,
+                _ => SnapshotCause::Token,
+            };
+            let subscription = commands.watch(token.parse().ok()).await.or_status()?.or_status()?;
+            Ok(Response::new(watch::stream(commands, subscription, cause, place, stop)))
         })
     }
 }
@@ -131,39 +139,51 @@ pub(super) enum Answer {
     Status(Arc<command::Status>),
     /// One with some of them.
     Selected(Box<StatusResponse>),
-    /// A `WatchResponse` with one as its snapshot.
-    Snapshot(Arc<command::Status>),
-    /// A `WatchResponse`.
-    Event(Arc<Event>),
+    /// A `WatchResponse` with backends of a snapshot.
+    SnapshotBackends(Vec<Arc<[u8]>>),
+    /// A `WatchResponse` with an event, and the position after it.
+    Event(Arc<Event>, WatchPosition),
+    /// Another `WatchResponse`.
+    Watch(Box<WatchResponse>),
 }
 
 impl Answer {
     fn encode(&self, buffer: &mut EncodeBuf<'_>) -> Result<(), prost::EncodeError> {
-        let (status, is_snapshot) = match self {
-            Self::Event(event) => return convert::event(event).encode(buffer),
+        let (status, parts) = match self {
+            Self::Event(event, position) => {
+                return convert::event(event, position.to_string()).encode(buffer);
+            }
             Self::Selected(status) => return status.encode(buffer),
-            Self::Status(status) => (status, false),
-            Self::Snapshot(status) => (status, true),
+            Self::Watch(message) => return message.encode(buffer),
+            Self::SnapshotBackends(parts) => (None, parts.clone()),
+            Self::Status(status) => (Some(status), encoded_backends(status)),
         };
-        let head = convert::without_backends(status);
-        let pools: Vec<_> = status.pools.iter().map(|pool| pool.encoded(encoded)).collect();
-        let length = head.encoded_len() + pools.iter().map(|pool| pool.len()).sum::<usize>();
-        let prefix = key_len(SNAPSHOT) + encoded_len_varint(length as u64);
-        buffer.reserve(prefix + length);
-        if is_snapshot {
-            encode_key(SNAPSHOT, WireType::LengthDelimited, buffer);
-            encode_varint(length as u64, buffer);
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        match status {
+            Some(status) => {
+                let head = convert::without_backends(status);
+                buffer.reserve(head.encoded_len() + length);
+                head.encode(buffer)?;
+            }
+            None => {
+                buffer.reserve(key_len(BACKENDS) + encoded_len_varint(length as u64) + length);
+                encode_key(BACKENDS, WireType::LengthDelimited, buffer);
+                encode_varint(length as u64, buffer);
+            }
         }
-        head.encode(buffer)?;
-        pools.into_iter().for_each(|pool| buffer.put_slice(pool));
+        parts.iter().for_each(|part| buffer.put_slice(part));
         Ok(())
     }
 }
 
-/// Fields of a message that follow those of another are fields of the same message.
-fn encoded(backends: &[BackendStatus]) -> Vec<u8> {
-    let backends = backends.iter().map(convert::backend).collect();
-    StatusResponse { backends, ..StatusResponse::default() }.encode_to_vec()
+/// All backends, in parts that are encoded once. Fields of a message that follow those of another are fields of the same
+/// message, and those of `StatusResponse` and `BackendsChange` have the same number.
+pub(super) fn encoded_backends(status: &command::Status) -> Vec<Arc<[u8]>> {
+    let encode = |backends: &[BackendStatus]| {
+        let backends = backends.iter().map(convert::backend).collect();
+        BackendsChange { backends, ..BackendsChange::default() }.encode_to_vec()
+    };
+    status.pools.iter().flat_map(|pool| pool.encoded(encode)).cloned().collect()
 }
 
 /// Takes messages `T` and answers `U`.

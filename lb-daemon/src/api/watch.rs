@@ -2,13 +2,14 @@
 
 use std::{
     collections::VecDeque,
+    mem,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures::{Stream, stream};
-use spillway_proto::v1::ErrorReason;
+use spillway_proto::v1::{self, ErrorReason, snapshot_begin::Cause, watch_response::Event};
 use tokio::{
     sync::{Notify, broadcast, broadcast::error::RecvError},
     task::AbortHandle,
@@ -18,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use super::{
-    all_backends::Answer,
-    convert::{ApiError, IntoStatus, OrStatus},
+    all_backends::{Answer, encoded_backends},
+    convert::{self, ApiError, IntoStatus, OrStatus},
 };
 use crate::access::Lease;
-use lb_control::command::{self, Actor, Commands, Event, Stopping, Subscription};
+use lb_control::command::{self, Actor, Commands, Stopping, Subscription, WatchPosition};
 
 /// Limits of events that wait for a slow client: their number, and the objects in them. Beyond a limit they are dropped,
 /// and the client gets a snapshot when it reads again.
@@ -39,13 +40,15 @@ pub(super) type WatchStream = Pin<Box<dyn Stream<Item = Result<Answer, Status>> 
 pub(super) fn stream(
     commands: Commands,
     subscription: Subscription,
+    cause: Cause,
     place: Option<Lease<Actor>>,
     stop: CancellationToken,
 ) -> WatchStream {
-    let Subscription { snapshot, since, events } = subscription;
+    let Subscription { snapshot, position, since, events } = subscription;
     let watcher = Watcher {
         commands,
-        snapshot: Some(snapshot),
+        snapshot: snapshot.map(|it| snapshot_messages(&it, cause, position)).unwrap_or_default(),
+        position,
         events: EventQueue::follow(since, events),
         caught_up: None,
         ended: false,
@@ -68,7 +71,9 @@ pub(super) fn stream(
 struct Watcher {
     commands: Commands,
     /// To be sent before any event.
-    snapshot: Option<Arc<command::Status>>,
+    snapshot: VecDeque<Answer>,
+    /// After the last event that was sent.
+    position: WatchPosition,
     events: EventQueue,
     /// Time of the last snapshot because of lag.
     caught_up: Option<Instant>,
@@ -79,11 +84,14 @@ struct Watcher {
 impl Watcher {
     async fn next(&mut self) -> Result<Answer, Status> {
         loop {
-            if let Some(snapshot) = self.snapshot.take() {
-                return Ok(Answer::Snapshot(snapshot));
+            if let Some(message) = self.snapshot.pop_front() {
+                return Ok(message);
             }
             match self.events.next().await {
-                Ok(event) => return Ok(Answer::Event(event)),
+                Ok(event) => {
+                    self.position = self.position.next();
+                    return Ok(Answer::Event(event, self.position));
+                }
                 Err(QueueEnd::Stopping) => return Err(Stopping.into_status()),
                 Err(QueueEnd::Full) => self.catch_up().await?,
             }
@@ -97,12 +105,45 @@ impl Watcher {
             let (code, reason) = (Code::ResourceExhausted, ErrorReason::WatchTooSlow);
             return Err(ApiError::new(code, reason, message).into());
         }
-        let Subscription { snapshot, since, events } =
+        let Subscription { snapshot, position, since, events } =
             self.commands.watch_again().await.or_status()?.or_status()?;
-        (self.snapshot, self.events) = (Some(snapshot), EventQueue::follow(since, events));
+        let messages = |it: Arc<_>| snapshot_messages(&it, Cause::Lag, position);
+        self.snapshot = snapshot.map(messages).unwrap_or_default();
+        (self.position, self.events) = (position, EventQueue::follow(since, events));
         self.caught_up = Some(now);
         Ok(())
     }
+}
+
+/// Bytes of backends after which another message of a snapshot begins.
+const MESSAGE_BYTES: usize = 1 << 20;
+
+/// A snapshot as messages: its begin, the backends in parts, its end.
+fn snapshot_messages(
+    status: &command::Status,
+    cause: Cause,
+    position: WatchPosition,
+) -> VecDeque<Answer> {
+    let status_message = Some(convert::without_backends(status));
+    let begin = v1::SnapshotBegin { cause: cause.into(), status: status_message };
+    let watch = |event, resume_token: String| {
+        Answer::Watch(v1::WatchResponse { event: Some(event), resume_token }.into())
+    };
+    let mut messages = VecDeque::from([watch(Event::SnapshotBegin(begin), String::new())]);
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    for part in encoded_backends(status) {
+        bytes += part.len();
+        parts.push(part);
+        if bytes >= MESSAGE_BYTES {
+            messages.push_back(Answer::SnapshotBackends(mem::take(&mut parts)));
+            bytes = 0;
+        }
+    }
+    if !parts.is_empty() {
+        messages.push_back(Answer::SnapshotBackends(parts));
+    }
+    messages.push_back(watch(Event::SnapshotEnd(v1::SnapshotEnd {}), position.to_string()));
+    messages
 }
 
 /// A bounded queue of events for one client. A task moves events into it, so that a slow client does not make the shared
@@ -120,7 +161,7 @@ struct SharedQueue {
 
 #[derive(Default)]
 struct Queue {
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Arc<command::Event>>,
     /// Objects in the events.
     objects: usize,
     end: Option<QueueEnd>,
@@ -136,7 +177,10 @@ enum QueueEnd {
 
 impl EventQueue {
     /// Begins with the events of a subscription that were before it.
-    fn follow(since: Vec<Arc<Event>>, mut events: broadcast::Receiver<Arc<Event>>) -> Self {
+    fn follow(
+        since: Vec<Arc<command::Event>>,
+        mut events: broadcast::Receiver<Arc<command::Event>>,
+    ) -> Self {
         let waiting = Arc::new(SharedQueue::default());
         since.into_iter().for_each(|event| {
             waiting.push(event);
@@ -158,7 +202,7 @@ impl EventQueue {
         Self { waiting, follower: follower.abort_handle() }
     }
 
-    async fn next(&self) -> Result<Arc<Event>, QueueEnd> {
+    async fn next(&self) -> Result<Arc<command::Event>, QueueEnd> {
         loop {
             if let Some(next) = self.waiting.pop() {
                 return next;
@@ -179,20 +223,20 @@ impl SharedQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pop(&self) -> Option<Result<Arc<Event>, QueueEnd>> {
+    fn pop(&self) -> Option<Result<Arc<command::Event>, QueueEnd>> {
         let mut queue = self.queue();
         match queue.events.pop_front() {
             Some(event) => {
-                queue.objects -= objects(&event);
+                queue.objects -= event.objects();
                 Some(Ok(event))
             }
             None => queue.end.map(Err),
         }
     }
 
-    fn push(&self, event: Arc<Event>) -> Option<QueueEnd> {
+    fn push(&self, event: Arc<command::Event>) -> Option<QueueEnd> {
         let mut queue = self.queue();
-        let objects = queue.objects + objects(&event);
+        let objects = queue.objects + event.objects();
         let is_full =
             queue.events.len() >= MAX_EVENTS || (objects > MAX_OBJECTS && !queue.events.is_empty());
         if is_full {
@@ -212,14 +256,5 @@ impl SharedQueue {
         }
         queue.end = Some(end);
         queue.end
-    }
-}
-
-/// Number of objects in an event.
-fn objects(event: &Event) -> usize {
-    match event {
-        Event::Generation(applied) => 1 + applied.changes.len() + applied.movements.len(),
-        Event::Overrides(change) => 1 + change.set.len() + change.ended.len(),
-        Event::Backend(_) | Event::Region(_) => 1,
     }
 }

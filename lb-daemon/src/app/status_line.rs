@@ -41,7 +41,9 @@ async fn send_changes(
     let (mut changes, mut settings) = (conditions.changes(), waiting.changes());
     let mut sent = String::new();
     loop {
-        let Ok(Subscription { snapshot, mut events, .. }) = commands.watch().await? else {
+        let Ok(Subscription { snapshot: Some(snapshot), mut events, .. }) =
+            commands.watch(None).await?
+        else {
             sleep(MIN_INTERVAL).await;
             continue;
         };
@@ -65,10 +67,14 @@ async fn send_changes(
                 _ = settings.changed() => continue,
             };
             match event.as_deref() {
-                Ok(Event::Backend(b)) => {
-                    backends.insert((b.pool.clone(), b.address), up(b.state));
+                Ok(Event::Backends(change)) => {
+                    for key in &change.removed {
+                        backends.remove(key);
+                    }
+                    let changed = change.changed.iter();
+                    backends.extend(changed.map(|b| ((b.pool.clone(), b.address), up(b.state))));
                 }
-                Ok(Event::Region(_) | Event::Overrides(_)) => {}
+                Ok(Event::Groups(_) | Event::Overrides(_)) => {}
                 Ok(Event::Generation(_)) | Err(RecvError::Lagged(_)) => break,
                 Err(RecvError::Closed) => return Err(Stopping),
             }

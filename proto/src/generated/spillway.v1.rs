@@ -6462,14 +6462,22 @@ pub struct GroupRates {
     #[prost(double, tag = "6")]
     pub over_capacity: f64,
 }
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchRequest {}
-/// One event.
+/// Where a watch begins.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequest {
+    /// resume_token of the last message that was read: the watch goes on after it, and nothing is missing. Unset, or one that
+    /// this daemon cannot go on from, as it is of another balancer, from before a restart, or too old: a snapshot comes first.
+    #[prost(string, tag = "1")]
+    pub resume_token: ::prost::alloc::string::String,
+}
+/// One event, or a part of a snapshot.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchResponse {
+    /// Where a later watch can go on after this message. Empty within a snapshot.
+    #[prost(string, tag = "15")]
+    pub resume_token: ::prost::alloc::string::String,
     /// What happened.
-    #[prost(oneof = "watch_response::Event", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "watch_response::Event", tags = "1, 2, 3, 4, 5, 6")]
     pub event: ::core::option::Option<watch_response::Event>,
 }
 /// Nested message and enum types in `WatchResponse`.
@@ -6477,23 +6485,109 @@ pub mod watch_response {
     /// What happened.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
-        /// How everything is: the first message of a stream, or in place of changes that were missed.
+        /// A snapshot begins: what was known before is void. The backends follow, in several messages if there are many.
         #[prost(message, tag = "1")]
-        Snapshot(super::StatusResponse),
-        /// A generation came into force.
+        SnapshotBegin(super::SnapshotBegin),
+        /// The snapshot is complete.
         #[prost(message, tag = "2")]
-        Generation(super::GenerationChange),
-        /// A backend's state or next hop changed.
+        SnapshotEnd(super::SnapshotEnd),
+        /// A generation came into force.
         #[prost(message, tag = "3")]
-        Backend(super::BackendStatus),
-        /// What a region can take changed: its capacity or limit, its backends that can have new
-        /// connections, or whether it is marked out. Within a second of the change.
+        Generation(super::GenerationChange),
+        /// State or next hop of backends changed, or they are gone; within a snapshot how backends are.
         #[prost(message, tag = "4")]
-        Region(super::GroupStatus),
-        /// Overrides changed.
+        Backends(super::BackendsChange),
+        /// What groups can take changed: their capacity or limit, their backends that can have new connections, or whether
+        /// they are marked out. Within a second of the change.
         #[prost(message, tag = "5")]
+        Groups(super::GroupsChange),
+        /// Overrides changed.
+        #[prost(message, tag = "6")]
         Overrides(super::OverridesChange),
     }
+}
+/// How everything is, but the backends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SnapshotBegin {
+    /// Why.
+    #[prost(enumeration = "snapshot_begin::Cause", tag = "1")]
+    pub cause: i32,
+    /// How everything is, without backends. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<StatusResponse>,
+}
+/// Nested message and enum types in `SnapshotBegin`.
+pub mod snapshot_begin {
+    /// Why there is a snapshot.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Cause {
+        /// One that this version of the proto files does not have.
+        Unspecified = 0,
+        /// The request has no resume_token.
+        First = 1,
+        /// This daemon cannot go on from the resume_token of the request.
+        Token = 2,
+        /// The caller lagged far behind, and events that it had not read were dropped.
+        Lag = 3,
+    }
+    impl Cause {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "CAUSE_UNSPECIFIED",
+                Self::First => "CAUSE_FIRST",
+                Self::Token => "CAUSE_TOKEN",
+                Self::Lag => "CAUSE_LAG",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+                "CAUSE_FIRST" => Some(Self::First),
+                "CAUSE_TOKEN" => Some(Self::Token),
+                "CAUSE_LAG" => Some(Self::Lag),
+                _ => None,
+            }
+        }
+    }
+}
+/// Empty: there is no more to it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SnapshotEnd {}
+/// Backends that changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BackendsChange {
+    /// Those that the configuration has no longer. Empty: none.
+    #[prost(message, repeated, tag = "1")]
+    pub removed: ::prost::alloc::vec::Vec<ObjectReference>,
+    /// Those that are new or others, as they are now. Empty: none.
+    #[prost(message, repeated, tag = "7")]
+    pub backends: ::prost::alloc::vec::Vec<BackendStatus>,
+}
+/// Groups that changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupsChange {
+    /// Those that the configuration has no longer. Empty: none.
+    #[prost(message, repeated, tag = "1")]
+    pub removed: ::prost::alloc::vec::Vec<ObjectReference>,
+    /// Those that are new or others, as they are now. Empty: none.
+    #[prost(message, repeated, tag = "2")]
+    pub groups: ::prost::alloc::vec::Vec<GroupStatus>,
 }
 /// A generation came into force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7202,8 +7296,10 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Regions"));
             self.inner.unary(req, path, codec).await
         }
-        /// A snapshot first, then every change of generation, health, next hop or capacity until the caller
-        /// stops. A caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
+        /// A snapshot first, in several messages from snapshot_begin to snapshot_end, then every change of generation, health,
+        /// next hop, capacity or overrides until the caller stops. A change of many backends is one message. With the
+        /// resume_token of an earlier message the watch goes on after it, without a snapshot; a caller who lags far behind gets a
+        /// snapshot again. Whoever applies all messages in order knows what is in force. UNAVAILABLE at the end: the daemon stops.
         /// RESOURCE_EXHAUSTED: there are too many watches, or the caller lags behind again within 10 seconds.
         pub async fn watch(
             &mut self,
@@ -7492,8 +7588,10 @@ pub mod spillway_server {
             >
             + std::marker::Send
             + 'static;
-        /// A snapshot first, then every change of generation, health, next hop or capacity until the caller
-        /// stops. A caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
+        /// A snapshot first, in several messages from snapshot_begin to snapshot_end, then every change of generation, health,
+        /// next hop, capacity or overrides until the caller stops. A change of many backends is one message. With the
+        /// resume_token of an earlier message the watch goes on after it, without a snapshot; a caller who lags far behind gets a
+        /// snapshot again. Whoever applies all messages in order knows what is in force. UNAVAILABLE at the end: the daemon stops.
         /// RESOURCE_EXHAUSTED: there are too many watches, or the caller lags behind again within 10 seconds.
         async fn watch(
             &self,

@@ -196,7 +196,7 @@ async fn query(socket: PathBuf, counts: Arc<Counts>) {
 async fn watch(mut stubs: Stubs, counts: Arc<Counts>) {
     let mut is_counted = false;
     let ended: Result<(), Status> = async {
-        let mut events = stubs.spillway.watch(WatchRequest {}).await?.into_inner();
+        let mut events = stubs.spillway.watch(WatchRequest::default()).await?.into_inner();
         while events.message().await?.is_some() {
             counts.events.fetch_add(1, Ordering::Relaxed);
             if !is_counted {

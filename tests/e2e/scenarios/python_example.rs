@@ -96,12 +96,12 @@ fn drain(sandbox: &Sandbox) -> Result<()> {
         ensure!(state(&balancer)? == is, "{arguments:?}: {}", state(&balancer)?);
     }
     for (arguments, error) in [
-        (&["none", "10.1.0.11"][..], "OBJECT_NOT_FOUND: pool none: backend 10.1.0.11 does not exist"),
-        (&["web", "10.1.0.99"], "OBJECT_NOT_FOUND: pool web: backend 10.1.0.99 does not exist"),
         (
-            &["web", "ten"],
-            "INVALID_FIELD: targets[0].backend: must be an IPv4",
+            &["none", "10.1.0.11"][..],
+            "OBJECT_NOT_FOUND: pool none: backend 10.1.0.11 does not exist",
         ),
+        (&["web", "10.1.0.99"], "OBJECT_NOT_FOUND: pool web: backend 10.1.0.99 does not exist"),
+        (&["web", "ten"], "INVALID_FIELD: targets[0].backend: must be an IPv4"),
     ] {
         let (code, out, err) = run(&balancer, node, &modules, arguments)?;
         ensure!((code, &*out) == (Some(1), ""), "{arguments:?}: {code:?} {out}{err}");

@@ -104,8 +104,12 @@ fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
     let apply = v1::ApplyRequest { configuration, ..v1::ApplyRequest::default() };
     let apply = ("/spillway.v1.Spillway/Apply", apply.encode_to_vec());
     let endpoint = |address: &str| format!("[{address}]:53");
-    let backend =
-        v1::Backend { pool: "dns".into(), address: "fd00::12".into(), region: "eu".into(), ..v1::Backend::default() };
+    let backend = v1::Backend {
+        pool: "dns".into(),
+        address: "fd00::12".into(),
+        region: "eu".into(),
+        ..v1::Backend::default()
+    };
     let flow = v1::ExplainRequest {
         client: endpoint("2001:db8::7"),
         vip: endpoint("2001:db8::53"),
@@ -118,10 +122,8 @@ fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
         update_mask: Some(mask),
         ..v1::UpdateBackendRequest::default()
     };
-    let create = v1::CreateBackendRequest {
-        backend: Some(backend),
-        ..v1::CreateBackendRequest::default()
-    };
+    let create =
+        v1::CreateBackendRequest { backend: Some(backend), ..v1::CreateBackendRequest::default() };
     let delete =
         v1::DeleteServiceRequest { name: "dns".into(), ..v1::DeleteServiceRequest::default() };
     let list = v1::ListBackendsRequest { pool: "dns".into(), page_size: 1, ..Default::default() };

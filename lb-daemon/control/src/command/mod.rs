@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 
 use crate::{
     loops::AllLoopCounters,
@@ -25,6 +25,7 @@ mod overrides;
 mod refusal;
 mod status;
 mod warning;
+mod watch;
 
 pub use overrides::{
     OverrideChange, OverrideRequest, OverridesChanged, OverridesEvent, OverridesInForce,
@@ -36,6 +37,7 @@ pub use status::{
     ServiceStatus, SettlingStatus, StateChange, Status,
 };
 pub use warning::{Warning, WarningReason};
+pub use watch::{BackendsEvent, Event, GroupsEvent, Subscription, WatchPosition};
 
 /// Commands that may be queued.
 const WAITING: usize = 64;
@@ -80,8 +82,8 @@ pub enum Query {
     },
     /// The overrides in force.
     Overrides(oneshot::Sender<OverridesInForce>),
-    /// The status, then all changes of it.
-    Watch(oneshot::Sender<Result<Subscription, Refusal>>),
+    /// The changes after a position, or the status and then all changes of it.
+    Watch(Option<WatchPosition>, oneshot::Sender<Result<Subscription, Refusal>>),
     /// The same for a watcher that lags, whose snapshot may be shared and up to a second old.
     WatchAgain(oneshot::Sender<Result<Subscription, Refusal>>),
 }
@@ -165,26 +167,6 @@ pub struct Difference {
     pub changes: Vec<Change>,
     /// Open connections that do not simply stay where they are, if `to` came into force after `from`.
     pub movements: Vec<Movement>,
-}
-
-#[derive(Debug)]
-pub struct Subscription {
-    pub snapshot: Arc<Status>,
-    /// Changes between the snapshot and the subscription; none unless the snapshot is shared.
-    pub since: Vec<Arc<Event>>,
-    /// Changes after the subscription. A watcher that lags too far behind must subscribe again.
-    pub events: broadcast::Receiver<Arc<Event>>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    Generation(Applied),
-    /// A change of a backend's state, its reason, or its next hop.
-    Backend(BackendStatus),
-    /// A change of what a group can take.
-    Region(GroupStatus),
-    /// Overrides are others, or are stored now.
-    Overrides(OverridesEvent),
 }
 
 /// Sends applies to the state loop, changes of overrides to the override loop and questions to the status loop, so that none
@@ -331,8 +313,12 @@ impl Commands {
         self.ask(|reply| Query::Difference { from, to, reply }).await
     }
 
-    pub async fn watch(&self) -> Result<Result<Subscription, Refusal>, Stopping> {
-        self.ask(Query::Watch).await
+    /// Without a position, or with one that the daemon cannot go on from, the subscription begins with a snapshot.
+    pub async fn watch(
+        &self,
+        from: Option<WatchPosition>,
+    ) -> Result<Result<Subscription, Refusal>, Stopping> {
+        self.ask(|reply| Query::Watch(from, reply)).await
     }
 
     /// The same for a watcher that lags.
@@ -360,7 +346,7 @@ impl Query {
             Self::Generations(reply) => reply.is_closed(),
             Self::Generation(_, reply) => reply.is_closed(),
             Self::Difference { reply, .. } => reply.is_closed(),
-            Self::Watch(reply) | Self::WatchAgain(reply) => reply.is_closed(),
+            Self::Watch(_, reply) | Self::WatchAgain(reply) => reply.is_closed(),
         }
     }
 }

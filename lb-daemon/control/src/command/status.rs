@@ -60,7 +60,7 @@ pub struct PoolBackends {
     pub backends: Vec<BackendStatus>,
     /// How many of them get new connections: up, with a weight and a next hop.
     pub serving: usize,
-    encoded: OnceLock<Box<[u8]>>,
+    encoded: OnceLock<Vec<Arc<[u8]>>>,
 }
 
 impl PoolBackends {
@@ -68,9 +68,10 @@ impl PoolBackends {
         Self { pool, backends, serving, encoded: OnceLock::new() }
     }
 
-    /// What `encode` makes of the backends when this is called first.
-    pub fn encoded(&self, encode: impl FnOnce(&[BackendStatus]) -> Vec<u8>) -> &[u8] {
-        self.encoded.get_or_init(|| encode(&self.backends).into())
+    /// What `encode` makes of the backends, a thousand at a time, when this is called first.
+    pub fn encoded(&self, encode: impl Fn(&[BackendStatus]) -> Vec<u8>) -> &[Arc<[u8]>] {
+        let parts = || self.backends.chunks(1000).map(|part| encode(part).into()).collect();
+        self.encoded.get_or_init(parts)
     }
 }
 

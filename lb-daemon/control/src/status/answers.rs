@@ -6,6 +6,7 @@ use super::{PathReader, StatusLoop};
 use crate::{
     command::{
         BackendHistory, Exported, Refusal, ServiceStatus, SettlingStatus, Status, Subscription,
+        WatchPosition,
     },
     members::{clock, wall_clock},
 };
@@ -76,23 +77,29 @@ impl<R: PathReader> StatusLoop<R> {
         })
     }
 
-    pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
+    pub(super) fn watch(&mut self, from: Option<WatchPosition>) -> Result<Subscription, Refusal> {
         // No event can be missed in between: only this loop announces events.
-        let snapshot = Arc::new(self.status()?);
-        Ok(Subscription { snapshot, since: Vec::new(), events: self.events.subscribe() })
+        let events = self.events.subscribe();
+        let resumed = from.and_then(|from| Some((from, self.event_log.since(from)?)));
+        if let Some((position, since)) = resumed {
+            return Ok(Subscription { snapshot: None, position, since, events });
+        }
+        let (snapshot, position) = (Some(Arc::new(self.status()?)), self.event_log.position());
+        Ok(Subscription { snapshot, position, since: Vec::new(), events })
     }
 
     pub(super) fn watch_again(&mut self) -> Result<Subscription, Refusal> {
         let shared = self.shared_snapshot.get(clock());
-        let (snapshot, since) = match shared {
+        let (snapshot, position, since) = match shared {
             Some(shared) => shared,
             None => {
-                let snapshot = Arc::new(self.status()?);
-                self.shared_snapshot.set(Arc::clone(&snapshot), clock());
-                (snapshot, Vec::new())
+                let (snapshot, position) = (Arc::new(self.status()?), self.event_log.position());
+                self.shared_snapshot.set(Arc::clone(&snapshot), position, clock());
+                (snapshot, position, Vec::new())
             }
         };
-        Ok(Subscription { snapshot, since, events: self.events.subscribe() })
+        let snapshot = Some(snapshot);
+        Ok(Subscription { snapshot, position, since, events: self.events.subscribe() })
     }
 }
 

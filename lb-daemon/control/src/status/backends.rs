@@ -1,17 +1,24 @@
 //! Statuses of backends. There may be many and few change, so those of a pool are made once and shared until one of them
 //! changes.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
 use super::{InForce, Key, PathReader, StatusLoop};
 use crate::{
-    command::{BackendStatus, Event, PoolBackends},
+    command::{BackendStatus, BackendsEvent, Event, PoolBackends},
     members::clock,
 };
-use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
+use lb_model::{Configuration, MemberState, Name, Pool, next_hop::NextHop};
+
+/// Most backends of an event: more would not fit into the 4 MiB that clients take unless they are told otherwise.
+const MAX_ANNOUNCED: usize = 10_000;
 
 impl<R: PathReader> StatusLoop<R> {
     /// The backends of all pools, by name.
@@ -52,10 +59,34 @@ impl<R: PathReader> StatusLoop<R> {
         }
     }
 
-    /// Announces a backend that changed.
-    pub(super) fn announce_backend(&mut self, key: &Key) {
-        if let Some(status) = self.backend_status(key) {
-            self.announce(Event::Backend(status));
+    /// Announces backends that changed, in one event unless there are very many.
+    pub(super) fn announce_backends(&mut self, keys: &BTreeSet<Key>) {
+        let mut changed =
+            keys.iter().filter_map(|key| self.backend_status(key)).collect::<Vec<_>>();
+        while !changed.is_empty() {
+            let later = changed.split_off(changed.len().min(MAX_ANNOUNCED));
+            self.announce(Event::Backends(BackendsEvent { changed, removed: Vec::new() }));
+            changed = later;
+        }
+    }
+
+    /// Announces the backends that the configuration before had, and the one in force has not.
+    pub(super) fn announce_removed(&mut self, before: &Configuration) {
+        let now = Arc::clone(&self.in_force.configuration);
+        let mut removed = Vec::new();
+        for (name, pool) in &before.pools {
+            let kept = now.pools.get(name);
+            if kept.is_some_and(|kept| Arc::ptr_eq(kept, pool)) {
+                continue;
+            }
+            let is_kept = |address| kept.is_some_and(|pool| pool.backends.contains_key(address));
+            let gone = pool.backends.keys().filter(|address| !is_kept(address));
+            removed.extend(gone.map(|address| (name.clone(), *address)));
+        }
+        while !removed.is_empty() {
+            let later = removed.split_off(removed.len().min(MAX_ANNOUNCED));
+            self.announce(Event::Backends(BackendsEvent { changed: Vec::new(), removed }));
+            removed = later;
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 use lb_common::abi::counter::GroupCounter;
 
 use super::{PathReader, StatusLoop};
-use crate::command::{Event, GroupStatus, Refusal, Regions};
+use crate::command::{Event, GroupStatus, GroupsEvent, Refusal, Regions};
 use lb_base::error_chain;
 use lb_model::{
     Name,
@@ -113,11 +113,15 @@ impl<R: PathReader> StatusLoop<R> {
             regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
         let previous = self.offers.replace(offers.collect());
         let Some(previous) = previous else { return };
-        for region in regions {
-            let key = (region.pool.clone(), region.region.clone());
-            if previous.get(&key) != Some(&region.offer()) {
-                self.announce(Event::Region(region));
-            }
+        let offers = self.offers.as_ref();
+        let removed = previous.keys().filter(|key| offers.is_none_or(|it| !it.contains_key(key)));
+        let removed: Vec<_> = removed.cloned().collect();
+        let is_news = |it: &GroupStatus| {
+            previous.get(&(it.pool.clone(), it.region.clone())) != Some(&it.offer())
+        };
+        let changed: Vec<_> = regions.into_iter().filter(is_news).collect();
+        if !changed.is_empty() || !removed.is_empty() {
+            self.announce(Event::Groups(GroupsEvent { changed, removed }));
         }
     }
 

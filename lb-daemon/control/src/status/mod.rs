@@ -9,6 +9,7 @@ mod answers;
 mod backends;
 mod conditions;
 mod demand;
+mod event_log;
 mod generations;
 mod in_force;
 mod log_lines;
@@ -37,6 +38,7 @@ use crate::{
 };
 use backends::InterfaceNames;
 use demand::{Demand, Overflows};
+use event_log::EventLog;
 use lb_base::queue::{Receiver, UnboundedReceiver};
 use lb_model::{Configuration, Name, capacity::GroupReading};
 use narrow_paths::NarrowPaths;
@@ -88,6 +90,7 @@ pub struct StatusLoop<R> {
     /// Pools that have too few slots for their backends.
     outgrown: BTreeSet<Name>,
     events: broadcast::Sender<Arc<Event>>,
+    event_log: EventLog,
     shared_snapshot: SharedSnapshot,
     /// Generations that are read at a time.
     reading: Arc<Semaphore>,
@@ -120,6 +123,7 @@ impl<R: PathReader> StatusLoop<R> {
             narrow: NarrowPaths::default(),
             outgrown: BTreeSet::new(),
             events,
+            event_log: EventLog::new(),
             shared_snapshot: SharedSnapshot::default(),
             reading: Arc::new(Semaphore::new(generations::AT_A_TIME)),
             started: Instant::now(),
@@ -133,6 +137,7 @@ impl<R: PathReader> StatusLoop<R> {
     fn announce(&mut self, event: Event) {
         let event = Arc::new(event);
         self.shared_snapshot.add(&event);
+        self.event_log.add(Arc::clone(&event));
         // Without watchers there is no receiver.
         let _ = self.events.send(event);
     }

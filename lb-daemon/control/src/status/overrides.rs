@@ -1,6 +1,9 @@
 //! What is shown of overrides, and what they cannot do.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use lb_common::abi::sizes::Size;
 
@@ -38,11 +41,16 @@ impl<R: PathReader> StatusLoop<R> {
         let ended = old.iter().filter(|(key, _)| new.get(key).is_none());
         let ended: Vec<_> = ended.map(|(key, _)| key.clone()).collect();
         let targets = set.iter().map(|(key, _)| key).chain(&ended).map(|key| &key.target);
+        // Statuses name the overrides that act on a backend, whether or not they change its state.
+        let mut changed = BTreeSet::new();
         for affected in affected(targets, &self.in_force.configuration) {
             self.backends.remove(&affected.pool);
+            let backends = affected.backends.into_iter();
+            changed.extend(backends.map(|address| (affected.pool.clone(), address)));
         }
         let (revision, is_unstored) = (new.revision(), self.overrides.is_unstored);
         self.announce(Event::Overrides(OverridesEvent { revision, set, ended, is_unstored }));
+        self.announce_backends(&changed);
     }
 
     /// What whoever sets overrides should know of what they do to pools.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::command::{Event, Status};
+use crate::command::{Event, Status, WatchPosition};
 
 /// How long a snapshot is shared: it also has what no event tells, such as conditions.
 const SHARED_FOR: Duration = Duration::from_secs(1);
@@ -20,6 +20,7 @@ pub(super) struct SharedSnapshot(Option<Shared>);
 #[derive(Debug)]
 struct Shared {
     snapshot: Arc<Status>,
+    position: WatchPosition,
     taken: Instant,
     /// The events since.
     since: Vec<Arc<Event>>,
@@ -29,15 +30,18 @@ struct Shared {
 
 impl SharedSnapshot {
     /// The snapshot and all events since, if it may be shared still.
-    pub(super) fn get(&mut self, now: Instant) -> Option<(Arc<Status>, Vec<Arc<Event>>)> {
+    pub(super) fn get(
+        &mut self,
+        now: Instant,
+    ) -> Option<(Arc<Status>, WatchPosition, Vec<Arc<Event>>)> {
         self.expire(now);
-        let Shared { snapshot, since, .. } = self.0.as_ref()?;
-        Some((Arc::clone(snapshot), since.clone()))
+        let Shared { snapshot, position, since, .. } = self.0.as_ref()?;
+        Some((Arc::clone(snapshot), *position, since.clone()))
     }
 
-    pub(super) fn set(&mut self, snapshot: Arc<Status>, now: Instant) {
+    pub(super) fn set(&mut self, snapshot: Arc<Status>, position: WatchPosition, now: Instant) {
         let most = snapshot.backends().count().min(MOST_EVENTS);
-        self.0 = Some(Shared { snapshot, taken: now, since: Vec::new(), most });
+        self.0 = Some(Shared { snapshot, position, taken: now, since: Vec::new(), most });
     }
 
     /// Adds an event. A snapshot is not shared any longer if a new one costs less than the events since, or if a

@@ -66,7 +66,7 @@ impl<R: PathReader> StatusLoop<R> {
             Query::Generations(reply) => drop(reply.send(self.generations())),
             Query::Generation(number, reply) => self.read_generation(number, reply),
             Query::Difference { from, to, reply } => self.compare_generations(from, to, reply),
-            Query::Watch(reply) => drop(reply.send(self.watch())),
+            Query::Watch(from, reply) => drop(reply.send(self.watch(from))),
             Query::WatchAgain(reply) => drop(reply.send(self.watch_again())),
         }
     }

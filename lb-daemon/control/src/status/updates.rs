@@ -1,6 +1,6 @@
 //! What the other loops tell is logged, announced and shown here, where that may wait.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use super::{InForce, Key, PathReader, StatusLoop, StatusUpdate, log_lines::log_applied};
 use crate::{
@@ -24,14 +24,18 @@ impl<R: PathReader> StatusLoop<R> {
             }
             StatusUpdate::Backends(backends) => self.view.keep_next_hops(&backends),
             StatusUpdate::Members(updates) => {
+                let mut changed = BTreeSet::new();
                 for update in updates {
                     match update {
                         MemberUpdate::Member { pool, address, member, cause } => {
-                            self.take_member((pool, address), member, cause);
+                            changed.extend(self.take_member((pool, address), member, cause));
                         }
-                        MemberUpdate::NextHop { address, hop } => self.take_next_hop(address, hop),
+                        MemberUpdate::NextHop { address, hop } => {
+                            changed.extend(self.take_next_hop(address, hop));
+                        }
                     }
                 }
+                self.announce_backends(&changed);
             }
         }
     }
@@ -50,6 +54,7 @@ impl<R: PathReader> StatusLoop<R> {
         if Arc::ptr_eq(&before.configuration, &configuration) {
             return;
         }
+        self.announce_removed(&before.configuration);
         self.view.configure(&configuration);
         self.has_member_news = true;
         self.check_source_addresses(&configuration);
@@ -60,20 +65,20 @@ impl<R: PathReader> StatusLoop<R> {
         self.check_slots(&configuration);
     }
 
-    fn take_member(&mut self, key: Key, member: Arc<Member>, cause: Cause) {
-        let Some((before, member)) = self.view.set(&key, member) else { return };
+    /// Returns what is to be announced.
+    fn take_member(&mut self, key: Key, member: Arc<Member>, cause: Cause) -> Option<Key> {
+        let (before, member) = self.view.set(&key, member)?;
         self.has_member_news = true;
         self.backends.remove(&key.0);
         let (from, to) = (before.map_or("unknown", |it| it.state.name()), member.state.name());
         if cause == Cause::Checks && from != to {
             self.log_backend((&key.0, key.1), from, to, &member.reason.text);
         }
-        if cause != Cause::Share {
-            self.announce_backend(&key);
-        }
+        (cause != Cause::Share).then_some(key)
     }
 
-    fn take_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, String>) {
+    /// Returns what is to be announced.
+    fn take_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, String>) -> Vec<Key> {
         match &hop {
             Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
             Err(why) => {
@@ -83,8 +88,6 @@ impl<R: PathReader> StatusLoop<R> {
         self.view.set_next_hop(address, hop);
         self.forget_backend(&address);
         self.check_path(address);
-        for pool in self.view.pools_of(&address).to_vec() {
-            self.announce_backend(&(pool, address));
-        }
+        self.view.pools_of(&address).iter().map(|pool| (pool.clone(), address)).collect()
     }
 }

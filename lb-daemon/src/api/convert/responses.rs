@@ -1,12 +1,12 @@
 //! Conversion of answers of the state into messages.
 
-use std::{num::NonZeroU32, time::SystemTime};
+use std::{net::IpAddr, num::NonZeroU32, time::SystemTime};
 
 use spillway_proto::v1::{self, ErrorReason, state_reason::Cause};
 use tonic::Code;
 
 use super::{
-    changes::{changes, condition, movement},
+    changes::{changes, condition, movement, reference},
     error::ApiError,
     overrides::{override_messages, overrides_event},
 };
@@ -22,7 +22,7 @@ use lb_control::{
 use lb_health::Utilisation;
 use lb_inspect::message::counters;
 use lb_model::{
-    StateCause, StateReason,
+    Name, ObjectReference, StateCause, StateReason,
     capacity::{self, Rates},
 };
 
@@ -203,17 +203,32 @@ pub(in crate::api) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPo
     }
 }
 
-pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
+fn removed_backend((pool, address): &(Name, IpAddr)) -> v1::ObjectReference {
+    let (pool, address) = (Some(pool.clone()), *address);
+    reference(&ObjectReference::Backend { pool, address })
+}
+
+fn removed_group((pool, region): &(Name, Name)) -> v1::ObjectReference {
+    reference(&ObjectReference::Group { pool: pool.clone(), region: region.clone() })
+}
+
+pub(in crate::api) fn event(event: &Event, resume_token: String) -> v1::WatchResponse {
     let event = match event {
         Event::Generation(Applied { generation, changes: list, .. }) => {
             let (generation, changes) = (*generation, changes(list));
             v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
         }
-        Event::Backend(status) => v1::watch_response::Event::Backend(backend(status)),
-        Event::Region(status) => v1::watch_response::Event::Region(region(status)),
+        Event::Backends(change) => v1::watch_response::Event::Backends(v1::BackendsChange {
+            removed: change.removed.iter().map(removed_backend).collect(),
+            backends: change.changed.iter().map(backend).collect(),
+        }),
+        Event::Groups(change) => v1::watch_response::Event::Groups(v1::GroupsChange {
+            removed: change.removed.iter().map(removed_group).collect(),
+            groups: change.changed.iter().map(region).collect(),
+        }),
         Event::Overrides(change) => v1::watch_response::Event::Overrides(overrides_event(change)),
     };
-    v1::WatchResponse { event: Some(event) }
+    v1::WatchResponse { event: Some(event), resume_token }
 }
 
 pub(super) fn timestamp(time: SystemTime) -> prost_types::Timestamp {

@@ -111,7 +111,10 @@ fn message_of(message: &DynamicMessage, field: &FieldDescriptor) -> Result<Dynam
 }
 
 fn unknown(message: &MessageDescriptor, name: &str) -> String {
-    let fields: Vec<_> = message.fields().map(|field| field.name().to_owned()).collect();
+    // Of an object of its own: no update changes them.
+    let is_own = |name: &str| name == "etag" || (name, message.name()) == ("pool", "Backend");
+    let fields = message.fields().map(|field| field.name().to_owned());
+    let fields: Vec<_> = fields.filter(|name| !is_own(name)).collect();
     let (what, fields) = (message.name(), fields.join(", "));
     format!("{} is not a field of {what}, which has {fields}", Quoted(name))
 }

@@ -30,7 +30,7 @@ async fn an_override_is_shown_wherever_the_configuration_is_and_is_no_part_of_it
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
     let before = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
-    let mut watch = client.watch(v1::WatchRequest {}).await.unwrap().into_inner();
+    let mut watch = client.watch(v1::WatchRequest::default()).await.unwrap().into_inner();
     let mut overrides = OverridesClient::new(daemon.channel().await);
 
     let request = v1::SetOverridesRequest {

@@ -133,8 +133,11 @@ async fn what_is_no_socket_stays() {
 async fn a_stop_ends_watches_and_the_server_at_once() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
-    let mut watch = client.watch(v1::WatchRequest {}).await.unwrap().into_inner();
-    watch.message().await.unwrap().unwrap();
+    let mut watch = client.watch(v1::WatchRequest::default()).await.unwrap().into_inner();
+    // The snapshot: its begin and its end.
+    for _ in 0..2 {
+        watch.message().await.unwrap().unwrap();
+    }
     daemon.stop.cancel();
     let ended = timeout(Duration::from_secs(4), async {
         let status = watch.message().await.unwrap_err();

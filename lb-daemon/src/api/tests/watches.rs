@@ -1,38 +1,296 @@
-use v1::watch_response::Event;
+use std::collections::BTreeMap;
+
+use tonic::Streaming;
+use v1::{snapshot_begin::Cause, watch_response::Event};
 
 use super::*;
+
+/// Longest wait for a message.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What a client knows that applies all messages in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Mirror {
+    generation: u64,
+    overrides: BTreeMap<String, v1::Override>,
+    backends: BTreeMap<(String, String), v1::BackendStatus>,
+    in_snapshot: bool,
+    resume_token: String,
+}
+
+fn key(address: &str) -> (String, String) {
+    ("web".into(), address.into())
+}
+
+impl Mirror {
+    fn take(&mut self, message: v1::WatchResponse) {
+        match message.event.expect("each message has one") {
+            Event::SnapshotBegin(begin) => {
+                let status = begin.status.expect("it is always set");
+                let overrides = status.overrides.into_iter().map(|it| (it.name.clone(), it));
+                *self = Self {
+                    generation: status.generation,
+                    overrides: overrides.collect(),
+                    in_snapshot: true,
+                    ..Self::default()
+                };
+                assert!(status.backends.is_empty(), "they follow");
+            }
+            Event::SnapshotEnd(_) => self.in_snapshot = false,
+            Event::Generation(change) => self.generation = change.generation,
+            Event::Backends(change) => {
+                for gone in change.removed {
+                    assert_eq!(gone.kind(), v1::object_reference::Kind::Backend);
+                    self.backends.remove(&(gone.pool, gone.name));
+                }
+                // No event tells of a share alone.
+                let changed = change.backends.into_iter();
+                let changed = changed.map(|it| v1::BackendStatus { share: None, ..it });
+                let changed = changed.map(|it| ((it.pool.clone(), it.address.clone()), it));
+                self.backends.extend(changed);
+            }
+            Event::Groups(_) => {}
+            Event::Overrides(change) => {
+                for name in change.ended {
+                    self.overrides.remove(&name);
+                }
+                self.overrides.extend(change.set.into_iter().map(|it| (it.name.clone(), it)));
+            }
+        }
+        assert_eq!(message.resume_token.is_empty(), self.in_snapshot, "{self:?}");
+        self.resume_token = message.resume_token;
+    }
+
+    async fn take_snapshot(&mut self, watch: &mut Streaming<v1::WatchResponse>, cause: Cause) {
+        let first = watch.message().await.unwrap().unwrap();
+        let Some(Event::SnapshotBegin(begin)) = &first.event else { panic!("{first:?}") };
+        assert_eq!(begin.cause(), cause);
+        self.take(first);
+        while self.in_snapshot {
+            self.take(watch.message().await.unwrap().unwrap());
+        }
+    }
+
+    /// Reads until it knows what the daemon says now.
+    async fn catch_up(
+        &mut self,
+        watch: &mut Streaming<v1::WatchResponse>,
+        client: &mut SpillwayClient<Channel>,
+    ) {
+        let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
+        let backends = status.backends.into_iter();
+        let backends = backends.map(|it| v1::BackendStatus { share: None, ..it });
+        let backends = backends.map(|it| ((it.pool.clone(), it.address.clone()), it));
+        let backends: BTreeMap<_, _> = backends.collect();
+        let overrides = status.overrides.into_iter().map(|it| (it.name.clone(), it));
+        let overrides: BTreeMap<_, _> = overrides.collect();
+        let is_there = |mirror: &Self| {
+            mirror.generation == status.generation
+                && (&mirror.backends, &mirror.overrides) == (&backends, &overrides)
+        };
+        while !is_there(self) {
+            let Ok(message) = tokio::time::timeout(LIMIT, watch.message()).await else {
+                panic!("{self:#?}\n is not\n{backends:#?}")
+            };
+            self.take(message.unwrap().unwrap());
+        }
+    }
+}
+
+async fn watch(daemon: &Daemon, resume_token: &str) -> Streaming<v1::WatchResponse> {
+    let request = v1::WatchRequest { resume_token: resume_token.into() };
+    daemon.client().await.watch(request).await.unwrap().into_inner()
+}
 
 #[tokio::test]
 async fn a_watch_tells_what_happens_as_it_happens() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
-    let mut watch = client.watch(v1::WatchRequest {}).await.unwrap().into_inner();
-    let mut next = async || watch.message().await.unwrap().unwrap().event.unwrap();
-
-    let Event::Snapshot(snapshot) = next().await else { panic!("a snapshot comes first") };
-    assert_eq!((snapshot.generation, snapshot.backends.len()), (0, 0));
+    let mut watch = watch(&daemon, "").await;
+    let mut mirror = Mirror::default();
+    mirror.take_snapshot(&mut watch, Cause::First).await;
+    assert_eq!((mirror.generation, mirror.backends.len()), (0, 0));
 
     let applied = client.apply(apply(configuration())).await.unwrap().into_inner().result.unwrap();
-    let Event::Generation(change) = next().await else { panic!("a generation") };
-    assert_eq!((change.generation, change.changes), (1, applied.changes));
-    let mut backend = async || match next().await {
-        Event::Backend(backend) => {
-            let state = backend.state();
-            (backend.address, state, backend.reason.unwrap().text)
+    let mut next = async || watch.message().await.unwrap().unwrap();
+    let generation = next().await;
+    let Some(Event::Generation(change)) = &generation.event else { panic!("{generation:?}") };
+    assert_eq!((change.generation, &change.changes), (1, &applied.changes));
+    // All backends of a change are in one message.
+    let told = |message: &v1::WatchResponse| match &message.event {
+        Some(Event::Backends(change)) => {
+            let told = change.backends.iter().map(|it| {
+                let text = it.reason.as_ref().unwrap().text.clone();
+                (it.address.clone(), it.state(), text)
+            });
+            told.collect::<Vec<_>>()
         }
         other => panic!("{other:?}"),
     };
     let expected =
         |address: &str, state, reason: &str| (address.to_owned(), state, reason.to_owned());
-    assert_eq!(backend().await, expected("10.0.0.1", v1::BackendState::Pending, "not checked yet"));
-    assert_eq!(backend().await, expected("10.0.0.2", v1::BackendState::Pending, "not checked yet"));
+    let pending = |address| expected(address, v1::BackendState::Pending, "not checked yet");
+    assert_eq!(told(&next().await), [pending("10.0.0.1"), pending("10.0.0.2")]);
     daemon.judge("10.0.0.2", true).await;
-    assert_eq!(backend().await, expected("10.0.0.2", v1::BackendState::Up, "all checks pass"));
+    let up = expected("10.0.0.2", v1::BackendState::Up, "all checks pass");
+    assert_eq!(told(&next().await), [up]);
     daemon.judge("10.0.0.2", false).await;
-    assert_eq!(
-        backend().await,
-        expected("10.0.0.2", v1::BackendState::Unreachable, "check tcp: timed out")
-    );
+    let down = expected("10.0.0.2", v1::BackendState::Unreachable, "check tcp: timed out");
+    assert_eq!(told(&next().await), [down]);
+
+    let mut fewer = configuration();
+    fewer.pools[0].backends.remove(1);
+    client.apply(apply(fewer)).await.unwrap();
+    let gone = next().await;
+    let Some(Event::Backends(change)) = gone.event else { panic!("{gone:?}") };
+    let removed = v1::ObjectReference {
+        kind: v1::object_reference::Kind::Backend.into(),
+        name: "10.0.0.2".into(),
+        pool: "web".into(),
+    };
+    assert_eq!((change.removed, change.backends.len()), (vec![removed], 0));
+}
+
+/// A client that was away misses nothing, wherever it stopped reading.
+#[tokio::test]
+async fn a_watch_goes_on_from_each_of_its_messages() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    let mut all = watch(&daemon, "").await;
+    let mut mirror = Mirror::default();
+    mirror.take_snapshot(&mut all, Cause::First).await;
+
+    let mut other = configuration();
+    other.pools[0].backends[1].address = "10.0.0.9".into();
+    let mut overrides = v1::overrides_client::OverridesClient::new(daemon.channel().await);
+    let drain = v1::SetOverridesRequest {
+        targets: vec![v1::OverrideTarget { pool: "web".into(), ..Default::default() }],
+        kind: v1::OverrideKind::Drain.into(),
+        ..Default::default()
+    };
+    daemon.judge("10.0.0.1", true).await;
+    overrides.set_overrides(drain).await.unwrap();
+    daemon.judge("10.0.0.2", true).await;
+    client.apply(apply(other)).await.unwrap();
+    daemon.judge("10.0.0.1", false).await;
+    let names = vec!["pools/web/drain".into()];
+    let remove = v1::RemoveOverridesRequest { names, ..Default::default() };
+    overrides.remove_overrides(remove).await.unwrap();
+    daemon.judge("10.0.0.9", true).await;
+
+    let mut stops = vec![mirror.clone()];
+    let reference = {
+        let mut last = mirror.clone();
+        last.catch_up(&mut watch(&daemon, "").await, &mut client).await;
+        last
+    };
+    let same = |one: &Mirror| {
+        (one.generation, &one.backends, &one.overrides)
+            == (reference.generation, &reference.backends, &reference.overrides)
+    };
+    while !same(&mirror) {
+        let next = tokio::time::timeout(LIMIT, all.message()).await;
+        let Ok(message) = next else { panic!("{mirror:#?}\n is not\n{reference:#?}") };
+        mirror.take(message.unwrap().unwrap());
+        stops.push(mirror.clone());
+    }
+    assert!(stops.len() > 7, "{}", stops.len());
+    for mut stop in stops {
+        let mut resumed = watch(&daemon, &stop.resume_token).await;
+        while !same(&stop) {
+            let message = resumed.message().await.unwrap().unwrap();
+            assert!(!matches!(message.event, Some(Event::SnapshotBegin(_))), "{message:?}");
+            stop.take(message);
+        }
+    }
+
+    // What the daemon cannot go on from begins with a snapshot, and is no error.
+    let (life, number) = mirror.resume_token.split_once('-').unwrap();
+    let future = format!("{life}-{}", number.parse::<u64>().unwrap() + 1);
+    for token in ["x", "0123456789abcdef-3", &future, &mirror.resume_token.to_uppercase()[1..]] {
+        let mut anew = Mirror::default();
+        anew.take_snapshot(&mut watch(&daemon, token).await, Cause::Token).await;
+        assert!(same(&anew), "{token}");
+    }
+    // So does what was of the daemon before.
+    let directory = daemon.stop().await;
+    let store = Store::open(directory.path()).unwrap();
+    let daemon = Daemon::over(directory, store, Settings::default(), None, Audit::default());
+    let mut anew = Mirror::default();
+    anew.take_snapshot(&mut watch(&daemon, &mirror.resume_token).await, Cause::Token).await;
+    assert_eq!(anew.generation, mirror.generation);
+}
+
+/// Many watchers of a change of many backends: each ends with what is in force, and none is sent a message that clients
+/// do not take by default.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_watchers_see_the_end_of_a_large_change() {
+    const BACKENDS: u32 = 5_000;
+    let of = |weight| {
+        let mut configuration = configuration();
+        let pool = &mut configuration.pools[0];
+        (pool.slots, pool.health_checks) = (Some(65_537), Vec::new());
+        pool.backends = (0..BACKENDS)
+            .map(|number| v1::Backend {
+                address: std::net::Ipv4Addr::from(0x0a01_0000 + number).to_string(),
+                region: "eu".into(),
+                weight: Some(weight),
+                admin_state: match weight {
+                    1 => v1::AdminState::Active,
+                    _ => v1::AdminState::Drain,
+                }
+                .into(),
+                ..Default::default()
+            })
+            .collect();
+        apply(configuration)
+    };
+    let daemon = Arc::new(Daemon::start());
+    let mut client = daemon.client().await;
+    client.apply(of(1)).await.unwrap();
+    let mut watchers = Vec::new();
+    for _ in 0..100 {
+        let mut watch = watch(&daemon, "").await;
+        let mut mirror = Mirror::default();
+        mirror.take_snapshot(&mut watch, Cause::First).await;
+        assert_eq!(mirror.backends.len(), BACKENDS as usize);
+        watchers.push((watch, mirror));
+    }
+    client.apply(of(2)).await.unwrap();
+    for (mut watch, mut mirror) in watchers {
+        while mirror.backends.values().any(|it| it.state() != v1::BackendState::Draining) {
+            mirror.take(watch.message().await.unwrap().unwrap());
+        }
+        assert_eq!((mirror.generation, mirror.backends.len()), (2, BACKENDS as usize));
+    }
+}
+
+/// A watch of a client with little room of its own, so that the daemon is left with what it does not read.
+async fn narrow_watch(daemon: &Daemon) -> Streaming<v1::WatchResponse> {
+    let path = daemon.path.clone();
+    let connector = tower::service_fn(move |_| {
+        let path = path.clone();
+        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    let narrow = Endpoint::from_static("http://spillwayd").initial_stream_window_size(65_535);
+    let mut client = SpillwayClient::new(narrow.connect_with_connector(connector).await.unwrap());
+    client.watch(v1::WatchRequest::default()).await.unwrap().into_inner()
+}
+
+/// Makes events, each of which is told. What follows each other fast of one backend is told once.
+async fn change_overrides(daemon: &Daemon, events: usize) {
+    let mut overrides = v1::overrides_client::OverridesClient::new(daemon.channel().await);
+    for percent in (0..100).cycle().take(events) {
+        let set = v1::SetOverridesRequest {
+            targets: vec![v1::OverrideTarget { region: "eu".into(), ..Default::default() }],
+            kind: v1::OverrideKind::Scale.into(),
+            percent: Some(if percent < 10 { 0 } else { percent }),
+            reason: "x".repeat(200),
+            ..Default::default()
+        };
+        overrides.set_overrides(set).await.unwrap();
+    }
 }
 
 /// More changes than are kept for anybody, to a watcher who reads none of them meanwhile.
@@ -44,26 +302,25 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
     // They get one that they share. Each has a connection of its own, or those that are not read would hold up the others.
     let mut watches = Vec::new();
     for _ in 0..3 {
-        let mut watch =
-            daemon.client().await.watch(v1::WatchRequest {}).await.unwrap().into_inner();
-        let first = watch.message().await.unwrap().unwrap();
-        assert!(matches!(first.event, Some(Event::Snapshot(_))));
-        watches.push(watch);
+        let mut watch = narrow_watch(&daemon).await;
+        let mut mirror = Mirror::default();
+        mirror.take_snapshot(&mut watch, Cause::First).await;
+        watches.push((watch, mirror));
     }
-    for round in 0..100_000 {
-        daemon.report("10.0.0.1", round % 2 == 0).await;
-    }
+    change_overrides(&daemon, 5_000).await;
     daemon.judge("10.0.0.1", false).await;
-    client.export(v1::ExportRequest {}).await.unwrap();
-    for mut watch in watches {
-        loop {
+    for (mut watch, mut mirror) in watches {
+        let mut begun = None;
+        while begun.is_none() || mirror.in_snapshot {
             let message = watch.message().await.unwrap().unwrap();
-            if let Some(Event::Snapshot(snapshot)) = message.event {
-                let last = v1::BackendState::Unreachable;
-                assert_eq!(snapshot.backends[0].state(), last, "the last round's");
-                break;
+            if let Some(Event::SnapshotBegin(begin)) = &message.event {
+                begun = Some(begin.cause());
             }
+            mirror.take(message);
         }
+        assert_eq!(begun, Some(Cause::Lag));
+        let last = v1::BackendState::Unreachable;
+        assert_eq!(mirror.backends[&key("10.0.0.1")].state(), last, "the last round's");
     }
 }
 
@@ -74,24 +331,13 @@ async fn a_watcher_that_stays_too_slow_is_ended_in_words() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
-    // A client with little room of its own, so that the daemon is left with what it does not read.
-    let path = daemon.path.clone();
-    let connector = tower::service_fn(move |_| {
-        let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
-    });
-    let slow = Endpoint::from_static("http://spillwayd").initial_stream_window_size(65_535);
-    let mut slow = SpillwayClient::new(slow.connect_with_connector(connector).await.unwrap());
-    let mut watch = slow.watch(v1::WatchRequest {}).await.unwrap().into_inner();
+    let mut watch = narrow_watch(&daemon).await;
     let ended = loop {
-        for round in 0..6_000 {
-            daemon.report("10.0.0.1", round % 2 == 0).await;
-        }
-        client.export(v1::ExportRequest {}).await.unwrap();
+        change_overrides(&daemon, 5_000).await;
         // It reads on up to the snapshot that it gets for what it missed.
         let end = loop {
             match watch.message().await {
-                Ok(Some(message)) if matches!(message.event, Some(Event::Snapshot(_))) => {
+                Ok(Some(message)) if matches!(message.event, Some(Event::SnapshotBegin(_))) => {
                     break None;
                 }
                 Ok(message) => assert!(message.is_some(), "it ends in words"),

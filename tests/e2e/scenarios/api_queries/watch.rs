@@ -9,7 +9,7 @@ use lb_tests::sandbox::Sandbox;
 use spillway_proto::v1::watch_response::Event;
 use spillway_proto::v1::{
     BackendState, FieldChange, Group, StatusRequest, WatchRequest, WatchResponse,
-    state_reason::Cause,
+    snapshot_begin::Cause, state_reason,
 };
 use tonic::Streaming;
 
@@ -38,11 +38,24 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "watched", Health::QUICK)?;
     let client = Client::of(&fixture.balancer)?;
     let (generation, mut configuration) = client.export()?;
-    let mut stream = client.call(async |mut c| c.watch(WatchRequest {}).await)?;
+    let mut stream = client.call(async |mut c| c.watch(WatchRequest::default()).await)?;
 
     // A snapshot first: what Status says.
     let first = client.wait(stream.message())??.and_then(|message| message.event);
-    let Some(Event::Snapshot(snapshot)) = first else { bail!("first of all {first:?}") };
+    let Some(Event::SnapshotBegin(begin)) = first else { bail!("first of all {first:?}") };
+    ensure!(begin.cause() == Cause::First, "{begin:?}");
+    let mut snapshot = begin.status.context("no status")?;
+    let mut is_complete = false;
+    while !is_complete {
+        is_complete = next(&client, &mut stream, |event| match event {
+            Event::Backends(part) => {
+                snapshot.backends.extend(part.backends);
+                Some(false)
+            }
+            Event::SnapshotEnd(_) => Some(true),
+            _ => None,
+        })?;
+    }
     let status = client.call(async |mut c| c.status(StatusRequest::default()).await)?;
     ensure!(snapshot.generation == generation && snapshot.backends == status.backends);
     ensure!(snapshot.services == status.services, "{snapshot:?}");
@@ -73,9 +86,10 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     ensure!(told.changes.len() == 1 && told.changes[0].fields == fields, "{told:?}");
     let mut of_eu = |what: &dyn Fn(&spillway_proto::v1::GroupStatus) -> bool| {
         next(&client, &mut stream, |event| match event {
-            Event::Region(region) if (&*region.pool, &*region.region) == ("v4", "eu") => {
-                what(&region).then_some(region)
-            }
+            Event::Groups(change) => change
+                .groups
+                .into_iter()
+                .find(|it| (&*it.pool, &*it.region) == ("v4", "eu") && what(it)),
             _ => None,
         })
     };
@@ -93,19 +107,18 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     ensure!((region.backends_up, region.capacity_per_second) == (2, Some(300.0)), "{region:?}");
     drop(stream);
 
-    let mut stream = client.call(async |mut c| c.watch(WatchRequest {}).await)?;
+    let mut stream = client.call(async |mut c| c.watch(WatchRequest::default()).await)?;
     fixture.servers[number].restart()?;
     let address = fixture.fabric.backends[number].v4.to_string();
     let back = next(&client, &mut stream, |event| match event {
-        Event::Backend(backend)
-            if backend.address == address && backend.state() == BackendState::Up =>
-        {
-            Some(backend)
-        }
+        Event::Backends(change) => change
+            .backends
+            .into_iter()
+            .find(|it| it.address == address && it.state() == BackendState::Up),
         _ => None,
     })?;
     let reason = back.reason.clone().unwrap_or_default();
-    ensure!((&*back.pool, reason.cause()) == ("v4", Cause::ChecksPass), "{back:?}");
+    ensure!((&*back.pool, reason.cause()) == ("v4", state_reason::Cause::ChecksPass), "{back:?}");
 
     // The daemon stops: that is the end, and said.
     fixture.balancer.stop()?;

@@ -12,7 +12,7 @@ const CAUSE: &str = "groups: 1 contiguous entries are needed, the largest free r
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_is_reported_and_retried() {
     let daemon = Daemon::new();
-    let mut subscription = daemon.running.commands.watch().await.unwrap().unwrap();
+    let mut subscription = daemon.running.commands.watch(None).await.unwrap().unwrap();
     daemon.path.content().failures = 3;
     let error = daemon.apply(WEB).await.unwrap_err();
     assert_eq!(

@@ -159,7 +159,7 @@ const REFUSALS: &[Refusal] = &[
         "UpdateRegion",
         r#"region { name: "us" } update_mask { paths: "overflow" }"#,
         InvalidArgument,
-        "update_mask: \"overflow\": \"overflow\" is not a field of Region, which has name, overflow_to, etag",
+        "update_mask: \"overflow\": \"overflow\" is not a field of Region, which has name, overflow_to",
         "update_mask",
     ),
     (

@@ -16,7 +16,7 @@ async fn watches(
 ) -> (Vec<Streaming<v1::WatchResponse>>, Vec<tonic::Status>) {
     let calls = (0..number).map(|n| {
         let mut client = SpillwayClient::new(channels[n % channels.len()].clone());
-        async move { client.watch(v1::WatchRequest {}).await }
+        async move { client.watch(v1::WatchRequest::default()).await }
     });
     let answers = timeout(4 * LIMIT, join_all(calls)).await.expect("each call is answered");
     let (mut open, mut refused) = (Vec::new(), Vec::new());

@@ -356,7 +356,7 @@ async fn certificates_and_roles_change_without_a_restart() {
     let remote = Remote::start().await;
     let eye = remote.ours.client("eye.example");
     let mut held = SpillwayClient::new(remote.channel(Some(&eye)).await.unwrap());
-    let mut watch = held.watch(v1::WatchRequest {}).await.unwrap().into_inner();
+    let mut watch = held.watch(v1::WatchRequest::default()).await.unwrap().into_inner();
     watch.message().await.unwrap().unwrap();
 
     // A broken file: what is in force stays, and the condition is named.
