@@ -6,6 +6,7 @@
 //! | `failover` | the time from a failing answer to the changed member word, alone and beside load |
 //! | `frozen` | the same while the disk of the store is frozen and the journal does not read, beside a quiet run |
 //! | `calls` | what calls of the API take with a large configuration, its memory, and a start with it |
+//! | `clients` | lists and statuses by pages with clients' default limits, and many watchers of a large change |
 //! | `overrides` | the time from a call that sets an override to the changed member word, also with a full or frozen disk |
 //! | `growth` | how the time to change one object grows with the configuration |
 //! | `storm` | the time and CPU time until the failure of all backends is in the maps: of real checks, and known at once |
@@ -17,6 +18,7 @@
 
 mod backends;
 mod calls;
+mod clients;
 mod configuration;
 mod daemon;
 mod failover;
@@ -46,10 +48,11 @@ use figures::Row;
 type Measure = fn(&Sandbox, &Plan) -> Result<Vec<Row>>;
 
 /// The subjects, in the order in which they are measured.
-const SUBJECTS: [(&str, Measure); 7] = [
+const SUBJECTS: [(&str, Measure); 8] = [
     ("failover", failover::measure),
     ("frozen", frozen::measure),
     ("calls", calls::measure),
+    ("clients", clients::measure),
     ("overrides", overrides::measure),
     ("growth", growth::measure),
     ("storm", storm::measure),

@@ -278,15 +278,39 @@ async fn narrow_watch(daemon: &Daemon) -> Streaming<v1::WatchResponse> {
     client.watch(v1::WatchRequest::default()).await.unwrap().into_inner()
 }
 
-/// Makes events, each of which is told. What follows each other fast of one backend is told once.
-async fn change_overrides(daemon: &Daemon, events: usize) {
+/// Backends of the pool that [`change_overrides`] changes.
+const MANY: u16 = 500;
+
+/// The usual configuration, with a pool of many backends.
+fn with_many() -> v1::ApplyRequest {
+    let mut configuration = configuration();
+    let backend = |number: u16| v1::Backend {
+        address: std::net::Ipv4Addr::from(0x0a01_0000 + u32::from(number)).to_string(),
+        region: "eu".into(),
+        ..Default::default()
+    };
+    configuration.pools.push(v1::Pool {
+        name: "many".into(),
+        slots: Some(65_537),
+        backends: (0..MANY).map(backend).collect(),
+        ..Default::default()
+    });
+    apply(configuration)
+}
+
+/// Changes the overrides of many backends, again and again: more objects than may wait for a watcher.
+async fn change_overrides(daemon: &Daemon) {
     let mut overrides = v1::overrides_client::OverridesClient::new(daemon.channel().await);
-    for percent in (0..100).cycle().take(events) {
+    let target = |number: u16| v1::OverrideTarget {
+        backend: std::net::Ipv4Addr::from(0x0a01_0000 + u32::from(number)).to_string(),
+        pool: "many".into(),
+        ..Default::default()
+    };
+    for percent in 10..50 {
         let set = v1::SetOverridesRequest {
-            targets: vec![v1::OverrideTarget { region: "eu".into(), ..Default::default() }],
-            kind: v1::OverrideKind::Scale.into(),
-            percent: Some(if percent < 10 { 0 } else { percent }),
-            reason: "x".repeat(200),
+            targets: (0..MANY).map(target).collect(),
+            kind: v1::OverrideKind::Weight.into(),
+            percent: Some(percent),
             ..Default::default()
         };
         overrides.set_overrides(set).await.unwrap();
@@ -298,7 +322,7 @@ async fn change_overrides(daemon: &Daemon, events: usize) {
 async fn a_watcher_that_lags_gets_a_snapshot_again() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
-    client.apply(apply(configuration())).await.unwrap();
+    client.apply(with_many()).await.unwrap();
     // They get one that they share. Each has a connection of its own, or those that are not read would hold up the others.
     let mut watches = Vec::new();
     for _ in 0..3 {
@@ -307,7 +331,7 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
         mirror.take_snapshot(&mut watch, Cause::First).await;
         watches.push((watch, mirror));
     }
-    change_overrides(&daemon, 5_000).await;
+    change_overrides(&daemon).await;
     daemon.judge("10.0.0.1", false).await;
     for (mut watch, mut mirror) in watches {
         let mut begun = None;
@@ -330,10 +354,10 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
 async fn a_watcher_that_stays_too_slow_is_ended_in_words() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
-    client.apply(apply(configuration())).await.unwrap();
+    client.apply(with_many()).await.unwrap();
     let mut watch = narrow_watch(&daemon).await;
     let ended = loop {
-        change_overrides(&daemon, 5_000).await;
+        change_overrides(&daemon).await;
         // It reads on up to the snapshot that it gets for what it missed.
         let end = loop {
             match watch.message().await {

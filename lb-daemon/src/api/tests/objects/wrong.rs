@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use tonic::Code::{self, AlreadyExists, FailedPrecondition, InvalidArgument, NotFound};
+use tonic_types::StatusExt as _;
 
 use super::*;
 
@@ -252,9 +255,92 @@ async fn every_mistake_has_its_code_and_its_field_and_changes_nothing() {
             (*code, *message, *field),
             "{method} {request}"
         );
+        let (reason, _) = error_info(&status);
+        let expected: &[&str] = match code {
+            NotFound => &["OBJECT_NOT_FOUND"],
+            AlreadyExists => &["OBJECT_EXISTS"],
+            FailedPrecondition => &["OBJECT_IN_USE"],
+            _ => &["INVALID_FIELD", "INVALID_CONFIGURATION"],
+        };
+        assert!(expected.contains(&&*reason), "{method} {request}: {reason}");
     }
     let after = daemon.client().await.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(before, after);
+}
+
+/// Reason and metadata of the details of an error.
+fn error_info(status: &tonic::Status) -> (String, BTreeMap<String, String>) {
+    let info = status.get_details_error_info().unwrap_or_else(|| panic!("{status}: no details"));
+    assert_eq!(info.domain, "spillway");
+    (info.reason, info.metadata.into_iter().collect())
+}
+
+/// Method, request, and what programs read of the refusal: the reason and the metadata.
+const REASONS: &[(&str, &str, &str, &[(&str, &str)])] = &[
+    ("GetRegion", "", "INVALID_FIELD", &[]),
+    ("CreateRegion", r#"region { name: "A" }"#, "INVALID_CONFIGURATION", &[]),
+    (
+        "GetHealthCheck",
+        r#"name: "none""#,
+        "OBJECT_NOT_FOUND",
+        &[("kind", "HEALTH_CHECK"), ("name", "none"), ("pool", "")],
+    ),
+    (
+        "GetBackend",
+        r#"pool: "web" address: "10.0.0.9""#,
+        "OBJECT_NOT_FOUND",
+        &[("kind", "BACKEND"), ("name", "10.0.0.9"), ("pool", "web")],
+    ),
+    (
+        "CreateRegion",
+        r#"region { name: "us" overflow_to: "void" }"#,
+        "OBJECT_EXISTS",
+        &[("kind", "REGION"), ("name", "us"), ("pool", "")],
+    ),
+    (
+        "DeletePool",
+        r#"name: "web""#,
+        "OBJECT_IN_USE",
+        &[("kind", "POOL"), ("name", "web"), ("pool", "")],
+    ),
+    (
+        "UpdateBackend",
+        r#"backend { pool: "web" address: "10.0.0.1" weight: 2 etag: "0" }"#,
+        "ETAG_CONFLICT",
+        &[("etag", "2c32ebcb211159fd"), ("kind", "BACKEND"), ("name", "10.0.0.1"), ("pool", "web")],
+    ),
+];
+
+#[tokio::test]
+async fn programs_read_why_a_call_was_refused() {
+    let (daemon, mut caller) = scene().await;
+    for (method, request, reason, metadata) in REASONS {
+        let status = caller.call(method, request).await.unwrap_err();
+        let metadata = metadata.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+        assert_eq!(
+            error_info(&status),
+            ((*reason).into(), metadata.collect()),
+            "{method} {request}"
+        );
+    }
+    let mut client = daemon.client().await;
+    let conflict = v1::ApplyRequest { expected_generation: Some(7), ..apply(text_fixture()) };
+    let (reason, metadata) = error_info(&client.apply(conflict).await.unwrap_err());
+    let numbers = [("current", "1"), ("expected", "7")].map(|(key, it)| (key.into(), it.into()));
+    assert_eq!((&*reason, metadata), ("GENERATION_CONFLICT", numbers.into()));
+    let rollback = v1::RollbackRequest { generation: 9, ..Default::default() };
+    let (reason, metadata) = error_info(&client.rollback(rollback).await.unwrap_err());
+    assert_eq!((&*reason, &*metadata["generation"]), ("GENERATION_NOT_FOUND", "9"));
+    let unreadable = client.stats(v1::StatsRequest {}).await.unwrap_err();
+    assert_eq!(error_info(&unreadable).0, "MAPS_UNREADABLE");
+    daemon.packets.content().full = true;
+    let full = caller.call("CreatePool", r#"pool { name: "more" slots: 31 }"#).await.unwrap_err();
+    assert_eq!(error_info(&full).0, "MAPS_FULL");
+    daemon.packets.content().full = false;
+    daemon.packets.content().failures = 1;
+    let behind = caller.call("CreatePool", r#"pool { name: "more" slots: 31 }"#).await.unwrap_err();
+    let (reason, metadata) = error_info(&behind);
+    assert_eq!((&*reason, &*metadata["generation"]), ("PACKET_PATH_BEHIND", "2"));
 }
 
 #[tokio::test]

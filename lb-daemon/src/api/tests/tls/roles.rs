@@ -38,6 +38,8 @@ async fn a_plan_is_made_by_who_may_not_carry_it_out() {
     let refused = client.apply(apply(better.clone())).await.unwrap_err();
     let said = "certificate ci.example: is plan, but /spillway.v1.Spillway/Apply needs admin";
     assert_eq!((refused.code(), refused.message()), (Code::PermissionDenied, said));
+    let info = tonic_types::StatusExt::get_details_error_info(&refused).expect("it has details");
+    assert_eq!((&*info.reason, &*info.domain), ("PERMISSION_DENIED", "spillway"));
 
     // All mistakes of a file, as for an admin.
     let mut wrong = better.clone();
