@@ -3236,7 +3236,7 @@ pub mod objects_client {
                 .insert(GrpcMethod::new("spillway.v1.Objects", "GetService"));
             self.inner.unary(req, path, codec).await
         }
-        /// All of them, by name, a page at a time.
+        /// By name, a page at a time. NOT_FOUND: there is no such pool.
         pub async fn list_services(
             &mut self,
             request: impl tonic::IntoRequest<super::ListServicesRequest>,
@@ -3513,7 +3513,7 @@ pub mod objects_server {
             &self,
             request: tonic::Request<super::GetServiceRequest>,
         ) -> std::result::Result<tonic::Response<super::Service>, tonic::Status>;
-        /// All of them, by name, a page at a time.
+        /// By name, a page at a time. NOT_FOUND: there is no such pool.
         async fn list_services(
             &self,
             request: tonic::Request<super::ListServicesRequest>,

@@ -115,6 +115,12 @@ async fn hint_for_missing<K: Kind>(
     id: &ObjectId,
     message: &str,
 ) -> Option<String> {
+    // The region that a list is of.
+    if let Some(region) = message.strip_prefix("region ").filter(|_| K::COMMAND != "region") {
+        let names = names::<v1::Region>(daemon).await?;
+        let region = region.split('"').nth(1)?;
+        return Some(nearest_name(region, &names, v1::Region::PLURAL, v1::Region::COMMAND));
+    }
     if id.pool.is_empty() {
         let names = names::<K>(daemon).await?;
         return Some(nearest_name(&id.name, &names, K::PLURAL, K::COMMAND));

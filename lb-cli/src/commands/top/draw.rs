@@ -8,14 +8,14 @@ use ratatui::{
     widgets::{Paragraph, Row, Table, TableState, Wrap},
 };
 
-use spillway_proto::v1::BackendState;
+use spillway_proto::v1::{self, BackendState};
 
 use super::{
     sample::{Snapshot, TrafficRate},
     screen::{HELP, Screen, Tab},
     views::{Tone, View, build_view, drop_rates, format_si},
 };
-use crate::output::age;
+use crate::output::{age, count};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Palette {
@@ -104,13 +104,27 @@ fn alarm_line(screen: &Screen, now: &Snapshot, palette: Palette) -> Line<'static
         )
     } else if screen.paused {
         (Tone::Warning, "PAUSED: p resumes".into())
-    } else if !status.settling.is_empty() {
-        let pools: Vec<_> = status.settling.iter().map(|s| s.pool.as_str()).collect();
-        (Tone::Plain, format!("remapping: {}", pools.join(", ")))
+    } else if let [first, others @ ..] = &status.conditions[..] {
+        let more = match others.len() as u64 {
+            0 => String::new(),
+            number => format!(" (and {})", count(number, "more condition")),
+        };
+        (Tone::Bad, format!("CONDITION: {}{more}: {}", first.subject, first.cause))
     } else {
-        (Tone::Plain, String::new())
+        (Tone::Plain, planned(status))
     };
     Line::styled(text, palette.style(tone))
+}
+
+/// What somebody asked for: overrides and remaps.
+fn planned(status: &v1::StatusResponse) -> String {
+    let overrides = match status.overrides.len() as u64 {
+        0 => None,
+        number => Some(format!("{} (`spillway override list`)", count(number, "override"))),
+    };
+    let pools: Vec<_> = status.settling.iter().map(|s| s.pool.as_str()).collect();
+    let remaps = (!pools.is_empty()).then(|| format!("remapping: {}", pools.join(", ")));
+    overrides.into_iter().chain(remaps).collect::<Vec<_>>().join("; ")
 }
 
 fn tabs_line(screen: &Screen) -> Line<'static> {

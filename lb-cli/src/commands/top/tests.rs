@@ -359,3 +359,33 @@ fn a_small_terminal_does_not_panic() {
         }
     }
 }
+
+#[test]
+fn what_is_wrong_or_asked_for_has_a_line() {
+    let line = |change: fn(&mut v1::StatusResponse)| {
+        let mut now = now();
+        change(&mut now.reading.status);
+        let text = text(&mut Screen::default(), &now);
+        text.lines().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(line(|_| {}), "");
+    assert_eq!(
+        line(|status| status.overrides.push(v1::Override::default())),
+        "1 override (`spillway override list`)"
+    );
+    assert_eq!(
+        line(|status| {
+            status.overrides.extend([v1::Override::default(), v1::Override::default()]);
+            status.settling.push(v1::SettlingPool { pool: "web".into(), ..Default::default() });
+        }),
+        "2 overrides (`spillway override list`); remapping: web"
+    );
+    let told = line(|status| {
+        status.overrides.push(v1::Override::default());
+        for subject in ["store", "log"] {
+            let (subject, cause) = (subject.into(), "no space left".into());
+            status.conditions.push(v1::Condition { subject, cause, ..Default::default() });
+        }
+    });
+    assert_eq!(told, "CONDITION: store (and 1 more condition): no space left");
+}

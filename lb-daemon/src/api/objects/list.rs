@@ -1,6 +1,7 @@
 //! Lists of objects, a page at a time. A page costs as much as it has objects, however many there are.
 
 use std::{
+    iter,
     net::IpAddr,
     ops::Bound::{Excluded, Included, Unbounded},
     sync::Arc,
@@ -8,7 +9,7 @@ use std::{
 
 use spillway_proto::v1;
 
-use super::{Content, Id, InForce, Object, ObjectRefused, Objects, object::answered};
+use super::{Content, Id, InForce, Needs, Object, ObjectRefused, Objects, object::answered};
 use crate::api::page::{PageKey, PageRequest};
 use lb_config::{Draft, message};
 use lb_model::{AdminState, Backend, Configuration, Name, Pool};
@@ -49,6 +50,25 @@ impl Objects {
         Ok(page(&in_force, request, objects, |object: &O| {
             answered(object, &Id::from_listed(None, object))
         }))
+    }
+
+    /// Services of a pool; of all pools if it is empty.
+    ///
+    /// # Errors
+    /// There is no such pool.
+    pub(super) async fn list_services(
+        &self,
+        request: &PageRequest,
+        pool: &str,
+    ) -> Result<Page<v1::Service>, ObjectRefused> {
+        if !pool.is_empty() {
+            let in_force = self.read().await?;
+            let draft = in_force.draft(Needs::Pool(None));
+            let pools = draft.message().pools.iter().map(|pool| &*pool.name);
+            BackendFilter { pool: pool.into(), ..BackendFilter::default() }
+                .check(pools, iter::empty())?;
+        }
+        self.list(request, |service: &v1::Service| pool.is_empty() || service.pool == pool).await
     }
 
     pub(super) async fn list_pools(

@@ -254,8 +254,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let list = format!("services {:?}", r.pool);
         let request = PageRequest::new(r.page_size, &r.page_token, &list)?;
-        let is_listed = |service: &v1::Service| r.pool.is_empty() || service.pool == r.pool;
-        let page = self.list(&request, is_listed).await?;
+        let page = self.list_services(&request, &r.pool).await?;
         let Page { objects: services, next_page_token, generation } = page;
         Ok(Response::new(v1::ListServicesResponse { services, next_page_token, generation }))
     }

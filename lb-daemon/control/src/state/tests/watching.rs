@@ -104,13 +104,11 @@ fn known(subscription: &mut Subscription, address: &str) -> String {
     let snapshot = subscription.snapshot.clone().unwrap();
     let mut backends = snapshot.backends();
     let mut state = backends.find(|it| it.address == address).unwrap().state.name().to_owned();
-    let mut take = |event: &Event| match event {
-        Event::Backends(change) => {
-            for backend in change.changed.iter().filter(|it| it.address == address) {
-                state = backend.state.name().to_owned();
-            }
+    let mut take = |event: &Event| {
+        let Event::Backends(change) = event else { return };
+        for backend in change.changed.iter().filter(|it| it.address == address) {
+            state = backend.state.name().to_owned();
         }
-        _ => {}
     };
     subscription.since.iter().for_each(|event| take(event));
     while let Ok(event) = subscription.events.try_recv() {

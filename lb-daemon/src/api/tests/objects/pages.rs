@@ -156,11 +156,15 @@ async fn other_lists_have_pages_too() {
     let second = client.list_pools(request).await.unwrap().into_inner();
     let pools = [&first.pools[0], &second.pools[0]].map(|it| (&*it.name, it.backends.len()));
     assert_eq!((pools, &*second.next_page_token), ([("spare", 0), ("web", 2)], ""));
-    for (pool, count) in [("web", 1), ("spare", 0), ("none", 0), ("", 1)] {
+    for (pool, count) in [("web", 1), ("spare", 0), ("", 1)] {
         let request = v1::ListServicesRequest { pool: pool.into(), ..Default::default() };
         let listed = client.list_services(request).await.unwrap().into_inner();
         assert_eq!(listed.services.len(), count, "{pool}");
     }
+    let request = v1::ListServicesRequest { pool: "none".into(), ..Default::default() };
+    let refused = client.list_services(request).await.unwrap_err();
+    let expected = (Code::NotFound, "pool \"none\" does not exist");
+    assert_eq!((refused.code(), refused.message()), expected);
 }
 
 #[tokio::test]

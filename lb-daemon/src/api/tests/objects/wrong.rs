@@ -276,7 +276,9 @@ fn error_info(status: &tonic::Status) -> (String, BTreeMap<String, String>) {
 }
 
 /// Method, request, and what programs read of the refusal: the reason and the metadata.
-const REASONS: &[(&str, &str, &str, &[(&str, &str)])] = &[
+type Reason = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const REASONS: &[Reason] = &[
     ("GetRegion", "", "INVALID_FIELD", &[]),
     ("CreateRegion", r#"region { name: "A" }"#, "INVALID_CONFIGURATION", &[]),
     (
