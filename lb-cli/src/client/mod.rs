@@ -51,6 +51,8 @@ use crate::{
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a call that changes the configuration.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Objects that are asked for at once: as many as the daemon allows.
+pub(crate) const MAX_PAGE: u32 = 10_000;
 /// Largest answer, bytes: a configuration with as many backends as the maps hold.
 const MAX_ANSWER: usize = 64 << 20;
 
@@ -199,11 +201,22 @@ impl DaemonClient {
 
     /// The overrides in force.
     pub(crate) async fn overrides(&mut self) -> Result<ListOverridesResponse, Failure> {
-        let request = ListOverridesRequest {};
-        let answer = timeout(READ_TIMEOUT, self.overrides.list_overrides(request)).await;
-        self.answer(answer)
+        let mut all = ListOverridesResponse::default();
+        loop {
+            let request = ListOverridesRequest {
+                page_size: MAX_PAGE,
+                page_token: all.next_page_token.clone(),
+                ..ListOverridesRequest::default()
+            };
+            let answer = timeout(READ_TIMEOUT, self.overrides.list_overrides(request)).await;
+            let page = self.answer(answer)?;
+            all.overrides.extend(page.overrides);
+            all = ListOverridesResponse { overrides: all.overrides, ..page };
+            if all.next_page_token.is_empty() {
+                return Ok(all);
+            }
+        }
     }
-
     pub(crate) async fn stats(&mut self) -> Result<StatsResponse, Failure> {
         let answer = timeout(READ_TIMEOUT, self.client.stats(StatsRequest {})).await;
         self.answer(answer)

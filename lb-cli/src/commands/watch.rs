@@ -32,7 +32,13 @@ enum Event {
     /// The status when the watch begins.
     Snapshot { at: String, status: Box<Status> },
     /// A generation came into force.
-    Generation { at: String, generation: u64, changes: Vec<Change> },
+    Generation {
+        at: String,
+        generation: u64,
+        changes: Vec<Change>,
+        /// Changes that are left out of a large generation.
+        more_changes: u64,
+    },
     /// A backend's state or next hop changed.
     Backend { at: String, backend: Box<BackendRow> },
     /// The configuration no longer has a backend.
@@ -96,6 +102,8 @@ async fn print_events(
     was_connected: &mut bool,
 ) -> Result<(), Failure> {
     let mut daemon = DaemonClient::connect(options).await?;
+    // A snapshot that broke off is not completed by another watch.
+    reader.snapshot = None;
     let mut events = daemon.watch(reader.resume_token.clone()).await?;
     loop {
         let message = events.message().await.map_err(|status| daemon.failure(&status))?;
@@ -135,6 +143,10 @@ impl Reader {
                 snapshot.backends.extend(part.backends);
                 Vec::new()
             }
+            (watch_response::Event::Overrides(part), Some(snapshot)) => {
+                snapshot.overrides.extend(part.set);
+                Vec::new()
+            }
             (watch_response::Event::SnapshotEnd(_), snapshot) => {
                 let status = snapshot.take().map(|status| Box::new(Status::new(status, now)));
                 status.map(|status| Event::Snapshot { at: at(), status }).into_iter().collect()
@@ -143,6 +155,7 @@ impl Reader {
                 at: at(),
                 generation: change.generation,
                 changes: change.changes.into_iter().map(Change::from).collect(),
+                more_changes: change.more_changes,
             }],
             (watch_response::Event::Backends(change), None) => {
                 let removed = change.removed.into_iter();
@@ -173,7 +186,7 @@ impl Reader {
                 });
                 removed.chain(changed).collect()
             }
-            (watch_response::Event::Overrides(change), _) => vec![Event::Overrides {
+            (watch_response::Event::Overrides(change), None) => vec![Event::Overrides {
                 at: at(),
                 revision: change.revision,
                 set: change.set.into_iter().map(OverrideRow::new).collect(),
@@ -188,8 +201,8 @@ impl Report for Event {
     fn table(&self) -> String {
         match self {
             Self::Snapshot { at, status } => format!("{at} {}\n", status.summary()),
-            Self::Generation { at, generation, changes } => {
-                let changes = count(changes.len() as u64, "change");
+            Self::Generation { at, generation, changes, more_changes } => {
+                let changes = count(changes.len() as u64 + more_changes, "change");
                 format!("{at} generation {generation} is in force: {changes}\n")
             }
             Self::Backend { at, backend: b } => {
@@ -301,9 +314,13 @@ mod tests {
         );
         assert_eq!((&json["event"], &json["revision"]), (&"overrides".into(), &4.into()));
 
-        let change = v1::GenerationChange { generation: 7, changes: vec![v1::Change::default()] };
+        let change = v1::GenerationChange {
+            generation: 7,
+            changes: vec![v1::Change::default()],
+            more_changes: 2,
+        };
         let (text, json) = line(watch_response::Event::Generation(change));
-        assert_eq!(text, "1970-01-12T13:46:40Z generation 7 is in force: 1 change\n");
+        assert_eq!(text, "1970-01-12T13:46:40Z generation 7 is in force: 3 changes\n");
         assert_eq!(json["generation"], 7);
 
         let removed = |name: &str| {

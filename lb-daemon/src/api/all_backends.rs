@@ -34,7 +34,7 @@ use super::{
     server::{MAX_MESSAGE, MAX_SMALL_REQUEST},
     watch::{self, WatchStream},
 };
-use lb_control::command::{self, BackendStatus, Commands, Event, WatchPosition};
+use lb_control::command::{self, BackendStatus, Commands};
 
 const STATUS: &str = "/spillway.v1.Spillway/Status";
 const WATCH: &str = "/spillway.v1.Spillway/Watch";
@@ -141,8 +141,6 @@ pub(super) enum Answer {
     Selected(Box<StatusResponse>),
     /// A `WatchResponse` with backends of a snapshot.
     SnapshotBackends(Vec<Arc<[u8]>>),
-    /// A `WatchResponse` with an event, and the position after it.
-    Event(Arc<Event>, WatchPosition),
     /// Another `WatchResponse`.
     Watch(Box<WatchResponse>),
 }
@@ -150,9 +148,6 @@ pub(super) enum Answer {
 impl Answer {
     fn encode(&self, buffer: &mut EncodeBuf<'_>) -> Result<(), prost::EncodeError> {
         let (status, parts) = match self {
-            Self::Event(event, position) => {
-                return convert::event(event, position.to_string()).encode(buffer);
-            }
             Self::Selected(status) => return status.encode(buffer),
             Self::Watch(message) => return message.encode(buffer),
             Self::SnapshotBackends(parts) => (None, parts.clone()),

@@ -1,16 +1,18 @@
-//! Which backends an answer of `Status` has, and the status of one.
+//! Which backends an answer of `Status` has.
 
 use std::collections::BTreeSet;
 
-use spillway_proto::v1::{BackendStatus, StatusRequest, StatusResponse};
+use prost::Message as _;
+use spillway_proto::v1::{StatusRequest, StatusResponse};
 
 use super::{
     convert::{self, WrongField},
     page::{PageKey, PageRequest},
 };
+use lb_base::conditions::ConditionReason;
 use lb_config::message::ApiEnum;
 use lb_control::command::{self, Refusal, Status};
-use lb_model::{MemberState, Name};
+use lb_model::{MemberState, NamedValue as _};
 
 /// The backends that a request asks for.
 #[derive(Debug)]
@@ -36,7 +38,10 @@ impl BackendSelection {
             let cause = || format!("{number} is not a state that this version knows");
             state.ok_or_else(|| WrongField::new(format!("states[{at}]"), cause()))
         });
-        let states: Vec<_> = states.collect::<Result<_, _>>()?;
+        // Each once: they are looked through for each backend.
+        let states = states.collect::<Result<Vec<_>, _>>()?;
+        let known = MemberState::ALL.iter().copied();
+        let states: Vec<_> = known.filter(|state| states.contains(state)).collect();
         let page = match (page_size, &*page_token) {
             (0, "") => None,
             (size, token) => {
@@ -56,43 +61,39 @@ impl BackendSelection {
     /// # Errors
     /// There is no such pool.
     pub(super) fn answer(&self, status: &Status) -> Result<StatusResponse, Refusal> {
-        let is_there = |name: &&String| status.pools.iter().any(|it| it.pool.as_str() == **name);
+        let is_there =
+            |name: &&String| status.pools.binary_search_by(|it| it.pool.as_str().cmp(name)).is_ok();
         if let Some(missing) = self.pools.iter().find(|name| !is_there(name)) {
-            return Err(Refusal::NoPool(missing.clone()));
+            let conditions = status.conditions.iter();
+            let mut unusable =
+                conditions.filter(|it| it.reason == ConditionReason::StoredConfiguration);
+            return Err(match unusable.next() {
+                Some(condition) => Refusal::Unusable(condition.cause.clone()),
+                None => Refusal::NoPool(missing.clone()),
+            });
         }
         let pools = status.pools.iter();
         let pools =
             pools.filter(|it| self.pools.is_empty() || self.pools.contains(it.pool.as_str()));
         let selected = pools.flat_map(|pool| &pool.backends).filter(|it| self.has(it));
+        let is_later_page = self.page.as_ref().is_some_and(|page| page.after().is_some());
+        let head = match is_later_page {
+            true => StatusResponse::default(),
+            false => convert::without_backends(status),
+        };
         let (backends, next_page_token) = match &self.page {
             None => (selected.map(convert::backend).collect(), String::new()),
             Some(page) => {
                 let key =
                     |it: &command::BackendStatus| PageKey::backend(it.pool.as_str(), it.address);
-                page.page(selected.map(|it| (key(it), it)), convert::backend)
+                page.page(selected.map(|it| (key(it), it)), convert::backend, head.encoded_len())
             }
         };
-        Ok(StatusResponse { backends, next_page_token, ..convert::without_backends(status) })
+        Ok(StatusResponse { backends, next_page_token, ..head })
     }
 
     fn has(&self, backend: &command::BackendStatus) -> bool {
         let is_in = self.regions.is_empty() || self.regions.contains(backend.region.as_str());
         is_in && (self.states.is_empty() || self.states.contains(&backend.state))
     }
-}
-
-/// # Errors
-/// There is no such pool or backend.
-pub(super) fn one_backend(
-    status: &Status,
-    pool: &str,
-    address: &str,
-) -> Result<BackendStatus, Refusal> {
-    let is_it = |name: &Name| name.as_str() == pool;
-    let found = status.pools.iter().find(|it| is_it(&it.pool));
-    let found = found.ok_or_else(|| Refusal::NoPool(pool.into()))?;
-    let parsed = address.parse().ok();
-    let backend = found.backends.iter().find(|it| Some(it.address) == parsed);
-    let missing = || Refusal::NoBackend(pool.into(), address.into());
-    backend.map(convert::backend).ok_or_else(missing)
 }

@@ -15,11 +15,12 @@ use super::{
         OrStatus, WrongField, override_kind, override_message, override_names, override_target,
         warning,
     },
+    page::{PageKey, PageRequest},
     service::reason,
 };
 use crate::audit::Audit;
 use lb_control::command::{Commands, OverrideChange, OverridesChanged};
-use lb_model::overrides::{Action, Kind, Percent, Target};
+use lb_model::overrides::{Action, Key, Kind, Percent, Target};
 
 /// Most targets and names of a request.
 const MOST_TARGETS: usize = 1000;
@@ -98,14 +99,24 @@ impl Overrides for OverridesApi {
 
     async fn list_overrides(
         &self,
-        _: Request<ListOverridesRequest>,
+        request: Request<ListOverridesRequest>,
     ) -> Result<Response<ListOverridesResponse>, Status> {
+        let ListOverridesRequest { page_size, page_token, pool } = request.into_inner();
+        let page = PageRequest::new(page_size, &page_token, &format!("overrides {pool:?}"))?;
         let _at_work = working().await;
         let in_force = self.commands.overrides().await.or_status()?;
+        let is_of_pool = |key: &Key| key.target.pool().is_some_and(|name| name.as_str() == pool);
+        let listed = in_force.overrides.iter();
+        let listed = listed.filter(|(key, _)| pool.is_empty() || is_of_pool(key));
+        let mut listed: Vec<_> =
+            listed.map(|(key, it)| (PageKey::new("", &key.to_string()), (key, it))).collect();
+        listed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let (overrides, next_page_token) = page.page(listed.into_iter(), override_message, 0);
         Ok(Response::new(ListOverridesResponse {
-            overrides: in_force.overrides.iter().map(override_message).collect(),
+            overrides,
             revision: in_force.overrides.revision(),
             unstored: in_force.is_unstored,
+            next_page_token,
         }))
     }
 }

@@ -89,13 +89,15 @@ impl PageRequest {
         self.after.as_ref()
     }
 
-    /// The page of a sorted list, and the token of the next one, which is empty after the last page.
+    /// The page of a sorted list, and the token of the next one, which is empty after the last page. `head` is the size of
+    /// what else the answer has, bytes.
     pub(super) fn page<L, M: Message>(
         &self,
         listed: impl Iterator<Item = (PageKey, L)>,
         message: impl Fn(L) -> M,
+        head: usize,
     ) -> (Vec<M>, String) {
-        let (mut page, mut bytes, mut last) = (Vec::new(), 0, None);
+        let (mut page, mut bytes, mut last) = (Vec::new(), head, None);
         let rest = listed.filter(|(key, _)| self.after.as_ref().is_none_or(|after| key > after));
         for (key, object) in rest {
             if page.len() == self.size {
@@ -139,7 +141,8 @@ mod tests {
         loop {
             let request = PageRequest::new(size, &token, "a list").unwrap();
             let listed = keys.iter().map(|key| (key.clone(), key));
-            let (page, next) = request.page(listed, |key| format!("{key:?}{}", " ".repeat(bytes)));
+            let (page, next) =
+                request.page(listed, |key| format!("{key:?}{}", " ".repeat(bytes)), 0);
             pages.push(page.iter().map(|text| text.trim_end().to_owned()).collect());
             token = next;
             if token.is_empty() {
@@ -186,7 +189,7 @@ mod tests {
     fn a_token_is_for_its_list_alone() {
         let request = PageRequest::new(1, "", "backends of web").unwrap();
         let keys = ["10.0.0.1", "10.0.0.2"].map(|it| PageKey::new("web", it));
-        let (_, token) = request.page(keys.into_iter().map(|key| (key, ())), |()| String::new());
+        let (_, token) = request.page(keys.into_iter().map(|key| (key, ())), |()| String::new(), 0);
         assert!(PageRequest::new(7, &token, "backends of web").is_ok());
         let cause = "page_token: is not the next_page_token of an answer to the same request";
         for (token, list) in [(&*token, "backends of api"), (&token[1..], "backends of web")] {

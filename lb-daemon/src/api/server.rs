@@ -19,7 +19,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::Service;
 
 use super::{
-    access::{Guard, is_large},
+    access::{Guard, RequestSize, request_size},
     all_backends::{Calls, WithAllBackends},
     health,
     limits::Limits,
@@ -126,6 +126,9 @@ pub(super) const MAX_SMALL_REQUEST: usize = 64 << 10;
 /// Largest request about overrides, bytes: more than all targets of one need.
 pub(super) const MAX_OVERRIDES_REQUEST: usize = 1 << 20;
 
+/// Largest batch of backends, bytes: 10,000 take about 1 MiB.
+const MAX_BATCH_REQUEST: usize = 4 << 20;
+
 /// The descriptors of the API are inconsistent.
 #[derive(Debug, thiserror::Error)]
 #[error("descriptors of the API")]
@@ -147,10 +150,12 @@ pub(super) fn routes(
         SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
     let objects = SizeLimited {
         large: objects.clone().max_decoding_message_size(MAX_MESSAGE),
+        batch: objects.clone().max_decoding_message_size(MAX_BATCH_REQUEST),
         small: objects.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
     let inner = SizeLimited {
         large: spillway.clone().max_decoding_message_size(MAX_MESSAGE),
+        batch: spillway.clone().max_decoding_message_size(MAX_BATCH_REQUEST),
         small: spillway.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
     let spillway = WithAllBackends { inner, calls };
@@ -174,11 +179,12 @@ fn described() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// A service with two request limits: only callers that may plan or make any change can make the daemon read a large
+/// A service with three request limits: only callers that may plan or make any change can make the daemon read a large
 /// request.
 #[derive(Clone, Debug)]
 pub(super) struct SizeLimited<S> {
     pub(super) large: S,
+    pub(super) batch: S,
     pub(super) small: S,
 }
 
@@ -197,13 +203,15 @@ where
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         ready!(self.large.poll_ready(context))?;
+        ready!(self.batch.poll_ready(context))?;
         self.small.poll_ready(context)
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        match is_large(request.uri().path()) {
-            true => self.large.call(request).boxed(),
-            false => self.small.call(request).boxed(),
+        match request_size(request.uri().path()) {
+            RequestSize::Large => self.large.call(request).boxed(),
+            RequestSize::Batch => self.batch.call(request).boxed(),
+            RequestSize::Small => self.small.call(request).boxed(),
         }
     }
 }

@@ -15,7 +15,6 @@ use tonic::{Code, Request, Response, Status};
 
 use super::{
     access::{caller, may_change, working},
-    backend_status::one_backend,
     convert::{self, ApiError, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
     server::Handles,
 };
@@ -148,8 +147,8 @@ impl Spillway for Api {
     ) -> Result<Response<BackendStatus>, Status> {
         let GetBackendStatusRequest { pool, address } = request.into_inner();
         let _at_work = working().await;
-        let status = self.commands.status().await.or_status()?.or_status()?;
-        Ok(Response::new(one_backend(&status, &pool, &address).or_status()?))
+        let status = self.commands.backend(pool, address).await.or_status()?.or_status()?;
+        Ok(Response::new(convert::backend(&status)))
     }
 
     async fn regions(

@@ -2,13 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    mem,
+    iter, mem,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures::{Stream, stream};
+use prost::Message;
 use spillway_proto::v1::{self, ErrorReason, snapshot_begin::Cause, watch_response::Event};
 use tokio::{
     sync::{Notify, broadcast, broadcast::error::RecvError},
@@ -47,7 +48,7 @@ pub(super) fn stream(
     let Subscription { snapshot, position, since, events } = subscription;
     let watcher = Watcher {
         commands,
-        snapshot: snapshot.map(|it| snapshot_messages(&it, cause, position)).unwrap_or_default(),
+        pending: snapshot.map(|it| snapshot_messages(&it, cause, position)).unwrap_or_default(),
         position,
         events: EventQueue::follow(since, events),
         caught_up: None,
@@ -70,9 +71,9 @@ pub(super) fn stream(
 
 struct Watcher {
     commands: Commands,
-    /// To be sent before any event.
-    snapshot: VecDeque<Answer>,
-    /// After the last event that was sent.
+    /// To be sent before any further event: a snapshot, or parts of an event.
+    pending: VecDeque<Answer>,
+    /// After the last event that was taken from the queue.
     position: WatchPosition,
     events: EventQueue,
     /// Time of the last snapshot because of lag.
@@ -84,13 +85,13 @@ struct Watcher {
 impl Watcher {
     async fn next(&mut self) -> Result<Answer, Status> {
         loop {
-            if let Some(message) = self.snapshot.pop_front() {
+            if let Some(message) = self.pending.pop_front() {
                 return Ok(message);
             }
             match self.events.next().await {
                 Ok(event) => {
                     self.position = self.position.next();
-                    return Ok(Answer::Event(event, self.position));
+                    self.pending = event_messages(&event, self.position);
                 }
                 Err(QueueEnd::Stopping) => return Err(Stopping.into_status()),
                 Err(QueueEnd::Full) => self.catch_up().await?,
@@ -108,15 +109,67 @@ impl Watcher {
         let Subscription { snapshot, position, since, events } =
             self.commands.watch_again().await.or_status()?.or_status()?;
         let messages = |it: Arc<_>| snapshot_messages(&it, Cause::Lag, position);
-        self.snapshot = snapshot.map(messages).unwrap_or_default();
+        self.pending = snapshot.map(messages).unwrap_or_default();
         (self.position, self.events) = (position, EventQueue::follow(since, events));
         self.caught_up = Some(now);
         Ok(())
     }
 }
 
-/// Bytes of backends after which another message of a snapshot begins.
+/// Bytes of objects after which another message of a snapshot begins, or of an event that is larger than the next.
 const MESSAGE_BYTES: usize = 1 << 20;
+/// Largest event in one message, bytes: clients take 4 MiB unless they are told otherwise.
+const MAX_EVENT_BYTES: usize = 3 << 20;
+
+/// Most overrides of a message of a snapshot.
+const MESSAGE_OVERRIDES: usize = 2_000;
+
+fn message(event: Event, resume_token: String) -> Answer {
+    Answer::Watch(v1::WatchResponse { event: Some(event), resume_token }.into())
+}
+
+/// An event as messages: one, unless it is too large.
+fn event_messages(event: &command::Event, position: WatchPosition) -> VecDeque<Answer> {
+    let event = convert::event(event);
+    if event.encoded_len() <= MAX_EVENT_BYTES {
+        return [message(event, position.to_string())].into();
+    }
+    let mut parts: Vec<_> = match event {
+        Event::Backends(v1::BackendsChange { removed, backends }) => {
+            let removed = split(removed).map(|removed| {
+                Event::Backends(v1::BackendsChange { removed, ..Default::default() })
+            });
+            let backends = split(backends).map(|backends| {
+                Event::Backends(v1::BackendsChange { backends, ..Default::default() })
+            });
+            removed.chain(backends).collect()
+        }
+        Event::Groups(v1::GroupsChange { removed, groups }) => {
+            let removed = split(removed)
+                .map(|removed| Event::Groups(v1::GroupsChange { removed, ..Default::default() }));
+            let groups = split(groups)
+                .map(|groups| Event::Groups(v1::GroupsChange { groups, ..Default::default() }));
+            removed.chain(groups).collect()
+        }
+        other => vec![other],
+    };
+    let last = parts.pop().map(|last| message(last, position.to_string()));
+    // A watch that goes on from here gets the whole event again.
+    parts.into_iter().map(|part| message(part, String::new())).chain(last).collect()
+}
+
+/// Lists of up to [`MESSAGE_BYTES`].
+fn split<M: Message>(list: Vec<M>) -> impl Iterator<Item = Vec<M>> {
+    let mut list = list.into_iter().peekable();
+    iter::from_fn(move || {
+        let (mut part, mut bytes) = (Vec::new(), 0);
+        while let Some(next) = list.next_if(|_| bytes < MESSAGE_BYTES) {
+            bytes += next.encoded_len();
+            part.push(next);
+        }
+        (!part.is_empty()).then_some(part)
+    })
+}
 
 /// A snapshot as messages: its begin, the backends in parts, its end.
 fn snapshot_messages(
@@ -124,12 +177,15 @@ fn snapshot_messages(
     cause: Cause,
     position: WatchPosition,
 ) -> VecDeque<Answer> {
-    let status_message = Some(convert::without_backends(status));
-    let begin = v1::SnapshotBegin { cause: cause.into(), status: status_message };
-    let watch = |event, resume_token: String| {
-        Answer::Watch(v1::WatchResponse { event: Some(event), resume_token }.into())
-    };
-    let mut messages = VecDeque::from([watch(Event::SnapshotBegin(begin), String::new())]);
+    let mut head = convert::without_backends(status);
+    let (overrides, revision) = (mem::take(&mut head.overrides), head.overrides_revision);
+    let begin = v1::SnapshotBegin { cause: cause.into(), status: Some(head) };
+    let mut messages = VecDeque::from([message(Event::SnapshotBegin(begin), String::new())]);
+    for part in overrides.chunks(MESSAGE_OVERRIDES) {
+        let (set, unstored) = (part.to_vec(), status.overrides.is_unstored);
+        let overrides = v1::OverridesChange { revision, set, ended: Vec::new(), unstored };
+        messages.push_back(message(Event::Overrides(overrides), String::new()));
+    }
     let (mut parts, mut bytes) = (Vec::new(), 0);
     for part in encoded_backends(status) {
         bytes += part.len();
@@ -142,7 +198,7 @@ fn snapshot_messages(
     if !parts.is_empty() {
         messages.push_back(Answer::SnapshotBackends(parts));
     }
-    messages.push_back(watch(Event::SnapshotEnd(v1::SnapshotEnd {}), position.to_string()));
+    messages.push_back(message(Event::SnapshotEnd(v1::SnapshotEnd {}), position.to_string()));
     messages
 }
 
@@ -182,12 +238,11 @@ impl EventQueue {
         mut events: broadcast::Receiver<Arc<command::Event>>,
     ) -> Self {
         let waiting = Arc::new(SharedQueue::default());
-        since.into_iter().for_each(|event| {
-            waiting.push(event);
-        });
+        // Once it is full, nothing may follow: what comes after a gap would look as if nothing was missing.
+        let is_full = since.into_iter().any(|event| waiting.push(event).is_some());
         let queue = Arc::clone(&waiting);
         let follower = tokio::spawn(async move {
-            loop {
+            while !is_full {
                 let end = match events.recv().await {
                     Ok(event) => queue.push(event),
                     Err(RecvError::Lagged(_)) => queue.end(QueueEnd::Full),
@@ -236,6 +291,9 @@ impl SharedQueue {
 
     fn push(&self, event: Arc<command::Event>) -> Option<QueueEnd> {
         let mut queue = self.queue();
+        if queue.end.is_some() {
+            return queue.end;
+        }
         let objects = queue.objects + event.objects();
         let is_full =
             queue.events.len() >= MAX_EVENTS || (objects > MAX_OBJECTS && !queue.events.is_empty());
@@ -256,5 +314,65 @@ impl SharedQueue {
         }
         queue.end = Some(end);
         queue.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lb_control::command::BackendsEvent;
+    use lb_model::Name;
+
+    fn removed(number: usize) -> Arc<command::Event> {
+        let one = (Name::new("web").unwrap(), [10, 0, 0, 1].into());
+        let removed = vec![one; number];
+        command::Event::Backends(BackendsEvent { removed, ..BackendsEvent::default() }).into()
+    }
+
+    /// What comes after a gap is not sent as if nothing was missed.
+    #[tokio::test]
+    async fn nothing_follows_events_that_were_dropped() {
+        let (tx, rx) = broadcast::channel(8);
+        let since = vec![removed(MAX_OBJECTS - 10), removed(20), removed(1)];
+        let queue = EventQueue::follow(since, rx);
+        // Nobody may listen any more.
+        let _ = tx.send(removed(1));
+        tokio::task::yield_now().await;
+        assert!(matches!(queue.next().await, Err(QueueEnd::Full)));
+        assert!(matches!(queue.next().await, Err(QueueEnd::Full)));
+
+        let (tx, rx) = broadcast::channel(8);
+        let queue = EventQueue::follow(vec![removed(MAX_OBJECTS - 10)], rx);
+        for number in [20, 1] {
+            let _ = tx.send(removed(number));
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(queue.next().await, Err(QueueEnd::Full)));
+    }
+
+    #[test]
+    fn an_event_that_is_too_large_is_several_messages_with_one_token() {
+        let position = WatchPosition { life: 1, number: 7 };
+        let messages = |event: &command::Event| -> Vec<(usize, usize, String)> {
+            let watch = |answer| match answer {
+                Answer::Watch(message) => *message,
+                other => panic!("{other:?}"),
+            };
+            let parts = event_messages(event, position).into_iter().map(watch);
+            let part = |it: v1::WatchResponse| {
+                let bytes = it.encoded_len();
+                let Some(Event::Backends(change)) = it.event else { panic!("{it:?}") };
+                (bytes, change.removed.len(), it.resume_token)
+            };
+            parts.map(part).collect()
+        };
+        let small = messages(&removed(10));
+        assert_eq!((small.len(), small[0].1, &*small[0].2), (1, 10, "0000000000000001-7"));
+        let large = messages(&removed(200_000));
+        assert!(large.len() > 3 && large.iter().all(|(bytes, ..)| *bytes < 4 << 20));
+        assert_eq!(large.iter().map(|(_, count, _)| count).sum::<usize>(), 200_000);
+        let (last, others) = large.split_last().unwrap();
+        assert_eq!(last.2, "0000000000000001-7");
+        assert!(others.iter().all(|(.., token)| token.is_empty()));
     }
 }

@@ -32,8 +32,8 @@ pub(super) const SETTINGS: Subject = Subject::new(ConditionReason::Settings, "se
 pub(super) enum FileNotApplied {
     /// The previous configuration stays in force.
     Refused(String),
-    /// The file's configuration is in force, but the packet path does not have it yet.
-    Behind(String),
+    /// The file's configuration is in force as this generation, but the packet path does not have it yet.
+    Behind(u64, String),
 }
 
 #[derive(Debug)]
@@ -71,9 +71,9 @@ impl Reload {
                 let message = format!("{subject}: {error}");
                 match &error {
                     // The generation is in force, and `status` shows that the packet path is behind.
-                    FileError::Refused(Refusal::Behind { .. }) => {
+                    FileError::Refused(Refusal::Behind { generation, .. }) => {
                         self.conditions.end(&subject);
-                        return Err(FileNotApplied::Behind(message));
+                        return Err(FileNotApplied::Behind(*generation, message));
                     }
                     // No condition: the daemon ends, so nothing would show it.
                     FileError::Stopping(_) => {}
@@ -114,7 +114,9 @@ impl Reload {
         let (generation, not_applied, behind) = match applied {
             Ok(generation) => (generation, None, None),
             Err(FileNotApplied::Refused(message)) => (None, Some(message), None),
-            Err(FileNotApplied::Behind(message)) => (None, None, Some(message)),
+            Err(FileNotApplied::Behind(generation, message)) => {
+                (Some(generation), None, Some(message))
+            }
         };
         let refused = [settings.err(), certificates.err(), not_applied];
         let refused = refused.into_iter().flatten().collect();

@@ -1332,7 +1332,8 @@ pub enum ErrorReason {
     Unspecified = 0,
     /// A field of the request is wrong; google.rpc.BadRequest has its path.
     InvalidField = 1,
-    /// The configuration breaks a rule, or would with the object; google.rpc.BadRequest has all mistakes.
+    /// The configuration breaks a rule, or would with the object; google.rpc.BadRequest has the mistakes, or the first ones and
+    /// how many more there are.
     InvalidConfiguration = 2,
     /// Several balancers need a hash_key.
     HashKeyUnset = 3,
@@ -1350,7 +1351,7 @@ pub enum ErrorReason {
     ObjectExists = 9,
     /// Other objects use it. "kind", "name" and "pool" as above.
     ObjectInUse = 10,
-    /// The others are invalid without it. "kind", "name" and "pool" as above.
+    /// The others are invalid without it. "kind", "name" and "pool" as above, unless it is one of a batch.
     ObjectNeeded = 11,
     /// The history does not have the generation. "generation" is its number.
     GenerationNotFound = 12,
@@ -5041,13 +5042,23 @@ pub struct RemoveOverridesResponse {
     #[prost(message, repeated, tag = "4")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
-/// Which overrides. Empty: there is nothing to choose.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListOverridesRequest {}
+/// Which overrides.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListOverridesRequest {
+    /// Most overrides of the answer, 1 to 10,000; it also has fewer where they would take more than 3 MiB. Unset: 1,000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only those of this pool, and of its backends and regions in it. Unset: all.
+    #[prost(string, tag = "3")]
+    pub pool: ::prost::alloc::string::String,
+}
 /// The overrides in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListOverridesResponse {
-    /// By target and kind. Empty: none.
+    /// By name. Empty: none.
     #[prost(message, repeated, tag = "1")]
     pub overrides: ::prost::alloc::vec::Vec<Override>,
     /// Revision, which rises with each change.
@@ -5056,6 +5067,9 @@ pub struct ListOverridesResponse {
     /// Whether they are in memory only, so that a restart loses what changed last.
     #[prost(bool, tag = "3")]
     pub unstored: bool,
+    /// The page_token of the next page. Empty: there is none.
+    #[prost(string, tag = "4")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// Overrides that changed.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5266,7 +5280,7 @@ pub mod overrides_client {
                 .insert(GrpcMethod::new("spillway.v1.Overrides", "RemoveOverrides"));
             self.inner.unary(req, path, codec).await
         }
-        /// The overrides in force.
+        /// The overrides in force, by name, a page at a time.
         pub async fn list_overrides(
             &mut self,
             request: impl tonic::IntoRequest<super::ListOverridesRequest>,
@@ -5322,7 +5336,7 @@ pub mod overrides_server {
             tonic::Response<super::RemoveOverridesResponse>,
             tonic::Status,
         >;
-        /// The overrides in force.
+        /// The overrides in force, by name, a page at a time.
         async fn list_overrides(
             &self,
             request: tonic::Request<super::ListOverridesRequest>,
@@ -6027,7 +6041,7 @@ pub struct ExportResponse {
     #[prost(message, repeated, tag = "5")]
     pub overrides: ::prost::alloc::vec::Vec<Override>,
 }
-/// Which backends; all else is always answered.
+/// Which backends. All else is answered too, unless page_token is set.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatusRequest {
     /// Only backends of these pools. Unset: of all pools.
@@ -6473,7 +6487,8 @@ pub struct WatchRequest {
 /// One event, or a part of a snapshot.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchResponse {
-    /// Where a later watch can go on after this message. Empty within a snapshot.
+    /// Where a later watch can go on after this message. Empty within a snapshot, and of an event that is too large for one
+    /// message in all but the last.
     #[prost(string, tag = "15")]
     pub resume_token: ::prost::alloc::string::String,
     /// What happened.
@@ -6485,7 +6500,8 @@ pub mod watch_response {
     /// What happened.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
-        /// A snapshot begins: what was known before is void. The backends follow, in several messages if there are many.
+        /// A snapshot begins: what was known before is void. Overrides and backends follow, in several messages if there are
+        /// many.
         #[prost(message, tag = "1")]
         SnapshotBegin(super::SnapshotBegin),
         /// The snapshot is complete.
@@ -6501,18 +6517,18 @@ pub mod watch_response {
         /// they are marked out. Within a second of the change.
         #[prost(message, tag = "5")]
         Groups(super::GroupsChange),
-        /// Overrides changed.
+        /// Overrides changed; within a snapshot those that are in force.
         #[prost(message, tag = "6")]
         Overrides(super::OverridesChange),
     }
 }
-/// How everything is, but the backends.
+/// How everything is, but backends and overrides.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SnapshotBegin {
     /// Why.
     #[prost(enumeration = "snapshot_begin::Cause", tag = "1")]
     pub cause: i32,
-    /// How everything is, without backends. Always set.
+    /// How everything is, without backends and overrides. Always set.
     #[prost(message, optional, tag = "2")]
     pub status: ::core::option::Option<StatusResponse>,
 }
@@ -6595,9 +6611,12 @@ pub struct GenerationChange {
     /// The generation now in force.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
-    /// What changed.
+    /// What changed; the first 5,000 of more changes.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// How many changes are left out. DiffGenerations has all of them.
+    #[prost(uint64, tag = "3")]
+    pub more_changes: u64,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -7225,8 +7244,7 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Rollback"));
             self.inner.unary(req, path, codec).await
         }
-        /// What the daemon is and how its backends are, all of them or a page at a time. NOT_FOUND: there is no such pool or
-        /// region.
+        /// What the daemon is and how its backends are, all of them or a page at a time. NOT_FOUND: there is no such pool.
         pub async fn status(
             &mut self,
             request: impl tonic::IntoRequest<super::StatusRequest>,
@@ -7299,7 +7317,8 @@ pub mod spillway_client {
         /// A snapshot first, in several messages from snapshot_begin to snapshot_end, then every change of generation, health,
         /// next hop, capacity or overrides until the caller stops. A change of many backends is one message. With the
         /// resume_token of an earlier message the watch goes on after it, without a snapshot; a caller who lags far behind gets a
-        /// snapshot again. Whoever applies all messages in order knows what is in force. UNAVAILABLE at the end: the daemon stops.
+        /// snapshot again. Whoever applies all messages in order knows the generation, the overrides, and how backends are, but their shares,
+        /// reports and the time that they are still held down; Regions answers what groups can take after a snapshot. UNAVAILABLE at the end: the daemon stops.
         /// RESOURCE_EXHAUSTED: there are too many watches, or the caller lags behind again within 10 seconds.
         pub async fn watch(
             &mut self,
@@ -7565,8 +7584,7 @@ pub mod spillway_server {
             tonic::Response<super::RollbackResponse>,
             tonic::Status,
         >;
-        /// What the daemon is and how its backends are, all of them or a page at a time. NOT_FOUND: there is no such pool or
-        /// region.
+        /// What the daemon is and how its backends are, all of them or a page at a time. NOT_FOUND: there is no such pool.
         async fn status(
             &self,
             request: tonic::Request<super::StatusRequest>,
@@ -7591,7 +7609,8 @@ pub mod spillway_server {
         /// A snapshot first, in several messages from snapshot_begin to snapshot_end, then every change of generation, health,
         /// next hop, capacity or overrides until the caller stops. A change of many backends is one message. With the
         /// resume_token of an earlier message the watch goes on after it, without a snapshot; a caller who lags far behind gets a
-        /// snapshot again. Whoever applies all messages in order knows what is in force. UNAVAILABLE at the end: the daemon stops.
+        /// snapshot again. Whoever applies all messages in order knows the generation, the overrides, and how backends are, but their shares,
+        /// reports and the time that they are still held down; Regions answers what groups can take after a snapshot. UNAVAILABLE at the end: the daemon stops.
         /// RESOURCE_EXHAUSTED: there are too many watches, or the caller lags behind again within 10 seconds.
         async fn watch(
             &self,

@@ -6,6 +6,8 @@ use prost_types::FieldMask;
 use spillway_proto::{SCHEMA_REVISION, v1, v1::objects_client::ObjectsClient};
 use tonic::{Status, transport::Channel};
 
+use crate::client::MAX_PAGE;
+
 pub(crate) type Client = ObjectsClient<Channel>;
 
 /// Identifies an object by name, and a backend also by its pool.
@@ -91,9 +93,6 @@ pub(crate) trait ObjectCalls: Clone + Default + Debug {
     ) -> Result<v1::ApplyResult, Status>;
 }
 
-/// Objects that are asked for at once.
-const PAGE_SIZE: u32 = 10_000;
-
 /// Implements the calls of each kind. Only backends have a pool.
 macro_rules! calls {
     ($($kind:ident $field:ident $list:ident [$($pool:ident)?] [$($filter:ident)*] $name:ident
@@ -117,7 +116,7 @@ macro_rules! calls {
                 let (mut listed, mut page_token) = (Vec::new(), String::new());
                 loop {
                     let request = v1::$list_request {
-                        page_size: PAGE_SIZE,
+                        page_size: MAX_PAGE,
                         page_token,
                         $($filter: filter.$filter.clone(),)*
                     };

@@ -97,7 +97,7 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn new(answer: v1::ListOverridesResponse) -> Self {
-        let v1::ListOverridesResponse { overrides, revision, unstored } = answer;
+        let v1::ListOverridesResponse { overrides, revision, unstored, .. } = answer;
         let warning = "what changed last is in memory only, and a restart loses it: see the condition \
                        `overrides` of `spillway status`";
         let warnings = if unstored { vec![warning.to_owned()] } else { Vec::new() };
@@ -261,6 +261,7 @@ mod tests {
             overrides: vec![drain(), weight()],
             revision: 4,
             unstored: true,
+            next_page_token: String::new(),
         };
         let list = List::new(answer);
         assert_eq!(

@@ -62,6 +62,12 @@ pub enum Query {
     Condition(oneshot::Sender<Option<String>>),
     /// Demand and capacity of the groups of one pool, or of all.
     Regions(Option<String>, oneshot::Sender<Result<Regions, Refusal>>),
+    /// The status of one backend.
+    Backend {
+        pool: String,
+        address: String,
+        reply: oneshot::Sender<Result<BackendStatus, Refusal>>,
+    },
     /// The last state changes of a pool's backends, or of one backend.
     History {
         pool: String,
@@ -274,6 +280,14 @@ impl Commands {
         self.ask(|reply| Query::Regions(pool, reply)).await
     }
 
+    pub async fn backend(
+        &self,
+        pool: String,
+        address: String,
+    ) -> Result<Result<BackendStatus, Refusal>, Stopping> {
+        self.ask(|reply| Query::Backend { pool, address, reply }).await
+    }
+
     pub async fn history(
         &self,
         pool: String,
@@ -341,6 +355,7 @@ impl Query {
             Self::Status(reply) => reply.is_closed(),
             Self::Condition(reply) => reply.is_closed(),
             Self::Regions(_, reply) => reply.is_closed(),
+            Self::Backend { reply, .. } => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
             Self::Overrides(reply) => reply.is_closed(),
             Self::Generations(reply) => reply.is_closed(),

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use super::{PathReader, StatusLoop};
 use crate::{
     command::{
-        BackendHistory, Exported, Refusal, ServiceStatus, SettlingStatus, Status, Subscription,
-        WatchPosition,
+        BackendHistory, BackendStatus, Exported, Refusal, ServiceStatus, SettlingStatus, Status,
+        Subscription, WatchPosition,
     },
     members::{clock, wall_clock},
 };
@@ -104,6 +104,21 @@ impl<R: PathReader> StatusLoop<R> {
 }
 
 impl<R: PathReader> StatusLoop<R> {
+    pub(super) fn one_backend(
+        &mut self,
+        pool: &str,
+        address: &str,
+    ) -> Result<BackendStatus, Refusal> {
+        self.in_force.require_usable()?;
+        let no_pool = || Refusal::NoPool(pool.to_owned());
+        let name = Name::new(pool).map_err(|_| no_pool())?;
+        if !self.configuration().pools.contains_key(&name) {
+            return Err(no_pool());
+        }
+        let status = address.parse().ok().and_then(|address| self.backend_status(&(name, address)));
+        status.ok_or_else(|| Refusal::NoBackend(pool.to_owned(), address.to_owned()))
+    }
+
     pub(super) fn history(
         &self,
         pool: &str,

@@ -18,7 +18,7 @@ use crate::{
 use lb_model::{Configuration, MemberState, Name, Pool, next_hop::NextHop};
 
 /// Most backends of an event: more would not fit into the 4 MiB that clients take unless they are told otherwise.
-const MAX_ANNOUNCED: usize = 10_000;
+const MAX_ANNOUNCED: usize = 5_000;
 
 impl<R: PathReader> StatusLoop<R> {
     /// The backends of all pools, by name.
@@ -70,6 +70,33 @@ impl<R: PathReader> StatusLoop<R> {
         }
     }
 
+    /// Announces the backends of which something changed that no member tells of: their region, their MTU, or whether they
+    /// are marked out.
+    pub(super) fn announce_reconfigured(&mut self, before: &InForce) {
+        let now = Arc::clone(&self.in_force);
+        let mut changed = BTreeSet::new();
+        let (out_before, out_now) = (before.mark_outs.out(), now.mark_outs.out());
+        for (name, pool) in &now.configuration.pools {
+            let Some(old) = before.configuration.pools.get(name) else { continue };
+            if !Arc::ptr_eq(old, pool) {
+                let moved = pool.backends.iter().filter(|(address, new)| {
+                    let old = old.backends.get(address);
+                    old.is_some_and(|old| (&old.region, old.mtu) != (&new.region, new.mtu))
+                });
+                changed.extend(moved.map(|(address, _)| (name.clone(), *address)));
+            }
+            let out = [&out_before, &out_now].map(|out| out.get(name).map(|it| &it.members));
+            if out[0] != out[1] {
+                let members = out.into_iter().flatten().flatten();
+                let differs = members.filter(|address| {
+                    before.mark_outs.is_out(name, address) != now.mark_outs.is_out(name, address)
+                });
+                changed.extend(differs.map(|address| (name.clone(), *address)));
+            }
+        }
+        self.announce_backends(&changed);
+    }
+
     /// Announces the backends that the configuration before had, and the one in force has not.
     pub(super) fn announce_removed(&mut self, before: &Configuration) {
         let now = Arc::clone(&self.in_force.configuration);
@@ -90,7 +117,7 @@ impl<R: PathReader> StatusLoop<R> {
         }
     }
 
-    fn backend_status(&mut self, key: &Key) -> Option<BackendStatus> {
+    pub(super) fn backend_status(&mut self, key: &Key) -> Option<BackendStatus> {
         let in_force = Arc::clone(&self.in_force);
         let backend = in_force.configuration.pools.get(&key.0)?.backends.get(&key.1)?;
         let member = self.view.get(&key.0, &key.1)?;

@@ -22,7 +22,7 @@ pub(crate) enum StatusUpdate {
     /// What the last daemon left is in force, as far as it can be: questions can be answered.
     Begun,
     InForce(Arc<InForce>),
-    /// An apply is in force, which the next update shows.
+    /// An apply is in force, which the update before showed, so that no snapshot misses its generation.
     Applied(Applied),
     Members(Vec<MemberUpdate>),
     Overrides(OverridesInForce),

@@ -11,8 +11,9 @@ use crate::command::{Event, Status, WatchPosition};
 /// How long a snapshot is shared: it also has what no event tells, such as conditions.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
-/// Most events that a watcher gets after it, of 4096 that may wait for one.
+/// Most events that a watcher gets after it, and most objects in them, of 4096 and 16384 that may wait for one.
 const MOST_EVENTS: usize = 1024;
+const MOST_OBJECTS: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct SharedSnapshot(Option<Shared>);
@@ -24,6 +25,8 @@ struct Shared {
     taken: Instant,
     /// The events since.
     since: Vec<Arc<Event>>,
+    /// Objects in them.
+    objects: usize,
     /// With so many events a new snapshot costs less.
     most: usize,
 }
@@ -41,14 +44,17 @@ impl SharedSnapshot {
 
     pub(super) fn set(&mut self, snapshot: Arc<Status>, position: WatchPosition, now: Instant) {
         let most = snapshot.backends().count().min(MOST_EVENTS);
-        self.0 = Some(Shared { snapshot, position, taken: now, since: Vec::new(), most });
+        self.0 =
+            Some(Shared { snapshot, position, taken: now, since: Vec::new(), objects: 0, most });
     }
 
     /// Adds an event. A snapshot is not shared any longer if a new one costs less than the events since, or if a
     /// configuration came into force, of which the event does not tell all.
     pub(super) fn add(&mut self, event: &Arc<Event>) {
         let Some(shared) = &mut self.0 else { return };
-        if shared.since.len() >= shared.most || matches!(**event, Event::Generation(_)) {
+        shared.objects += event.objects();
+        let is_much = shared.since.len() >= shared.most || shared.objects > MOST_OBJECTS;
+        if is_much || matches!(**event, Event::Generation(_)) {
             self.0 = None;
         } else {
             shared.since.push(Arc::clone(event));

@@ -59,6 +59,9 @@ impl<R: PathReader> StatusLoop<R> {
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Condition(reply) => drop(reply.send(self.condition())),
             Query::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
+            Query::Backend { pool, address, reply } => {
+                drop(reply.send(self.one_backend(&pool, &address)));
+            }
             Query::History { pool, address, reply } => {
                 drop(reply.send(self.history(&pool, address.as_deref())));
             }

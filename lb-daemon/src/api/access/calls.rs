@@ -78,9 +78,22 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
 
 const BATCH_UPDATE: &str = "/spillway.v1.Objects/BatchUpdateBackends";
 
-/// Whether requests of a call may be large, because they may have a whole configuration, a pool or many backends.
-pub(in crate::api) fn is_large(call: &str) -> bool {
-    call == BATCH_UPDATE || matches!(needs(call), Some(Needs::Change(Admin)))
+/// How large requests of a call may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::api) enum RequestSize {
+    /// It may have a whole configuration or a pool.
+    Large,
+    /// It has many backends.
+    Batch,
+    Small,
+}
+
+pub(in crate::api) fn request_size(call: &str) -> RequestSize {
+    match needs(call) {
+        _ if call.contains("/Batch") => RequestSize::Batch,
+        Some(Needs::Change(Admin)) => RequestSize::Large,
+        _ => RequestSize::Small,
+    }
 }
 
 /// What a call needs; `None`: it is not in the table.

@@ -6,7 +6,7 @@ mod calls;
 mod tests;
 
 use calls::{Needs, needs};
-pub(super) use calls::{is_large, may_change, within, within_pools};
+pub(super) use calls::{RequestSize, may_change, request_size, within, within_pools};
 
 use std::task::{Context, Poll};
 

@@ -85,7 +85,8 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
         let ReloadOutcome { generation, mut refused, behind, waiting } = outcome;
         match behind {
             Some(behind) if refused.is_empty() => {
-                Err(ApiError::new(Code::Internal, ErrorReason::PacketPathBehind, behind).into())
+                let error = ApiError::new(Code::Internal, ErrorReason::PacketPathBehind, behind);
+                Err(error.with("generation", generation.unwrap_or_default()).into())
             }
             None if refused.is_empty() => Ok(Self { generation, waiting_settings: waiting }),
             behind => {
@@ -96,6 +97,9 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
         }
     }
 }
+
+/// Most changes in an event: clients take messages of 4 MiB unless they are told otherwise.
+const MAX_TOLD_CHANGES: usize = 5_000;
 
 /// The status without the backends, which may be many.
 pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
@@ -212,11 +216,15 @@ fn removed_group((pool, region): &(Name, Name)) -> v1::ObjectReference {
     reference(&ObjectReference::Group { pool: pool.clone(), region: region.clone() })
 }
 
-pub(in crate::api) fn event(event: &Event, resume_token: String) -> v1::WatchResponse {
-    let event = match event {
+pub(in crate::api) fn event(event: &Event) -> v1::watch_response::Event {
+    match event {
         Event::Generation(Applied { generation, changes: list, .. }) => {
-            let (generation, changes) = (*generation, changes(list));
-            v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
+            let told = &list[..list.len().min(MAX_TOLD_CHANGES)];
+            v1::watch_response::Event::Generation(v1::GenerationChange {
+                generation: *generation,
+                changes: changes(told),
+                more_changes: (list.len() - told.len()) as u64,
+            })
         }
         Event::Backends(change) => v1::watch_response::Event::Backends(v1::BackendsChange {
             removed: change.removed.iter().map(removed_backend).collect(),
@@ -227,8 +235,7 @@ pub(in crate::api) fn event(event: &Event, resume_token: String) -> v1::WatchRes
             groups: change.changed.iter().map(region).collect(),
         }),
         Event::Overrides(change) => v1::watch_response::Event::Overrides(overrides_event(change)),
-    };
-    v1::WatchResponse { event: Some(event), resume_token }
+    }
 }
 
 pub(super) fn timestamp(time: SystemTime) -> prost_types::Timestamp {

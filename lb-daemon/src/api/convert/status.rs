@@ -13,6 +13,7 @@ use lb_control::{
     reconcile::ReconcileError,
 };
 use lb_inspect::names::NoPool;
+use lb_model::room::TooMany;
 
 /// A wrong field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,10 +106,18 @@ impl IntoStatus for Refusal {
             Refusal::NoHashKey { own_key, .. } => {
                 error(Code::InvalidArgument, ErrorReason::HashKeyUnset)
                     .field("hash_key")
+                    .violations(vec![FieldViolation::new("hash_key", message.clone())])
                     .hint(key_hint(*own_key))
             }
             Refusal::TooMany(too_many) => {
-                error(Code::ResourceExhausted, ErrorReason::MapsFull).hint(too_many.hint())
+                let error = error(Code::ResourceExhausted, ErrorReason::MapsFull);
+                let error = match too_many {
+                    TooMany::Objects { size, number, .. } if *number <= size.most() as usize => {
+                        error.with("setting", size.setting())
+                    }
+                    _ => error,
+                };
+                error.hint(too_many.hint())
             }
             Refusal::OpenSlots(open) => error(Code::InvalidArgument, ErrorReason::SlotsUnset)
                 .field(open.invalid.path())
@@ -156,7 +165,8 @@ impl IntoStatus for Refusal {
                     .with("generation", number)
                     .hint(HISTORY_HINT)
             }
-            Refusal::Plan(_) | Refusal::Room(_) | Refusal::Thread(_) | Refusal::Unreadable(_) => {
+            Refusal::Unreadable(_) => error(Code::Unavailable, ErrorReason::MapsUnreadable),
+            Refusal::Plan(_) | Refusal::Room(_) | Refusal::Thread(_) => {
                 error(Code::Internal, ErrorReason::Internal)
             }
         }
@@ -165,7 +175,7 @@ impl IntoStatus for Refusal {
 }
 
 /// The error that an object does not exist: its kind, name and pool.
-fn not_found(
+pub(super) fn not_found(
     error: impl Fn(Code, ErrorReason) -> ApiError,
     (kind, name, pool): (&str, &str, &str),
 ) -> ApiError {

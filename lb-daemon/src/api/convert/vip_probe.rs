@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-use super::{ApiError, WrongField};
+use super::{ApiError, WrongField, status::not_found};
 use crate::vip_probe::{
-    FullResult, ProbeSelection, ProbeSummary, SmallResult, TargetResult, VipProbeError,
-    VipProbeEvent,
+    FullResult, NoProbeTarget, ProbeSelection, ProbeSummary, SmallResult, TargetResult,
+    VipProbeError, VipProbeEvent,
 };
 use lb_base::{Quoted, error_chain};
 use lb_config::message::ApiEnum;
@@ -126,7 +126,19 @@ impl From<VipProbeError> for Status {
             VipProbeError::Unusable(_) => {
                 (Code::FailedPrecondition, ErrorReason::ConfigurationUnusable)
             }
-            VipProbeError::NoTarget(_) => (Code::NotFound, ErrorReason::ObjectNotFound),
+            VipProbeError::NoTarget(missing) => {
+                let error = |code, reason| ApiError::new(code, reason, missing.to_string());
+                return match missing {
+                    NoProbeTarget::Pool(name) => not_found(error, ("POOL", name, "")),
+                    NoProbeTarget::Backend(pool, address) => {
+                        not_found(error, ("BACKEND", &address.to_string(), pool))
+                    }
+                    NoProbeTarget::NoPool(address) => {
+                        not_found(error, ("BACKEND", &address.to_string(), ""))
+                    }
+                }
+                .into();
+            }
             VipProbeError::Stopping(_) => (Code::Unavailable, ErrorReason::Stopping),
         };
         ApiError::new(code, reason, error_chain::message(&error)).into()

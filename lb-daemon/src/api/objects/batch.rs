@@ -1,6 +1,6 @@
 //! Calls about many backends at once: one generation has all of the change, or none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use spillway_proto::v1;
 
@@ -9,6 +9,8 @@ use super::{
     check_etag, mask,
     object::{answered, users_of_backend},
 };
+
+use lb_base::Quoted;
 
 /// Most backends of a call.
 const MOST: usize = 10_000;
@@ -115,7 +117,7 @@ impl Batch {
     fn change<'a>(&'a self, verb: &str, options: &'a Options) -> ObjectChange<'a> {
         let first = self.0.first().and_then(|sent| sent.id.pool.as_deref());
         let (needs, whose) = match self.ids().all(|id| id.pool.as_deref() == first) {
-            true => (Needs::Pool(first), format!(" of pool \"{}\"", first.unwrap_or_default())),
+            true => (Needs::Pool(first), format!(" of pool {}", Quoted(first.unwrap_or_default()))),
             false => (Needs::All, String::new()),
         };
         let request = match &*self.0 {
@@ -178,13 +180,18 @@ impl Batch {
             let left: HashSet<_> =
                 members.filter(|(at, _)| kept(*at)).map(|(_, it)| it.region.clone()).collect();
             let last = gone.iter().filter(|(at, _)| !left.contains(&pool.backends[**at].region));
-            let mut regions = HashMap::new();
+            let mut regions = BTreeMap::new();
             for (at, id) in last {
                 regions.entry(pool.backends[*at].region.clone()).or_insert((*at, *id));
             }
             for (at, id) in regions.into_values() {
                 // As if the others of its region were gone already.
-                let alone = v1::Pool { backends: vec![pool.backends[at].clone()], ..pool.clone() };
+                let alone = v1::Pool {
+                    name: pool.name.clone(),
+                    groups: pool.groups.clone(),
+                    backends: vec![pool.backends[at].clone()],
+                    ..v1::Pool::default()
+                };
                 match users_of_backend(&alone, &id.name) {
                     users if users.is_empty() => {}
                     users => return Err(ObjectRefused::InUse(id.clone(), users)),

@@ -1,4 +1,4 @@
-//! Lists of objects, a page at a time. A page costs as much as it has objects, however many there are.
+//! Lists of objects, a page at a time. A page of backends converts no others, however many there are.
 
 use std::{
     iter,
@@ -192,7 +192,7 @@ fn page<L, O: Object>(
     listed: impl Iterator<Item = (PageKey, L)>,
     message: impl Fn(L) -> O,
 ) -> Page<O> {
-    let (objects, next_page_token) = request.page(listed, message);
+    let (objects, next_page_token) = request.page(listed, message, 0);
     Page { objects, next_page_token, generation: in_force.generation }
 }
 

@@ -78,7 +78,21 @@ struct Update<'a> {
     allow_missing: bool,
 }
 
-impl Update<'_> {
+/// Most paths of a mask: more than any object has fields.
+const MAX_PATHS: usize = 100;
+
+impl<'a> Update<'a> {
+    /// # Errors
+    /// The mask has too many paths, each of which takes time for each object.
+    fn new(mask: Option<&'a FieldMask>, allow_missing: bool) -> Result<Self, ObjectRefused> {
+        let paths = mask.map_or(0, |mask| mask.paths.len());
+        if paths > MAX_PATHS {
+            let cause = format!("has {paths} paths; at most {MAX_PATHS} are allowed");
+            return Err(ObjectRefused::wrong("update_mask", cause));
+        }
+        Ok(Self { mask, allow_missing })
+    }
+
     /// The object after the update of `old`; `None`: it does not exist.
     fn of<O: Object>(self, old: Option<&O>, sent: &Sent<O>) -> Result<O, ObjectRefused> {
         match old {

@@ -54,7 +54,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (region, result) = self.update(sent(r.region)?, update, sender, options).await?;
         Ok(Response::new(v1::UpdateRegionResponse { region, result }))
     }
@@ -111,7 +111,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (health_check, result) =
             self.update(sent(r.health_check)?, update, sender, options).await?;
         Ok(Response::new(v1::UpdateHealthCheckResponse { health_check, result }))
@@ -162,7 +162,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (pool, result) = self.update(sent(r.pool)?, update, sender, options).await?;
         Ok(Response::new(v1::UpdatePoolResponse { pool, result }))
     }
@@ -215,7 +215,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (backend, result) = self.update(sent(r.backend)?, update, sender, options).await?;
         Ok(Response::new(v1::UpdateBackendResponse { backend, result }))
     }
@@ -266,7 +266,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (service, result) = self.update(sent(r.service)?, update, sender, options).await?;
         Ok(Response::new(v1::UpdateServiceResponse { service, result }))
     }
@@ -300,7 +300,7 @@ impl objects_server::Objects for Objects {
         let r = request.into_inner();
         let options = Options::new(r.validate_only, &r.reason)?;
         let sender = Sender::new(r.schema_revision, r.any_schema);
-        let update = Update { mask: r.update_mask.as_ref(), allow_missing: r.allow_missing };
+        let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (backends, result) = self.batch_update(r.backends, update, sender, options).await?;
         Ok(Response::new(v1::BatchUpdateBackendsResponse { backends, result }))
     }

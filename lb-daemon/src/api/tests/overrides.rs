@@ -55,7 +55,8 @@ async fn an_override_is_shown_wherever_the_configuration_is_and_is_no_part_of_it
     let lasts = first.until.unwrap().seconds - first.set_at.unwrap().seconds;
     assert_eq!((lasts, first.absent_since), (7200, None));
 
-    let listed = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
+    let listed =
+        overrides.list_overrides(v1::ListOverridesRequest::default()).await.unwrap().into_inner();
     assert_eq!((listed.revision, listed.unstored), (1, false));
     assert_eq!(listed.overrides, done.overrides);
     let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
@@ -180,7 +181,8 @@ async fn each_mistake_names_its_field_and_changes_nothing() {
     assert_eq!(missing.code(), Code::NotFound);
     assert_eq!(missing.message(), "pool web: backend 10.0.0.9 does not exist");
     assert!(missing.metadata().get(HINT_TRAILER).is_some());
-    let listed = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
+    let listed =
+        overrides.list_overrides(v1::ListOverridesRequest::default()).await.unwrap().into_inner();
     assert_eq!((listed.revision, listed.overrides.len()), (0, 0));
 }
 
@@ -211,4 +213,51 @@ async fn there_is_a_bound() {
     // One that replaces another one is none more.
     let again = set(vec![backend(&backends[0].address, "web")], OverrideKind::Drain);
     assert_eq!(overrides.set_overrides(again).await.unwrap().into_inner().revision, 11);
+}
+
+#[tokio::test]
+async fn overrides_are_listed_a_page_at_a_time() {
+    let daemon = Daemon::start();
+    daemon.client().await.apply(apply(configuration())).await.unwrap();
+    let mut overrides = OverridesClient::new(daemon.channel().await);
+    let target = |backend: &str, pool: &str, region: &str| v1::OverrideTarget {
+        backend: backend.into(),
+        pool: pool.into(),
+        region: region.into(),
+    };
+    let targets = vec![
+        target("", "", "eu"),
+        target("10.0.0.2", "web", ""),
+        target("", "web", ""),
+        target("10.0.0.1", "", ""),
+    ];
+    let kind = OverrideKind::Drain.into();
+    let set = v1::SetOverridesRequest { targets, kind, ..Default::default() };
+    overrides.set_overrides(set).await.unwrap();
+    let mut listed = async |pool: &str, page_size| {
+        let (mut names, mut sizes, mut page_token) = (Vec::new(), Vec::new(), String::new());
+        loop {
+            let pool = pool.into();
+            let request = v1::ListOverridesRequest { page_size, page_token, pool };
+            let page = overrides.list_overrides(request).await.unwrap().into_inner();
+            assert_eq!(page.revision, 1);
+            sizes.push(page.overrides.len());
+            names.extend(page.overrides.into_iter().map(|it| it.name));
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return (names, sizes);
+            }
+        }
+    };
+    let all = [
+        "backends/10.0.0.1/drain",
+        "pools/web/backends/10.0.0.2/drain",
+        "pools/web/drain",
+        "regions/eu/drain",
+    ]
+    .map(str::to_owned);
+    assert_eq!(listed("", 0).await, (all.to_vec(), vec![4]));
+    assert_eq!(listed("", 3).await, (all.to_vec(), vec![3, 1]));
+    assert_eq!(listed("web", 1).await, (all[1..3].to_vec(), vec![1, 1]));
+    assert_eq!(listed("none", 1).await, (vec![], vec![0]));
 }

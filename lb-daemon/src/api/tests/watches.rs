@@ -27,14 +27,9 @@ impl Mirror {
         match message.event.expect("each message has one") {
             Event::SnapshotBegin(begin) => {
                 let status = begin.status.expect("it is always set");
-                let overrides = status.overrides.into_iter().map(|it| (it.name.clone(), it));
-                *self = Self {
-                    generation: status.generation,
-                    overrides: overrides.collect(),
-                    in_snapshot: true,
-                    ..Self::default()
-                };
-                assert!(status.backends.is_empty(), "they follow");
+                assert!(status.backends.is_empty() && status.overrides.is_empty(), "they follow");
+                let generation = status.generation;
+                *self = Self { generation, in_snapshot: true, ..Self::default() };
             }
             Event::SnapshotEnd(_) => self.in_snapshot = false,
             Event::Generation(change) => self.generation = change.generation,
@@ -163,6 +158,7 @@ async fn a_watch_goes_on_from_each_of_its_messages() {
 
     let mut other = configuration();
     other.pools[0].backends[1].address = "10.0.0.9".into();
+    other.pools[0].backends[0].mtu = 1_400;
     let mut overrides = v1::overrides_client::OverridesClient::new(daemon.channel().await);
     let drain = v1::SetOverridesRequest {
         targets: vec![v1::OverrideTarget { pool: "web".into(), ..Default::default() }],

@@ -167,6 +167,18 @@ async fn a_batch_with_a_mistake_changes_nothing() {
     let many = r#"backends { pool: "web" address: "10.0.0.1" }"#.repeat(10_001);
     let status = caller.call("BatchDeleteBackends", &many).await.unwrap_err();
     assert_eq!(status.message(), "backends: has 10001 entries; at most 10000 are allowed");
+    // What a caller chose to send is quoted, in short.
+    let pool = "x\\n".repeat(1_000);
+    let nowhere = format!(r#"backends {{ pool: "{pool}" address: "10.0.0.1" }}"#);
+    let two = format!("{nowhere} {}", nowhere.replace("10.0.0.1", "10.0.0.2"));
+    let status = caller.call("BatchDeleteBackends", &two).await.unwrap_err();
+    assert!(status.code() == NotFound && status.message().len() < 1_000, "{status}");
+    let paths = r#"paths: "weight" "#.repeat(101);
+    let update = format!(
+        r#"backends {{ pool: "web" address: "10.0.0.1" weight: 2 }} update_mask {{ {paths} }}"#
+    );
+    let status = caller.call("BatchUpdateBackends", &update).await.unwrap_err();
+    assert_eq!(status.message(), "update_mask: has 101 paths; at most 100 are allowed");
     let after = daemon.client().await.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(before, after);
 }

@@ -232,10 +232,11 @@ async fn the_status_has_those_that_are_asked_for() {
 
     let mut token = String::new();
     let mut paged = BTreeSet::new();
-    for size in [4, 4, 1] {
+    // What else there is comes with the first page.
+    for (size, all_else) in [(4, 1), (4, 0), (1, 0)] {
         let request = v1::StatusRequest { page_size: 4, page_token: token, ..Default::default() };
         let (page, next, services) = names(request).await.unwrap();
-        assert_eq!((page.len(), services), (size, 1));
+        assert_eq!((page.len(), services), (size, all_else));
         paged.extend(page);
         token = next;
     }
@@ -246,6 +247,9 @@ async fn the_status_has_those_that_are_asked_for() {
         (refused.code(), refused.message()),
         (Code::NotFound, "pool \"none\" does not exist")
     );
+    let states = vec![v1::BackendState::Up.into(); 10_000];
+    let many = v1::StatusRequest { states, pools: vec!["web".into()], ..Default::default() };
+    assert_eq!(names(many).await.unwrap().0, ["web 10.0.0.1"]);
     let unknown = v1::StatusRequest { states: vec![0], ..Default::default() };
     assert_eq!(
         names(unknown).await.unwrap_err().message(),

@@ -72,7 +72,8 @@ async fn a_plan_is_made_by_who_may_not_carry_it_out() {
 
     let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
     assert_eq!(status.generation, 1, "nothing was applied");
-    let none = overrides.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
+    let none =
+        overrides.list_overrides(v1::ListOverridesRequest::default()).await.unwrap().into_inner();
     assert!(none.overrides.is_empty());
 }
 
@@ -115,7 +116,11 @@ async fn a_role_for_some_pools_ends_at_them() {
         }
     }
     let names: Vec<_> = {
-        let list = of_other.list_overrides(v1::ListOverridesRequest {}).await.unwrap().into_inner();
+        let list = of_other
+            .list_overrides(v1::ListOverridesRequest::default())
+            .await
+            .unwrap()
+            .into_inner();
         list.overrides.into_iter().map(|it| it.name).collect()
     };
     assert_eq!(names.len(), 1, "{names:?}");
