@@ -242,7 +242,10 @@ impl EventQueue {
         let is_full = since.into_iter().any(|event| waiting.push(event).is_some());
         let queue = Arc::clone(&waiting);
         let follower = tokio::spawn(async move {
-            while !is_full {
+            if is_full {
+                return;
+            }
+            loop {
                 let end = match events.recv().await {
                     Ok(event) => queue.push(event),
                     Err(RecvError::Lagged(_)) => queue.end(QueueEnd::Full),
