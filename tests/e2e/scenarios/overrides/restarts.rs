@@ -41,7 +41,7 @@ pub(super) fn file_mode(sandbox: &Sandbox) -> Result<()> {
     let rolled = fixture.balancer.try_cli(&["rollback", &before.to_string(), "--yes"], None)?;
     ensure!(rolled.status.success(), "{rolled:?}");
     let expected =
-        [format!("pools/v4/backends/{other}/weight"), format!("backends/{victim}/drain")];
+        [format!("backends/{victim}/drain"), format!("pools/v4/backends/{other}/weight")];
     ensure!(names(&fixture)? == expected, "{:?}", names(&fixture)?);
     for kill in [false, true, true] {
         match kill {
@@ -53,7 +53,7 @@ pub(super) fn file_mode(sandbox: &Sandbox) -> Result<()> {
         requests.wait_for(100)?;
         ensure!(names(&fixture)? == expected, "{:?}", names(&fixture)?);
         let status = status_of(&fixture, &victim)?;
-        ensure!(status["state"] == "draining" && status["overrides"][0] == expected[1], "{status}");
+        ensure!(status["state"] == "draining" && status["overrides"][0] == expected[0], "{status}");
         ensure!(status["admin_state"] == "active", "{status}");
         let share = status_of(&fixture, &other)?;
         until("the weight is in force", PATIENCE, || {
@@ -68,13 +68,13 @@ pub(super) fn file_mode(sandbox: &Sandbox) -> Result<()> {
     Stream::all_go_on(&streams)?;
 
     let exported = fixture.balancer.cli(&["export"])?;
-    ensure!(exported.contains(&format!("#   override {}\n", expected[1])), "{exported}");
+    ensure!(exported.contains(&format!("#   override {}\n", expected[0])), "{exported}");
     ensure!(!exported.contains("drain\"") && !exported.contains("weight = 50"), "{exported}");
     fixture.balancer.apply(&exported)?;
     ensure!(names(&fixture)? == expected, "an export that is applied changes overrides");
     let undrained = ["backend", "undrain", &victim, "-m", "done"];
     let said = fixture.balancer.cli(&undrained)?;
-    ensure!(said == format!("override {} is removed\n", expected[1]), "{said}");
+    ensure!(said == format!("override {} is removed\n", expected[0]), "{said}");
     fixture.wait_up(&[])?;
     ensure!(super::answers(&fixture, 300)?.contains_key("eu2"), "it gets nothing");
     Stream::finish_all(streams)?;
