@@ -1,7 +1,7 @@
 //! The kernel's tracepoints count what is dropped after the packet program, of the balancer's own interfaces only. The
 //! host's kernel may have no tracepoints.
 
-use std::net::SocketAddr;
+use std::{collections::HashSet, net::SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::programs::XdpMode;
@@ -33,6 +33,9 @@ struct Fixture {
 }
 
 pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
+    // The balancers of trials before this one have left theirs.
+    let others = programs()?;
+    let programs = || -> Result<usize> { Ok(programs()?.difference(&others).count()) };
     let mut fixture = Fixture::start(sandbox)?;
     let router = fixture.fabric.router.clone();
     ensure!(fixture.send("redirected")? == [[0; 3]; 2], "with a right peer none is dropped");
@@ -239,16 +242,17 @@ fn index(node: &Node, interface: &str) -> Result<u32> {
     Ok(link["ifindex"].as_u64().context("no index")?.try_into()?)
 }
 
-/// Programs on tracepoints that the kernel has.
-fn programs() -> Result<usize> {
-    let mut number = 0;
+/// The ids of all programs on tracepoints that the kernel has.
+fn programs() -> Result<HashSet<u32>> {
+    let mut ids = HashSet::new();
     for program in aya::programs::loaded_programs() {
         let program = program?;
-        number += usize::from(
-            program.name_as_str().is_some_and(|name| NAMES.iter().any(|it| it.starts_with(name))),
-        );
+        let name = program.name_as_str().unwrap_or_default();
+        if NAMES.iter().any(|it| !name.is_empty() && it.starts_with(name)) {
+            ids.insert(program.id());
+        }
     }
-    Ok(number)
+    Ok(ids)
 }
 
 /// Whether the kernel is 6.3 or later.
