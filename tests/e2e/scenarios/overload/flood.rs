@@ -20,12 +20,12 @@ const SPILLED: usize = 500;
 /// SYNs of the flood, and how many a second.
 const SYNS: u64 = 2_000_000;
 const PER_SECOND: u64 = 250_000;
-/// Time for a machine that is not as fast.
-const MOST: Duration = Duration::from_secs(20);
+/// Time for half of them on a machine that is not as fast.
+const MOST: Duration = Duration::from_secs(10);
 /// What every machine decides of them, a second.
 const LEAST: f64 = 20_000.0;
-/// What the daemon may grow by, bytes: less than three for each SYN.
-const GROWTH: u64 = 4 << 20;
+/// What the daemon may grow by in the second half, bytes: less than three for each SYN.
+const GROWTH: u64 = 2 << 20;
 
 /// The connections go on with the backends they have; no SYN leaves anything but a handshake entry, of which
 /// there is a fixed number.
@@ -42,13 +42,16 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let tables = FlowTables::open(&overload.fixture.balancer.bpffs)?;
     ensure!(tables.displaced_v4.held()? == away as u64, "not one displaced entry each");
 
-    let (mut events, memory) = (overload.events()?, Memory::of(&mut overload)?);
+    let mut events = overload.events()?;
     let [near, far] = overload.counters()?;
     let exchanges = exchanged(connections);
     let SocketAddr::V4(to) = OverloadFixture::connections() else { anyhow::bail!("not IPv4") };
     let mut flood = Flood::new(&overload.fixture.fabric, to)?;
     let begun = Instant::now();
-    let sent = flood.send(SYNS, PER_SECOND, MOST)?;
+    let half = flood.send(SYNS / 2, PER_SECOND, MOST)?;
+    // Not before the flood: on a busy machine the daemon has still to do what it does once after an apply.
+    let memory = Memory::of(&mut overload)?;
+    let sent = half + flood.send(SYNS / 2, PER_SECOND, MOST)?;
     let took = begun.elapsed().as_secs_f64();
     let [near_after, far_after] = overload.counters()?;
     let meanwhile = exchanged(connections) - exchanges;
@@ -57,7 +60,7 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let grown = Memory::of(&mut overload)?.since(&memory)?;
     harness::note(format!(
         "{sent} SYNs in {took:.1} s; the balancer decided {:.0} a second, {admitted} near; {meanwhile} \
-         exchanges of {} connections meanwhile; the daemon grew by {} KiB",
+         exchanges of {} connections meanwhile; the daemon grew by {} KiB in the second half",
         decided as f64 / took,
         connections.connections().len(),
         grown / 1024,
