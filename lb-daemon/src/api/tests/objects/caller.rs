@@ -1,17 +1,23 @@
 //! Calls as people type them: the method's name, the request in protobuf's text format.
 
+use std::collections::BTreeMap;
+
 use prost_reflect::{
     DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, Value,
     prost::{Message, bytes::Buf},
 };
 use tonic::{
-    Request, Status,
+    Code, Request, Status,
     client::Grpc,
     codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     transport::Channel,
 };
+use tonic_types::StatusExt as _;
 
 use super::super::Daemon;
+
+/// Method, request, and how it is refused: code, message, and the field of the trailer.
+pub(super) type Refusal = (&'static str, &'static str, Code, &'static str, &'static str);
 
 /// A connection that knows the service by its descriptors alone.
 pub(super) struct Caller {
@@ -41,6 +47,30 @@ impl Caller {
         Ok(answer.into_inner())
     }
 
+    /// Makes a call that is refused as a row says, and with a reason for programs that fits its code.
+    pub(super) async fn refused(&mut self, (method, request, code, message, field): &Refusal) {
+        let Err(status) = self.call(method, request).await else {
+            panic!("{method} {request}: was not refused")
+        };
+        let trailer = status.metadata().get(lb_config::FIELD_TRAILER);
+        let trailer = trailer.map_or("", |field| field.to_str().unwrap());
+        assert_eq!(
+            (status.code(), status.message(), trailer),
+            (*code, *message, *field),
+            "{method} {request}"
+        );
+        let (reason, _) = error_info(&status);
+        let expected: &[&str] = match code {
+            Code::NotFound => &["OBJECT_NOT_FOUND"],
+            Code::AlreadyExists => &["OBJECT_EXISTS"],
+            Code::FailedPrecondition => &["OBJECT_IN_USE"],
+            Code::Aborted => &["ETAG_CONFLICT"],
+            Code::InvalidArgument => &["INVALID_FIELD", "INVALID_CONFIGURATION"],
+            _ => &[],
+        };
+        assert!(expected.contains(&&*reason), "{method} {request}: {reason}");
+    }
+
     /// An answer of a method from its text.
     pub(super) fn answer(&self, method: &str, text: &str) -> DynamicMessage {
         DynamicMessage::parse_text_format(self.method(method).output(), text)
@@ -51,6 +81,13 @@ impl Caller {
         let service = self.descriptors.get_service_by_name("spillway.v1.Objects").unwrap();
         service.methods().find(|method| method.name() == name).unwrap()
     }
+}
+
+/// Reason and metadata of the details of an error.
+pub(super) fn error_info(status: &Status) -> (String, BTreeMap<String, String>) {
+    let info = status.get_details_error_info().unwrap_or_else(|| panic!("{status}: no details"));
+    assert_eq!(info.domain, "spillway");
+    (info.reason, info.metadata.into_iter().collect())
 }
 
 /// The object of an answer about one: the answer itself, or its first field beside the result.

@@ -11,7 +11,7 @@ mod writers;
 mod wrong;
 
 use super::*;
-use caller::{Caller, essence, etag, object, of_result};
+use caller::{Caller, Refusal, error_info, essence, etag, object, of_result};
 
 /// What stands before the tables begin.
 const SCENE: &str = r#"
