@@ -217,6 +217,7 @@ impl DaemonClient {
             }
         }
     }
+
     pub(crate) async fn stats(&mut self) -> Result<StatsResponse, Failure> {
         let answer = timeout(READ_TIMEOUT, self.client.stats(StatsRequest {})).await;
         self.answer(answer)

@@ -187,8 +187,8 @@ impl Report for Changes {
         self.lines() + &self.effects(MapMemory::maps)
     }
 
-    fn warnings(&self) -> Vec<&str> {
-        self.warnings.iter().map(|warning| &*warning.text).collect()
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.iter().map(|warning| warning.text.clone()).collect()
     }
 }
 

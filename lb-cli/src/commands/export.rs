@@ -91,8 +91,8 @@ impl Report for Exported {
         format!("# generation {generation}{cannot}\n{beside}{}{file}", names.collect::<String>())
     }
 
-    fn warnings(&self) -> Vec<&str> {
-        self.warnings.iter().map(String::as_str).collect()
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 }
 
@@ -125,7 +125,8 @@ mod tests {
         assert!(Exported::new(hidden.clone()).unwrap().warnings().is_empty());
         hidden.configuration.as_mut().unwrap().hash_key.clear();
         let exported = Exported::new(hidden).unwrap();
-        let [warning] = *exported.warnings() else { panic!("{:?}", exported.warnings()) };
+        let warnings = exported.warnings();
+        let [warning] = &*warnings else { panic!("{warnings:?}") };
         assert!(warning.starts_with("the hash_key is left out"), "{warning}");
         assert!(exported.require_complete().is_err());
     }

@@ -142,8 +142,8 @@ impl Report for Reloaded {
         }
     }
 
-    fn warnings(&self) -> Vec<&str> {
-        self.warnings.iter().map(String::as_str).collect()
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 }
 

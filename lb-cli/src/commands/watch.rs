@@ -94,8 +94,9 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
     })
 }
 
-/// Prints events until the reader is gone. Sets `was_connected` with the first event only: a daemon that is
-/// being killed still accepts connections.
+/// Prints events until the reader is gone. Sets `was_connected` with the first event, or when the watch has lasted longer
+/// than [`RECONNECT_TIMEOUT`]: a daemon that is being killed still accepts connections, and a watch that was resumed brings
+/// nothing until something happens.
 async fn print_events(
     options: &Options,
     reader: &mut Reader,
@@ -105,10 +106,12 @@ async fn print_events(
     // A snapshot that broke off is not completed by another watch.
     reader.snapshot = None;
     let mut events = daemon.watch(reader.resume_token.clone()).await?;
+    let opened = Instant::now();
     loop {
-        let message = events.message().await.map_err(|status| daemon.failure(&status))?;
+        let message = events.message().await;
+        *was_connected |= matches!(message, Ok(Some(_))) || opened.elapsed() > RECONNECT_TIMEOUT;
+        let message = message.map_err(|status| daemon.failure(&status))?;
         let message = message.ok_or_else(|| daemon.lost("the daemon ended the watch"))?;
-        *was_connected = true;
         for event in reader.take(message, SystemTime::now()) {
             if let ControlFlow::Break(()) = print_line(&event, options.output)? {
                 return Ok(());

@@ -37,7 +37,7 @@ pub(crate) trait Report: serde::Serialize {
     }
 
     /// Sentences to print on standard error.
-    fn warnings(&self) -> Vec<&str> {
+    fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 }

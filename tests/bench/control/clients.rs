@@ -20,7 +20,7 @@ use super::configuration::{Edit, Fleet};
 use super::daemon::{Daemon, PATIENCE, Room};
 use super::figures::Row;
 
-/// Backends of the large change.
+/// Backends of the large change, if the fleet has as many.
 const CHANGED: usize = 5_000;
 
 /// Measures all of it, with one daemon that has half of the plan's pools.
@@ -56,6 +56,7 @@ pub(crate) fn measure(sandbox: &Sandbox, plan: &Plan) -> Result<Vec<Row>> {
             watches.push((client, watch));
         }
         let changed: HashMap<_, _> = backends.into_iter().take(CHANGED).collect();
+        let number = changed.len();
         let (begin, mut readers) = (Instant::now(), JoinSet::new());
         for (client, mut watch) in watches {
             let expected: HashSet<_> = changed.keys().cloned().collect();
@@ -80,7 +81,7 @@ pub(crate) fn measure(sandbox: &Sandbox, plan: &Plan) -> Result<Vec<Row>> {
         while let Some(reader) = readers.join_next().await {
             last = last.max(reader??);
         }
-        let row = format!("{size}: {} watchers, a batch of {CHANGED} backends", plan.watchers);
+        let row = format!("{size}: {} watchers, a batch of {number} backends", plan.watchers);
         let row = Row::new(row).ms("answer", answered).ms("last watcher has all", last);
         let row = row.memory("resident before", quiet);
         rows.push(row.memory("peak resident", daemon.memory("VmHWM")?));

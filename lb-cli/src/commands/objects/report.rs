@@ -149,7 +149,7 @@ impl<K: Kind> Report for ChangeReport<K> {
         self.changes.wide()
     }
 
-    fn warnings(&self) -> Vec<&str> {
+    fn warnings(&self) -> Vec<String> {
         self.changes.warnings()
     }
 }

@@ -119,8 +119,8 @@ impl Report for List {
         grid.lines()
     }
 
-    fn warnings(&self) -> Vec<&str> {
-        self.warnings.iter().map(String::as_str).collect()
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 }
 
@@ -133,8 +133,6 @@ pub(super) struct Set {
     /// Why they are in memory only; `null`: they are stored, or it was a dry run.
     unstored: Option<String>,
     warnings: Vec<Warning>,
-    #[serde(skip)]
-    in_memory_only: Option<String>,
 }
 
 /// Overrides that were removed.
@@ -146,32 +144,26 @@ pub(super) struct Removed {
     /// Why that is in memory only; `null`: it is stored, or it was a dry run.
     unstored: Option<String>,
     warnings: Vec<Warning>,
-    #[serde(skip)]
-    in_memory_only: Option<String>,
 }
 
-/// The warnings of an answer, with that about the disk first.
-fn warnings<'a>(in_memory_only: Option<&'a str>, warnings: &'a [Warning]) -> Vec<&'a str> {
-    in_memory_only.into_iter().chain(warnings.iter().map(|warning| &*warning.text)).collect()
-}
-
-fn in_memory_only(unstored: Option<&str>) -> Option<String> {
-    let cause = unstored?;
-    Some(format!(
-        "in force, but in memory only: {cause}; stored as soon as the disk takes it, and a restart before that loses it"
-    ))
+/// The warnings of an answer, after the one about overrides that are in memory only.
+fn warnings(unstored: Option<&str>, warnings: &[Warning]) -> Vec<String> {
+    let in_memory_only = unstored.map(|cause| {
+        format!(
+            "in force, but in memory only: {cause}; stored as soon as the disk takes it, and a restart before that loses it"
+        )
+    });
+    in_memory_only.into_iter().chain(warnings.iter().map(|warning| warning.text.clone())).collect()
 }
 
 impl Set {
     pub(super) fn new(answer: v1::SetOverridesResponse, dry_run: bool) -> Self {
-        let unstored = Some(answer.unstored).filter(|cause| !cause.is_empty());
         Self {
             revision: answer.revision,
             dry_run,
             overrides: answer.overrides.into_iter().map(OverrideRow::new).collect(),
             warnings: answer.warnings.into_iter().map(Into::into).collect(),
-            in_memory_only: in_memory_only(unstored.as_deref()),
-            unstored,
+            unstored: Some(answer.unstored).filter(|cause| !cause.is_empty()),
         }
     }
 }
@@ -186,21 +178,19 @@ impl Report for Set {
         self.overrides.iter().map(line).collect()
     }
 
-    fn warnings(&self) -> Vec<&str> {
-        warnings(self.in_memory_only.as_deref(), &self.warnings)
+    fn warnings(&self) -> Vec<String> {
+        warnings(self.unstored.as_deref(), &self.warnings)
     }
 }
 
 impl Removed {
     pub(super) fn new(answer: v1::RemoveOverridesResponse, dry_run: bool) -> Self {
-        let unstored = Some(answer.unstored).filter(|cause| !cause.is_empty());
         Self {
             revision: answer.revision,
             dry_run,
             removed: answer.removed.into_iter().map(OverrideRow::new).collect(),
             warnings: answer.warnings.into_iter().map(Into::into).collect(),
-            in_memory_only: in_memory_only(unstored.as_deref()),
-            unstored,
+            unstored: Some(answer.unstored).filter(|cause| !cause.is_empty()),
         }
     }
 }
@@ -212,8 +202,8 @@ impl Report for Removed {
         self.removed.iter().map(line).collect()
     }
 
-    fn warnings(&self) -> Vec<&str> {
-        warnings(self.in_memory_only.as_deref(), &self.warnings)
+    fn warnings(&self) -> Vec<String> {
+        warnings(self.unstored.as_deref(), &self.warnings)
     }
 }
 

@@ -189,11 +189,15 @@ impl Daemon {
 
 /// A channel through a unix socket.
 async fn channel(path: PathBuf) -> Channel {
+    connect(Endpoint::from_static("http://spillwayd"), path).await
+}
+
+/// The same with settings of the client's own.
+async fn connect(endpoint: Endpoint, path: PathBuf) -> Channel {
     let connector = tower::service_fn(move |_| {
         let path = path.clone();
         async move { UnixStream::connect(path).await.map(TokioIo::new) }
     });
-    let endpoint = Endpoint::from_static("http://spillwayd");
     endpoint.connect_with_connector(connector).await.unwrap()
 }
 

@@ -22,6 +22,14 @@ fn key(address: &str) -> (String, String) {
     ("web".into(), address.into())
 }
 
+/// Backends by pool and address. No event tells of a share alone.
+fn by_key(
+    backends: Vec<v1::BackendStatus>,
+) -> impl Iterator<Item = ((String, String), v1::BackendStatus)> {
+    let backends = backends.into_iter().map(|it| v1::BackendStatus { share: None, ..it });
+    backends.map(|it| ((it.pool.clone(), it.address.clone()), it))
+}
+
 impl Mirror {
     fn take(&mut self, message: v1::WatchResponse) {
         match message.event.expect("each message has one") {
@@ -38,11 +46,7 @@ impl Mirror {
                     assert_eq!(gone.kind(), v1::object_reference::Kind::Backend);
                     self.backends.remove(&(gone.pool, gone.name));
                 }
-                // No event tells of a share alone.
-                let changed = change.backends.into_iter();
-                let changed = changed.map(|it| v1::BackendStatus { share: None, ..it });
-                let changed = changed.map(|it| ((it.pool.clone(), it.address.clone()), it));
-                self.backends.extend(changed);
+                self.backends.extend(by_key(change.backends));
             }
             Event::Groups(_) => {}
             Event::Overrides(change) => {
@@ -73,10 +77,7 @@ impl Mirror {
         client: &mut SpillwayClient<Channel>,
     ) {
         let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
-        let backends = status.backends.into_iter();
-        let backends = backends.map(|it| v1::BackendStatus { share: None, ..it });
-        let backends = backends.map(|it| ((it.pool.clone(), it.address.clone()), it));
-        let backends: BTreeMap<_, _> = backends.collect();
+        let backends: BTreeMap<_, _> = by_key(status.backends).collect();
         let overrides = status.overrides.into_iter().map(|it| (it.name.clone(), it));
         let overrides: BTreeMap<_, _> = overrides.collect();
         let is_there = |mirror: &Self| {
@@ -264,13 +265,8 @@ async fn a_hundred_watchers_see_the_end_of_a_large_change() {
 
 /// A watch of a client with little room of its own, so that the daemon is left with what it does not read.
 async fn narrow_watch(daemon: &Daemon) -> Streaming<v1::WatchResponse> {
-    let path = daemon.path.clone();
-    let connector = tower::service_fn(move |_| {
-        let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
-    });
     let narrow = Endpoint::from_static("http://spillwayd").initial_stream_window_size(65_535);
-    let mut client = SpillwayClient::new(narrow.connect_with_connector(connector).await.unwrap());
+    let mut client = SpillwayClient::new(connect(narrow, daemon.path.clone()).await);
     client.watch(v1::WatchRequest::default()).await.unwrap().into_inner()
 }
 

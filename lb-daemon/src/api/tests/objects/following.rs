@@ -10,7 +10,6 @@ pub(super) const FOLLOWING: &[Step] = &[
            result { generation: 2
            changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "spare" } text: "health check spare"
              fields { field: "interval" old: "1s" new: "500ms" text: "interval: 1s -> 500ms" }
-            
              fields { field: "fast_interval" old: "1s" new: "500ms" text: "fast_interval: 1s -> 500ms" }
              fields { field: "timeout" old: "1s" new: "500ms" text: "timeout: 1s -> 500ms" } } }"#,
     ),
@@ -23,7 +22,6 @@ pub(super) const FOLLOWING: &[Step] = &[
            result { generation: 3
            changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "spare" } text: "health check spare"
              fields { field: "interval" old: "500ms" new: "5s" text: "interval: 500ms -> 5s" }
-            
              fields { field: "fast_interval" old: "500ms" new: "5s" text: "fast_interval: 500ms -> 5s" }
              fields { field: "timeout" old: "500ms" new: "1s" text: "timeout: 500ms -> 1s" } } }"#,
     ),
@@ -35,7 +33,6 @@ pub(super) const FOLLOWING: &[Step] = &[
              timeout { nanos: 300000000 } fast_interval { seconds: 2 } rise: 2 fall: 3 jitter_percent: 10 }
            result { generation: 4
            changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "spare" } text: "health check spare"
-            
              fields { field: "fast_interval" old: "5s" new: "2s" text: "fast_interval: 5s -> 2s" }
              fields { field: "timeout" old: "1s" new: "300ms" text: "timeout: 1s -> 300ms" } } }"#,
     ),
@@ -56,7 +53,6 @@ pub(super) const FOLLOWING: &[Step] = &[
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            result { generation: 6
            changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "http" } text: "health check http"
-            
              fields { field: "http.status_min" old: "200" new: "404" text: "http.status_min: 200 -> 404" }
              fields { field: "http.status_max" old: "299" new: "404" text: "http.status_max: 299 -> 404" } } }"#,
     ),
@@ -78,7 +74,6 @@ pub(super) const FOLLOWING: &[Step] = &[
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            result { generation: 8
            changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "http" } text: "health check http"
-            
              fields { field: "tls.verify" old: "false" new: "true" text: "tls.verify: false -> true" }
              fields { field: "tls.ca_file" old: "unset" new: "/ca.pem" text: "tls.ca_file: unset -> /ca.pem" } } }"#,
     ),

@@ -103,7 +103,6 @@ const HEALTH_CHECK: &[Step] = &[
              timeout { nanos: 500000000 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 0 }
            result { generation: 3
            changes { kind: KIND_CHANGED object { kind: KIND_HEALTH_CHECK name: "tls" } text: "health check tls"
-            
              fields { field: "timeout" old: "1s" new: "500ms" text: "timeout: 1s -> 500ms" }
              fields { field: "jitter_percent" old: "10" new: "0" text: "jitter_percent: 10 -> 0" } } }"#,
     ),
@@ -191,7 +190,6 @@ const POOL: &[Step] = &[
              backends { address: "10.0.0.9" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            result { generation: 4
            changes { kind: KIND_CHANGED object { kind: KIND_POOL name: "dns" } text: "pool dns" slots_moved: 31
-            
              fields { field: "backends" region: "eu" old: "1" new: "0" text: "backends in eu: 1 -> 0 (1 gone)" }
              fields { field: "backends" region: "us" old: "0" new: "1" text: "backends in us: 0 -> 1 (1 new)" } }
            changes { kind: KIND_ADDED object { kind: KIND_BACKEND name: "10.0.0.9" pool: "dns" } text: "pool dns: backend 10.0.0.9" }
@@ -313,7 +311,6 @@ const SERVICE: &[Step] = &[
            result { generation: 3
            changes { kind: KIND_CHANGED object { kind: KIND_SERVICE name: "dns" } text: "service dns"
              fields { field: "pool" old: "spare" new: "web" text: "pool: spare -> web" }
-            
              fields { field: "when_full" old: "nearest" new: "reject" text: "when_full: nearest -> reject" } } }"#,
     ),
     (
