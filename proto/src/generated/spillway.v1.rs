@@ -269,11 +269,11 @@ pub mod change {
 /// A field that differs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FieldChange {
-    /// Its name in the configuration file, as "weight", "http.path" or "capacity"; "backends" of a group where its members or
-    /// their weights differ, with their numbers as values.
+    /// Its name, that of the configuration file if it has one there: "weight", "http.path", "capacity", or "kind" of a health
+    /// check; "backends" of a group where its members or their weights differ, with their numbers as values.
     #[prost(string, tag = "1")]
     pub field: ::prost::alloc::string::String,
-    /// Its value before, as in the configuration file; "unset": it had none. Of hash_key only whose it was.
+    /// Its value before, for people: "3", "1s", "none", "yes"; "unset": it had none. Of hash_key only whether it was given.
     #[prost(string, tag = "2")]
     pub old: ::prost::alloc::string::String,
     /// Its value now.
@@ -423,7 +423,7 @@ pub mod object_reference {
     )]
     #[repr(i32)]
     pub enum Kind {
-        /// One that this version of the proto files does not have.
+        /// Never sent.
         Unspecified = 0,
         /// The configuration itself: what is no object's, as hash_key.
         Configuration = 1,
@@ -477,7 +477,7 @@ pub mod object_reference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum WarningReason {
-    /// One that this version of the proto files does not have.
+    /// Never sent.
     Unspecified = 0,
     /// A pool has no backend left for new connections.
     PoolUnserved = 1,
@@ -574,8 +574,9 @@ pub struct Region {
     /// never in a circle. Unset: none.
     #[prost(string, repeated, tag = "2")]
     pub overflow_to: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
-    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    /// Digest of the object's content in force, 16 hexadecimal digits, in answers of Objects. An update, or a batch that
+    /// deletes, succeeds only while the object has this etag; a create ignores it. Unset: any. Must be unset in a Configuration
+    /// and in the backends of a Pool.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -624,8 +625,9 @@ pub struct HealthCheck {
     /// TCP port that a host is asked at, 1 to 65535, on which nothing should listen: a refusal is an answer. Unset: 1.
     #[prost(uint32, tag = "17")]
     pub host_probe_port: u32,
-    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
-    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    /// Digest of the object's content in force, 16 hexadecimal digits, in answers of Objects. An update, or a batch that
+    /// deletes, succeeds only while the object has this etag; a create ignores it. Unset: any. Must be unset in a Configuration
+    /// and in the backends of a Pool.
     #[prost(string, tag = "18")]
     pub etag: ::prost::alloc::string::String,
     /// What is asked. Must be set.
@@ -812,8 +814,9 @@ pub struct Pool {
     /// than this after a return starts afresh. Unset: 5 min, or hold_down if that is more.
     #[prost(message, optional, tag = "14")]
     pub max_hold_down: ::core::option::Option<::prost_types::Duration>,
-    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
-    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    /// Digest of the object's content in force, 16 hexadecimal digits, in answers of Objects. An update, or a batch that
+    /// deletes, succeeds only while the object has this etag; a create ignores it. Unset: any. Must be unset in a Configuration
+    /// and in the backends of a Pool.
     #[prost(string, tag = "15")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -860,11 +863,12 @@ pub struct Backend {
     /// has its fill is passed over. Unset: no limit of its own.
     #[prost(double, optional, tag = "6")]
     pub max_connection_rate_per_second: ::core::option::Option<f64>,
-    /// Only of an object of its own, as the calls of Objects have it: name of its pool. Unset: the pool that it is in.
+    /// Name of its pool. Must be set in calls about backends. In the backends of a Pool: unset, or the name of that pool.
     #[prost(string, tag = "7")]
     pub pool: ::prost::alloc::string::String,
-    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
-    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    /// Digest of the object's content in force, 16 hexadecimal digits, in answers of Objects. An update, or a batch that
+    /// deletes, succeeds only while the object has this etag; a create ignores it. Unset: any. Must be unset in a Configuration
+    /// and in the backends of a Pool.
     #[prost(string, tag = "8")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -910,8 +914,9 @@ pub struct Service {
     /// What becomes of packets in fragments. Unset: they are dropped.
     #[prost(enumeration = "Fragments", tag = "12")]
     pub fragments: i32,
-    /// Only of an object of its own, as the calls of Objects have it: digest of its content in force, 16 hexadecimal
-    /// digits; an update changes the object only while it has this etag. Unset: none; must be unset in a Configuration.
+    /// Digest of the object's content in force, 16 hexadecimal digits, in answers of Objects. An update, or a batch that
+    /// deletes, succeeds only while the object has this etag; a create ignores it. Unset: any. Must be unset in a Configuration
+    /// and in the backends of a Pool.
     #[prost(string, tag = "13")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -1328,7 +1333,7 @@ impl Affinity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ErrorReason {
-    /// One that this version of the proto files does not have.
+    /// Never sent.
     Unspecified = 0,
     /// A field of the request is wrong; google.rpc.BadRequest has its path.
     InvalidField = 1,
@@ -1341,7 +1346,7 @@ pub enum ErrorReason {
     SlotsUnset = 4,
     /// Another generation is in force. "expected" and "current" are generations.
     GenerationConflict = 5,
-    /// The object has another etag. "etag" is that in force.
+    /// The object has another etag. "etag" is the one in force; "kind", "name" and "pool" as for OBJECT_NOT_FOUND.
     EtagConflict = 6,
     /// Others changed the configuration so often that the call gave up. The same call may succeed.
     Busy = 7,
@@ -5077,7 +5082,7 @@ pub struct OverridesChange {
     /// Revision now in force.
     #[prost(uint64, tag = "1")]
     pub revision: u64,
-    /// Those that are new or others. Empty: none.
+    /// Those that were set or changed. Empty: none.
     #[prost(message, repeated, tag = "2")]
     pub set: ::prost::alloc::vec::Vec<Override>,
     /// Names of those that ended. Empty: none.
@@ -6016,7 +6021,7 @@ pub struct RollbackResponse {
     #[prost(message, optional, tag = "1")]
     pub result: ::core::option::Option<ApplyResult>,
 }
-/// Nothing to say.
+/// Empty: there is nothing to choose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExportRequest {}
 /// The configuration in force.
@@ -6053,14 +6058,15 @@ pub struct StatusRequest {
     /// Only backends in these states. Unset: in any state.
     #[prost(enumeration = "BackendState", repeated, tag = "3")]
     pub states: ::prost::alloc::vec::Vec<i32>,
-    /// Most backends of the answer, 1 to 10,000. Unset: all of them, however many they are.
+    /// Most backends of the answer, 1 to 10,000; it has fewer where they would take more than 3 MiB. Unset: all of them at
+    /// once, or 1,000 if page_token is set.
     #[prost(uint32, tag = "4")]
     pub page_size: u32,
     /// Where to go on: next_page_token of an answer to the same request. Unset: at the beginning.
     #[prost(string, tag = "5")]
     pub page_token: ::prost::alloc::string::String,
 }
-/// The daemon and all it serves.
+/// The daemon and all it serves. An answer to a page_token has only backends and next_page_token; all else is unset there.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StatusResponse {
     /// Version of the daemon.
@@ -6238,7 +6244,7 @@ pub mod state_reason {
     )]
     #[repr(i32)]
     pub enum Cause {
-        /// One that this version of the proto files does not have.
+        /// Never sent.
         Unspecified = 0,
         /// No check has a result yet.
         NotChecked = 1,
@@ -6479,8 +6485,9 @@ pub struct GroupRates {
 /// Where a watch begins.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {
-    /// resume_token of the last message that was read: the watch goes on after it, and nothing is missing. Unset, or one that
-    /// this daemon cannot go on from, as it is of another balancer, from before a restart, or too old: a snapshot comes first.
+    /// The last resume_token that was received and is not empty: the watch goes on after it, and nothing is missing. Unset, or
+    /// one that this daemon cannot go on from, as it is of another balancer, from before a restart, or too old: a snapshot comes
+    /// first.
     #[prost(string, tag = "1")]
     pub resume_token: ::prost::alloc::string::String,
 }
@@ -6510,7 +6517,8 @@ pub mod watch_response {
         /// A generation came into force.
         #[prost(message, tag = "3")]
         Generation(super::GenerationChange),
-        /// State or next hop of backends changed, or they are gone; within a snapshot how backends are.
+        /// Backends were added, changed (state, reason, next hop, region, MTU, marked_out or overrides) or removed; within a
+        /// snapshot: backends as they are.
         #[prost(message, tag = "4")]
         Backends(super::BackendsChange),
         /// What groups can take changed: their capacity or limit, their backends that can have new connections, or whether
@@ -6548,7 +6556,7 @@ pub mod snapshot_begin {
     )]
     #[repr(i32)]
     pub enum Cause {
-        /// One that this version of the proto files does not have.
+        /// Never sent.
         Unspecified = 0,
         /// The request has no resume_token.
         First = 1,
@@ -6591,7 +6599,7 @@ pub struct BackendsChange {
     /// Those that the configuration has no longer. Empty: none.
     #[prost(message, repeated, tag = "1")]
     pub removed: ::prost::alloc::vec::Vec<ObjectReference>,
-    /// Those that are new or others, as they are now. Empty: none.
+    /// Those that were added or changed, as they are now. Empty: none.
     #[prost(message, repeated, tag = "7")]
     pub backends: ::prost::alloc::vec::Vec<BackendStatus>,
 }
@@ -6601,7 +6609,7 @@ pub struct GroupsChange {
     /// Those that the configuration has no longer. Empty: none.
     #[prost(message, repeated, tag = "1")]
     pub removed: ::prost::alloc::vec::Vec<ObjectReference>,
-    /// Those that are new or others, as they are now. Empty: none.
+    /// Those that were added or changed, as they are now. Empty: none.
     #[prost(message, repeated, tag = "2")]
     pub groups: ::prost::alloc::vec::Vec<GroupStatus>,
 }
@@ -6618,7 +6626,7 @@ pub struct GenerationChange {
     #[prost(uint64, tag = "3")]
     pub more_changes: u64,
 }
-/// Nothing to say.
+/// Empty: there is nothing to choose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatsRequest {}
 /// What this balancer's packet path counted. Each counter counts from when its object was made, and
@@ -6859,7 +6867,7 @@ pub struct EventStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ConditionReason {
-    /// One that this version of the proto files does not have.
+    /// Never sent.
     Unspecified = 0,
     /// The packet path is not at the generation in force.
     PacketPath = 1,
@@ -6972,7 +6980,7 @@ impl ConditionReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BackendState {
-    /// One that this version of the proto files does not have.
+    /// Never sent.
     Unspecified = 0,
     /// Has not passed a check yet, takes nothing.
     Pending = 1,
@@ -7116,12 +7124,13 @@ pub mod spillway_client {
         }
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
-        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED:
-        /// expected_generation is not the current one. FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
-        /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
-        /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
-        /// generation is in force all the same; then the same request again succeeds once packets go by it, and until
-        /// then is refused in the same words (a dry run has them as a warning).
+        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has the mistakes, as many as fit in
+        /// 4 KiB; a last entry without field says how many more there are. ABORTED: expected_generation is not the current one.
+        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing changed.
+        /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they may, or too many
+        /// numbers are in use or in quarantine after other changes; nothing changed. INTERNAL: the message says what failed, and
+        /// whether the generation is in force all the same. If it is, the same request fails with the same message until the packet
+        /// path has the generation, and then succeeds; with validate_only it succeeds, with that message as a warning.
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -7541,12 +7550,13 @@ pub mod spillway_server {
     pub trait Spillway: std::marker::Send + std::marker::Sync + 'static {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
-        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has all mistakes. ABORTED:
-        /// expected_generation is not the current one. FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
-        /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
-        /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
-        /// generation is in force all the same; then the same request again succeeds once packets go by it, and until
-        /// then is refused in the same words (a dry run has them as a warning).
+        /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has the mistakes, as many as fit in
+        /// 4 KiB; a last entry without field says how many more there are. ABORTED: expected_generation is not the current one.
+        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing changed.
+        /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they may, or too many
+        /// numbers are in use or in quarantine after other changes; nothing changed. INTERNAL: the message says what failed, and
+        /// whether the generation is in force all the same. If it is, the same request fails with the same message until the packet
+        /// path has the generation, and then succeeds; with validate_only it succeeds, with that message as a warning.
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
