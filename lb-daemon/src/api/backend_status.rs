@@ -9,7 +9,6 @@ use super::{
     convert::{self, WrongField},
     page::{PageKey, PageRequest},
 };
-use lb_base::conditions::ConditionReason;
 use lb_config::message::ApiEnum;
 use lb_control::command::{self, Refusal, Status};
 use lb_model::{MemberState, NamedValue as _};
@@ -64,13 +63,8 @@ impl BackendSelection {
         let is_there =
             |name: &&String| status.pools.binary_search_by(|it| it.pool.as_str().cmp(name)).is_ok();
         if let Some(missing) = self.pools.iter().find(|name| !is_there(name)) {
-            let conditions = status.conditions.iter();
-            let mut unusable =
-                conditions.filter(|it| it.reason == ConditionReason::StoredConfiguration);
-            return Err(match unusable.next() {
-                Some(condition) => Refusal::Unusable(condition.cause.clone()),
-                None => Refusal::NoPool(missing.clone()),
-            });
+            let no_pool = || Refusal::NoPool(missing.clone());
+            return Err(status.unusable.clone().map_or_else(no_pool, Refusal::Unusable));
         }
         let pools = status.pools.iter();
         let pools =

@@ -24,12 +24,9 @@ use super::{
     convert::{self, ApiError, IntoStatus, OrStatus},
 };
 use crate::access::Lease;
-use lb_control::command::{self, Actor, Commands, Stopping, Subscription, WatchPosition};
-
-/// Limits of events that wait for a slow client: their number, and the objects in them. Beyond a limit they are dropped,
-/// and the client gets a snapshot when it reads again.
-const MAX_EVENTS: usize = 4096;
-const MAX_OBJECTS: usize = 16_384;
+use lb_control::command::{
+    self, Actor, Commands, MAX_EVENT_OBJECTS, MAX_EVENTS, Stopping, Subscription, WatchPosition,
+};
 
 /// Least time between two such snapshots. A client that needs more is too slow.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -151,6 +148,12 @@ fn event_messages(event: &command::Event, position: WatchPosition) -> VecDeque<A
                 .map(|groups| Event::Groups(v1::GroupsChange { groups, ..Default::default() }));
             removed.chain(groups).collect()
         }
+        Event::Generation(change) => {
+            let all = change.changes.len();
+            let changes = split(change.changes).next().unwrap_or_default();
+            let more_changes = change.more_changes + (all - changes.len()) as u64;
+            vec![Event::Generation(v1::GenerationChange { changes, more_changes, ..change })]
+        }
         other => vec![other],
     };
     let last = parts.pop().map(|last| message(last, position.to_string()));
@@ -202,7 +205,8 @@ fn snapshot_messages(
     messages
 }
 
-/// A bounded queue of events for one client. A task moves events into it, so that a slow client does not make the shared
+/// A bounded queue of events for one client: beyond [`MAX_EVENTS`] or [`MAX_EVENT_OBJECTS`] they are dropped, and the client
+/// gets a snapshot when it reads again. A task moves events into it, so that a slow client does not make the shared
 /// channel keep events that all others have read.
 struct EventQueue {
     waiting: Arc<SharedQueue>,
@@ -298,8 +302,8 @@ impl SharedQueue {
             return queue.end;
         }
         let objects = queue.objects + event.objects();
-        let is_full =
-            queue.events.len() >= MAX_EVENTS || (objects > MAX_OBJECTS && !queue.events.is_empty());
+        let is_full = queue.events.len() >= MAX_EVENTS
+            || (objects > MAX_EVENT_OBJECTS && !queue.events.is_empty());
         if is_full {
             drop(queue);
             return self.end(QueueEnd::Full);
@@ -336,7 +340,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_follows_events_that_were_dropped() {
         let (tx, rx) = broadcast::channel(8);
-        let since = vec![removed(MAX_OBJECTS - 10), removed(20), removed(1)];
+        let since = vec![removed(MAX_EVENT_OBJECTS - 10), removed(20), removed(1)];
         let queue = EventQueue::follow(since, rx);
         // Nobody may listen any more.
         let _ = tx.send(removed(1));
@@ -345,7 +349,7 @@ mod tests {
         assert!(matches!(queue.next().await, Err(QueueEnd::Full)));
 
         let (tx, rx) = broadcast::channel(8);
-        let queue = EventQueue::follow(vec![removed(MAX_OBJECTS - 10)], rx);
+        let queue = EventQueue::follow(vec![removed(MAX_EVENT_OBJECTS - 10)], rx);
         for number in [20, 1] {
             let _ = tx.send(removed(number));
             tokio::task::yield_now().await;
@@ -377,5 +381,34 @@ mod tests {
         let (last, others) = large.split_last().unwrap();
         assert_eq!(last.2, "0000000000000001-7");
         assert!(others.iter().all(|(.., token)| token.is_empty()));
+    }
+
+    /// A generation that one message cannot have all of: it would be refused by the client, at each attempt again.
+    #[test]
+    fn a_generation_that_is_too_large_says_how_many_changes_it_leaves_out() {
+        use lb_model::{ObjectReference, diff};
+        let change = diff::Change {
+            kind: diff::Kind::Changed,
+            object: ObjectReference::Region(Name::new("eu").unwrap()),
+            fields: vec![diff::FieldChange {
+                field: "overflow_to",
+                old: "x".repeat(2_000),
+                new: "none".into(),
+                region: None,
+                note: String::new(),
+            }],
+            slots_moved: 0,
+        };
+        let changes = vec![change; 6_000];
+        let applied = command::Applied { generation: 7, changes, ..command::Applied::default() };
+        let position = WatchPosition { life: 1, number: 7 };
+        let mut messages = event_messages(&command::Event::Generation(applied), position);
+        let [Answer::Watch(message)] = messages.make_contiguous() else {
+            panic!("not one message")
+        };
+        assert!(message.encoded_len() < 4 << 20 && !message.resume_token.is_empty());
+        let Some(Event::Generation(told)) = &message.event else { panic!("{message:?}") };
+        assert!(told.changes.len() > 100, "{}", told.changes.len());
+        assert_eq!(told.changes.len() as u64 + told.more_changes, 6_000);
     }
 }

@@ -6619,7 +6619,7 @@ pub struct GenerationChange {
     /// The generation now in force.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
-    /// What changed; the first 5,000 of more changes.
+    /// What changed; the first ones of more than 5,000 changes, or of more than fit into a message.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
     /// How many changes are left out. DiffGenerations has all of them.

@@ -37,7 +37,9 @@ pub use status::{
     ServiceStatus, SettlingStatus, StateChange, Status,
 };
 pub use warning::{Warning, WarningReason};
-pub use watch::{BackendsEvent, Event, GroupsEvent, Subscription, WatchPosition};
+pub use watch::{
+    BackendsEvent, Event, GroupsEvent, MAX_EVENT_OBJECTS, MAX_EVENTS, Subscription, WatchPosition,
+};
 
 /// Commands that may be queued.
 const WAITING: usize = 64;

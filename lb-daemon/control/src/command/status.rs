@@ -40,6 +40,8 @@ pub struct Status {
     /// Other problems that the daemon works with.
     pub conditions: Vec<Condition>,
     pub overrides: OverridesInForce,
+    /// Why the stored configuration cannot be used; `None` if it is in force.
+    pub unusable: Option<String>,
     /// Names of changed settings that need a restart.
     pub waiting_settings: Vec<String>,
     pub uptime: Duration,

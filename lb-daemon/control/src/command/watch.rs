@@ -46,6 +46,11 @@ pub struct GroupsEvent {
     pub removed: Vec<(Name, Name)>,
 }
 
+/// Most events that are kept for a watcher that is away, and most that wait for one that is slow.
+pub const MAX_EVENTS: usize = 4096;
+/// Most objects in these events. An object takes up to a kilobyte.
+pub const MAX_EVENT_OBJECTS: usize = 16_384;
+
 impl Event {
     /// Number of objects in it, by which memory is bounded.
     pub fn objects(&self) -> usize {

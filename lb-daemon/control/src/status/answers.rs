@@ -10,7 +10,7 @@ use crate::{
     },
     members::{clock, wall_clock},
 };
-use lb_model::{Name, remap::Phase};
+use lb_model::{Name, Pool, remap::Phase};
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn export(&self) -> Exported {
@@ -57,6 +57,7 @@ impl<R: PathReader> StatusLoop<R> {
             settling: self.settling(),
             conditions: self.settings.conditions.now(),
             overrides: self.overrides.clone(),
+            unusable: self.in_force.unusable.as_ref().map(|it| it.cause.clone()),
             waiting_settings: self.settings.waiting_settings.now(),
             uptime: self.started.elapsed(),
         })
@@ -109,14 +110,20 @@ impl<R: PathReader> StatusLoop<R> {
         pool: &str,
         address: &str,
     ) -> Result<BackendStatus, Refusal> {
-        self.in_force.require_usable()?;
-        let no_pool = || Refusal::NoPool(pool.to_owned());
-        let name = Name::new(pool).map_err(|_| no_pool())?;
-        if !self.configuration().pools.contains_key(&name) {
-            return Err(no_pool());
-        }
+        let name = self.configured_pool(pool)?.0.clone();
         let status = address.parse().ok().and_then(|address| self.backend_status(&(name, address)));
         status.ok_or_else(|| Refusal::NoBackend(pool.to_owned(), address.to_owned()))
+    }
+
+    /// A pool by its name.
+    ///
+    /// # Errors
+    /// There is none, or the stored configuration cannot be used.
+    pub(super) fn configured_pool(&self, name: &str) -> Result<(&Name, &Arc<Pool>), Refusal> {
+        self.in_force.require_usable()?;
+        let pools = &self.configuration().pools;
+        let found = Name::new(name).ok().and_then(|name| pools.get_key_value(&name));
+        found.ok_or_else(|| Refusal::NoPool(name.to_owned()))
     }
 
     pub(super) fn history(
@@ -124,10 +131,7 @@ impl<R: PathReader> StatusLoop<R> {
         pool: &str,
         address: Option<&str>,
     ) -> Result<Vec<BackendHistory>, Refusal> {
-        self.in_force.require_usable()?;
-        let pools = &self.configuration().pools;
-        let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
-        let (name, configured) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;
+        let (name, configured) = self.configured_pool(pool)?;
         let selected = address.map(|text| text.parse().map_err(|_| text)).transpose();
         let unknown = |address: &str| Refusal::NoBackend(pool.to_owned(), address.to_owned());
         let selected = selected.map_err(unknown)?;

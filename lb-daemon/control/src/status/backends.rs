@@ -17,7 +17,7 @@ use crate::{
 };
 use lb_model::{Configuration, MemberState, Name, Pool, next_hop::NextHop};
 
-/// Most backends of an event: more would not fit into the 4 MiB that clients take unless they are told otherwise.
+/// Most backends of an event: the log of events keeps none that is much larger, and neither do the queues of watchers.
 const MAX_ANNOUNCED: usize = 5_000;
 
 impl<R: PathReader> StatusLoop<R> {
@@ -61,12 +61,10 @@ impl<R: PathReader> StatusLoop<R> {
 
     /// Announces backends that changed, in one event unless there are very many.
     pub(super) fn announce_backends(&mut self, keys: &BTreeSet<Key>) {
-        let mut changed =
-            keys.iter().filter_map(|key| self.backend_status(key)).collect::<Vec<_>>();
-        while !changed.is_empty() {
-            let later = changed.split_off(changed.len().min(MAX_ANNOUNCED));
-            self.announce(Event::Backends(BackendsEvent { changed, removed: Vec::new() }));
-            changed = later;
+        let changed: Vec<_> = keys.iter().filter_map(|key| self.backend_status(key)).collect();
+        for part in changed.chunks(MAX_ANNOUNCED) {
+            let (changed, removed) = (part.to_vec(), Vec::new());
+            self.announce(Event::Backends(BackendsEvent { changed, removed }));
         }
     }
 
@@ -110,10 +108,9 @@ impl<R: PathReader> StatusLoop<R> {
             let gone = pool.backends.keys().filter(|address| !is_kept(address));
             removed.extend(gone.map(|address| (name.clone(), *address)));
         }
-        while !removed.is_empty() {
-            let later = removed.split_off(removed.len().min(MAX_ANNOUNCED));
-            self.announce(Event::Backends(BackendsEvent { changed: Vec::new(), removed }));
-            removed = later;
+        for part in removed.chunks(MAX_ANNOUNCED) {
+            let (changed, removed) = (Vec::new(), part.to_vec());
+            self.announce(Event::Backends(BackendsEvent { changed, removed }));
         }
     }
 

@@ -88,14 +88,7 @@ impl<R: PathReader> StatusLoop<R> {
     /// The groups of one pool, or of all.
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
         let configuration = self.configuration();
-        if pool.is_some() {
-            self.in_force.require_usable()?;
-        }
-        if let Some(pool) = pool
-            && !configuration.pools.keys().any(|name| name.as_str() == pool)
-        {
-            return Err(Refusal::NoPool(pool.to_owned()));
-        }
+        pool.map(|name| self.configured_pool(name)).transpose()?;
         let readings = self.path.readings().map_err(Refusal::Unreadable)?;
         let mut regions = self.named(readings);
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
@@ -111,11 +104,11 @@ impl<R: PathReader> StatusLoop<R> {
         self.log_overflows(&regions);
         let offers =
             regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
-        let previous = self.offers.replace(offers.collect());
-        let Some(previous) = previous else { return };
-        let offers = self.offers.as_ref();
-        let removed = previous.keys().filter(|key| offers.is_none_or(|it| !it.contains_key(key)));
-        let removed: Vec<_> = removed.cloned().collect();
+        let offers: BTreeMap<_, _> = offers.collect();
+        let previous = self.offers.as_ref();
+        let removed = previous.into_iter().flat_map(BTreeMap::keys);
+        let removed: Vec<_> = removed.filter(|key| !offers.contains_key(key)).cloned().collect();
+        let Some(previous) = self.offers.replace(offers) else { return };
         let is_news = |it: &GroupStatus| {
             previous.get(&(it.pool.clone(), it.region.clone())) != Some(&it.offer())
         };

@@ -2,11 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use crate::command::{Event, WatchPosition};
-
-/// Most events, and most objects in them. An object takes up to a kilobyte.
-const MAX_EVENTS: usize = 4096;
-const MAX_OBJECTS: usize = 16_384;
+use crate::command::{Event, MAX_EVENT_OBJECTS, MAX_EVENTS, WatchPosition};
 
 #[derive(Debug)]
 pub(super) struct EventLog {
@@ -33,7 +29,7 @@ impl EventLog {
         self.position = self.position.next();
         self.objects += event.objects();
         self.recent.push_back(event);
-        while self.recent.len() > MAX_EVENTS || self.objects > MAX_OBJECTS {
+        while self.recent.len() > MAX_EVENTS || self.objects > MAX_EVENT_OBJECTS {
             let Some(oldest) = self.recent.pop_front() else { break };
             self.objects -= oldest.objects();
         }
@@ -85,13 +81,13 @@ mod tests {
         assert_eq!(log.since(begin), None);
         assert_eq!(log.since(begin.next()).map(|it| it.len()), Some(MAX_EVENTS));
         let before = log.position();
-        log.add(event(MAX_OBJECTS - 1));
+        log.add(event(MAX_EVENT_OBJECTS - 1));
         assert_eq!(log.since(before).map(|it| it.len()), Some(1));
         log.add(event(2));
         assert_eq!(log.since(before), None);
         assert_eq!(log.since(before.next()).map(|it| it.len()), Some(1));
         // One that is too large alone is not kept either.
-        log.add(event(MAX_OBJECTS + 1));
+        log.add(event(MAX_EVENT_OBJECTS + 1));
         assert_eq!(log.since(before.next().next()), None);
         assert_eq!(log.since(log.position()), Some(vec![]));
     }

@@ -32,7 +32,7 @@ pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
 
 use crate::{
-    command::{Event, InterfaceStatus, Offer, OverridesInForce, PoolBackends, Query},
+    command::{Event, InterfaceStatus, MAX_EVENTS, Offer, OverridesInForce, PoolBackends, Query},
     reconcile::ReconcileError,
     state::Settings,
 };
@@ -43,9 +43,6 @@ use lb_base::queue::{Receiver, UnboundedReceiver};
 use lb_model::{Configuration, Name, capacity::GroupReading};
 use narrow_paths::NarrowPaths;
 use shared_snapshot::SharedSnapshot;
-
-/// Events that a watcher may lag behind before it must subscribe again.
-const EVENTS: usize = 4096;
 
 /// What the status loop needs of the packet path: it reads it.
 pub trait PathReader: Send {
@@ -104,7 +101,7 @@ impl<R: PathReader> StatusLoop<R> {
         queries: Receiver<Query>,
         updates: UnboundedReceiver<StatusUpdate>,
     ) -> Self {
-        let (events, _) = broadcast::channel(EVENTS);
+        let (events, _) = broadcast::channel(MAX_EVENTS);
         Self {
             settings,
             path,

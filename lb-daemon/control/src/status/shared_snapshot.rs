@@ -6,14 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::command::{Event, Status, WatchPosition};
+use crate::command::{Event, MAX_EVENT_OBJECTS, MAX_EVENTS, Status, WatchPosition};
 
 /// How long a snapshot is shared: it also has what no event tells, such as conditions.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
-/// Most events that a watcher gets after it, and most objects in them, of 4096 and 16384 that may wait for one.
-const MOST_EVENTS: usize = 1024;
-const MOST_OBJECTS: usize = 4096;
+/// Most events that a watcher gets after it, and most objects in them: a quarter of what may wait for one.
+const MOST_EVENTS: usize = MAX_EVENTS / 4;
+const MOST_OBJECTS: usize = MAX_EVENT_OBJECTS / 4;
 
 #[derive(Debug, Default)]
 pub(super) struct SharedSnapshot(Option<Shared>);

@@ -52,9 +52,7 @@ impl<R: PathReader> StatusLoop<R> {
         self.forget_backends(&before);
         let configuration = Arc::clone(&self.in_force.configuration);
         if Arc::ptr_eq(&before.configuration, &configuration) {
-            if before.mark_outs.out() != self.in_force.mark_outs.out() {
-                self.announce_reconfigured(&before);
-            }
+            self.announce_reconfigured(&before);
             return;
         }
         self.announce_removed(&before.configuration);

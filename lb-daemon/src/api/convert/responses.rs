@@ -98,7 +98,7 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     }
 }
 
-/// Most changes in an event: clients take messages of 4 MiB unless they are told otherwise.
+/// Most changes in an event: nobody reads more of them, and each watcher has its own copy.
 const MAX_TOLD_CHANGES: usize = 5_000;
 
 /// The status without the backends, which may be many.

@@ -188,6 +188,15 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
         (cause.clone(), 1)
     );
 
+    // Whoever asks for a pool is told why there is none, in one sentence.
+    let unusable = format!("the stored configuration cannot be used: {cause}");
+    let pools = vec!["web".to_owned()];
+    let status = client.status(v1::StatusRequest { pools, ..Default::default() }).await;
+    let backend = v1::GetBackendStatusRequest { pool: "web".into(), address: "10.0.0.1".into() };
+    for status in [status.unwrap_err(), client.get_backend_status(backend).await.unwrap_err()] {
+        let (code, sentence, _) = words(&status);
+        assert_eq!((code, sentence), (Code::FailedPrecondition, unusable.clone()));
+    }
     let of = |any_schema| v1::ApplyRequest { any_schema, ..apply(configuration()) };
     let (code, sentence, hint) = words(&client.apply(of(false)).await.unwrap_err());
     assert_eq!(code, Code::FailedPrecondition);
@@ -204,7 +213,7 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
     };
     let (code, sentence, _) = words(&objects.create_region(create.clone()).await.unwrap_err());
     assert_eq!(code, Code::FailedPrecondition);
-    assert_eq!(sentence, format!("the stored configuration cannot be used: {cause}"));
+    assert_eq!(sentence, unusable);
 
     assert_eq!(client.apply(of(true)).await.unwrap().into_inner().result.unwrap().generation, 2);
     objects.create_region(create).await.unwrap();
