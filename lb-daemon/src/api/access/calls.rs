@@ -29,7 +29,7 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Needs::Role(Viewer)),
     ("/spillway.v1.Objects/BatchCreateBackends", Needs::Change(Admin)),
     ("/spillway.v1.Objects/BatchDeleteBackends", Needs::Change(Admin)),
-    (BATCH_UPDATE, Needs::Change(Operator)),
+    ("/spillway.v1.Objects/BatchUpdateBackends", Needs::Change(Operator)),
     ("/spillway.v1.Objects/CreateBackend", Needs::Change(Admin)),
     ("/spillway.v1.Objects/CreateHealthCheck", Needs::Change(Admin)),
     ("/spillway.v1.Objects/CreatePool", Needs::Change(Admin)),
@@ -76,8 +76,6 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
     ("/spillway.v1.Spillway/Watch", Needs::Role(Viewer)),
 ];
 
-const BATCH_UPDATE: &str = "/spillway.v1.Objects/BatchUpdateBackends";
-
 /// How large requests of a call may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::api) enum RequestSize {
@@ -90,7 +88,7 @@ pub(in crate::api) enum RequestSize {
 
 pub(in crate::api) fn request_size(call: &str) -> RequestSize {
     match needs(call) {
-        _ if call.contains("/Batch") => RequestSize::Batch,
+        _ if call.starts_with("/spillway.v1.Objects/Batch") => RequestSize::Batch,
         Some(Needs::Change(Admin)) => RequestSize::Large,
         _ => RequestSize::Small,
     }

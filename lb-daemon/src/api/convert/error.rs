@@ -46,6 +46,22 @@ impl ApiError {
         self
     }
 
+    /// The object that it is about; its kind in words, as "health check".
+    pub(in crate::api) fn about(self, kind: &str, name: &str, pool: &str) -> Self {
+        let kind = kind.to_uppercase().replace(' ', "_");
+        self.with("kind", kind).with("name", name).with("pool", pool)
+    }
+
+    /// That an object does not exist.
+    pub(super) fn not_found(
+        message: impl Into<String>,
+        kind: &str,
+        name: &str,
+        pool: &str,
+    ) -> Self {
+        Self::new(Code::NotFound, ErrorReason::ObjectNotFound, message).about(kind, name, pool)
+    }
+
     /// The path of the first wrong field.
     pub(super) fn field(self, path: impl Into<String>) -> Self {
         Self { field: Some(path.into()), ..self }

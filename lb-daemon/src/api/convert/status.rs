@@ -150,12 +150,14 @@ impl IntoStatus for Refusal {
             Refusal::Behind { generation, .. } => {
                 error(Code::Internal, ErrorReason::PacketPathBehind).with("generation", generation)
             }
-            Refusal::NoPool(pool) => not_found(error, ("POOL", pool, "")),
-            Refusal::NoBackend(pool, address) => not_found(error, ("BACKEND", address, pool)),
+            Refusal::NoPool(pool) => ApiError::not_found(&*message, "pool", pool, ""),
+            Refusal::NoBackend(pool, address) => {
+                ApiError::not_found(&*message, "backend", address, pool)
+            }
             Refusal::NoTarget(target) => {
                 let target = reference(&(&**target).into());
                 let kind = target.kind().as_str_name().trim_start_matches("KIND_");
-                not_found(error, (kind, &target.name, &target.pool)).hint(TARGET_HINT)
+                ApiError::not_found(&*message, kind, &target.name, &target.pool).hint(TARGET_HINT)
             }
             Refusal::NoGeneration(number) => error(Code::NotFound, ErrorReason::GenerationNotFound)
                 .with("generation", number)
@@ -174,21 +176,9 @@ impl IntoStatus for Refusal {
     }
 }
 
-/// The error that an object does not exist: its kind, name and pool.
-pub(super) fn not_found(
-    error: impl Fn(Code, ErrorReason) -> ApiError,
-    (kind, name, pool): (&str, &str, &str),
-) -> ApiError {
-    error(Code::NotFound, ErrorReason::ObjectNotFound)
-        .with("kind", kind)
-        .with("name", name)
-        .with("pool", pool)
-}
-
 impl IntoStatus for NoPool {
     fn into_status(self) -> Status {
-        let error = |code, reason| ApiError::new(code, reason, self.to_string());
-        not_found(error, ("POOL", &self.name, "")).hint(self.hint()).into()
+        ApiError::not_found(self.to_string(), "pool", &self.name, "").hint(self.hint()).into()
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-use super::{ApiError, WrongField, status::not_found};
+use super::{ApiError, WrongField};
 use crate::vip_probe::{
     FullResult, NoProbeTarget, ProbeSelection, ProbeSummary, SmallResult, TargetResult,
     VipProbeError, VipProbeEvent,
@@ -127,17 +127,14 @@ impl From<VipProbeError> for Status {
                 (Code::FailedPrecondition, ErrorReason::ConfigurationUnusable)
             }
             VipProbeError::NoTarget(missing) => {
-                let error = |code, reason| ApiError::new(code, reason, missing.to_string());
-                return match missing {
-                    NoProbeTarget::Pool(name) => not_found(error, ("POOL", name, "")),
+                let (kind, name, pool) = match missing {
+                    NoProbeTarget::Pool(name) => ("pool", name.to_string(), ""),
                     NoProbeTarget::Backend(pool, address) => {
-                        not_found(error, ("BACKEND", &address.to_string(), pool))
+                        ("backend", address.to_string(), &**pool)
                     }
-                    NoProbeTarget::NoPool(address) => {
-                        not_found(error, ("BACKEND", &address.to_string(), ""))
-                    }
-                }
-                .into();
+                    NoProbeTarget::NoPool(address) => ("backend", address.to_string(), ""),
+                };
+                return ApiError::not_found(missing.to_string(), kind, &name, pool).into();
             }
             VipProbeError::Stopping(_) => (Code::Unavailable, ErrorReason::Stopping),
         };

@@ -7,7 +7,7 @@ use spillway_proto::v1;
 use super::{
     Id, Needs, Object, ObjectChange, ObjectRefused, Objects, Options, Place, Sender, Sent, Update,
     check_etag, mask,
-    object::{answered, users_of_backend},
+    object::{answered, forget_empty_groups, users_of_last},
 };
 
 use lb_base::Quoted;
@@ -159,7 +159,7 @@ impl Batch {
         allow_missing: bool,
     ) -> Result<(), ObjectRefused> {
         let places = places(configuration, self);
-        let mut removed: HashMap<usize, HashMap<usize, &Id>> = HashMap::new();
+        let mut removed: BTreeMap<usize, BTreeMap<usize, &Id>> = BTreeMap::new();
         for Sent { id, etag, .. } in &self.0 {
             let pool = places.get(id.pool.as_deref().unwrap_or_default());
             let place = pool.and_then(|(pool, members)| Some((*pool, *members.get(&id.name)?)));
@@ -178,28 +178,20 @@ impl Batch {
             let kept = |at: usize| !gone.contains_key(&at);
             let members = pool.backends.iter().enumerate();
             let left: HashSet<_> =
-                members.filter(|(at, _)| kept(*at)).map(|(_, it)| it.region.clone()).collect();
-            let last = gone.iter().filter(|(at, _)| !left.contains(&pool.backends[**at].region));
-            let mut regions = BTreeMap::new();
-            for (at, id) in last {
-                regions.entry(pool.backends[*at].region.clone()).or_insert((*at, *id));
-            }
-            for (at, id) in regions.into_values() {
-                // As if the others of its region were gone already.
-                let alone = v1::Pool {
-                    name: pool.name.clone(),
-                    groups: pool.groups.clone(),
-                    backends: vec![pool.backends[at].clone()],
-                    ..v1::Pool::default()
-                };
-                match users_of_backend(&alone, &id.name) {
+                members.filter(|(at, _)| kept(*at)).map(|(_, it)| &*it.region).collect();
+            for (at, id) in &gone {
+                let region = &*pool.backends[*at].region;
+                if left.contains(region) {
+                    continue;
+                }
+                match users_of_last(pool, region) {
                     users if users.is_empty() => {}
-                    users => return Err(ObjectRefused::InUse(id.clone(), users)),
+                    users => return Err(ObjectRefused::InUse((*id).clone(), users)),
                 }
             }
             let mut at = 0..;
             pool.backends.retain(|_| at.next().is_some_and(&kept));
-            pool.groups.retain(|group| left.contains(&group.region));
+            forget_empty_groups(pool);
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! Lists of objects, a page at a time. A page of backends converts no others, however many there are.
 
 use std::{
-    iter,
     net::IpAddr,
     ops::Bound::{Excluded, Included, Unbounded},
     sync::Arc,
@@ -11,7 +10,7 @@ use spillway_proto::v1;
 
 use super::{Content, Id, InForce, Needs, Object, ObjectRefused, Objects, object::answered};
 use crate::api::page::{PageKey, PageRequest};
-use lb_config::{Draft, message};
+use lb_config::message;
 use lb_model::{AdminState, Backend, Configuration, Name, Pool};
 
 /// A page of a list.
@@ -37,19 +36,10 @@ impl Objects {
     pub(super) async fn list<O: Object>(
         &self,
         request: &PageRequest,
-        is_listed: impl Fn(&O) -> bool,
     ) -> Result<Page<O>, ObjectRefused> {
         let in_force = self.read().await?;
-        let draft = match &in_force.configuration {
-            Content::InForce(configuration) => Draft::of_pool(configuration, None),
-            Content::Stored(message) => Draft::whole(message.clone()),
-        };
-        let list = O::list(draft.message(), &Id::none::<O>()).unwrap_or_default();
-        let objects = sorted(list, |object| PageKey::new("", object.name()));
-        let objects = objects.into_iter().filter(|(_, object)| is_listed(object));
-        Ok(page(&in_force, request, objects, |object: &O| {
-            answered(object, &Id::from_listed(None, object))
-        }))
+        let draft = in_force.draft(Needs::Pool(None));
+        Ok(list_of(&in_force, draft.message(), request, |_| true))
     }
 
     /// Services of a pool; of all pools if it is empty.
@@ -61,14 +51,11 @@ impl Objects {
         request: &PageRequest,
         pool: &str,
     ) -> Result<Page<v1::Service>, ObjectRefused> {
-        if !pool.is_empty() {
-            let in_force = self.read().await?;
-            let draft = in_force.draft(Needs::Pool(None));
-            let pools = draft.message().pools.iter().map(|pool| &*pool.name);
-            BackendFilter { pool: pool.into(), ..BackendFilter::default() }
-                .check(pools, iter::empty())?;
-        }
-        self.list(request, |service: &v1::Service| pool.is_empty() || service.pool == pool).await
+        let in_force = self.read().await?;
+        let draft = in_force.draft(Needs::Pool(None));
+        check_listed::<v1::Pool>(pool, draft.message().pools.iter().map(|pool| &*pool.name))?;
+        let is_listed = |service: &v1::Service| pool.is_empty() || service.pool == pool;
+        Ok(list_of(&in_force, draft.message(), request, is_listed))
     }
 
     pub(super) async fn list_pools(
@@ -160,16 +147,11 @@ impl BackendFilter {
 
     fn check<'a>(
         &self,
-        mut pools: impl Iterator<Item = &'a str>,
-        mut regions: impl Iterator<Item = &'a str>,
+        pools: impl Iterator<Item = &'a str>,
+        regions: impl Iterator<Item = &'a str>,
     ) -> Result<(), ObjectRefused> {
-        if !self.pool.is_empty() && !pools.any(|name| name == self.pool) {
-            return Err(ObjectRefused::Missing(v1::Pool::id(None, &self.pool, "")?));
-        }
-        if !self.region.is_empty() && !regions.any(|name| name == self.region) {
-            return Err(ObjectRefused::Missing(v1::Region::id(None, &self.region, "")?));
-        }
-        Ok(())
+        check_listed::<v1::Pool>(&self.pool, pools)?;
+        check_listed::<v1::Region>(&self.region, regions)
     }
 
     fn takes(&self, backend: &Backend) -> bool {
@@ -184,6 +166,31 @@ impl BackendFilter {
             && (self.region.is_empty() || backend.region == self.region)
             && self.admin_state.is_none_or(|asked| state.is_ok_and(|state| state == asked))
     }
+}
+
+/// # Errors
+/// A filter names an object that does not exist.
+fn check_listed<'a, O: Object>(
+    name: &str,
+    mut names: impl Iterator<Item = &'a str>,
+) -> Result<(), ObjectRefused> {
+    if name.is_empty() || names.any(|each| each == name) {
+        return Ok(());
+    }
+    Err(ObjectRefused::Missing(O::id(None, name, "")?))
+}
+
+/// A page of the objects of a kind that are listed.
+fn list_of<O: Object>(
+    in_force: &InForce,
+    configuration: &v1::Configuration,
+    request: &PageRequest,
+    is_listed: impl Fn(&O) -> bool,
+) -> Page<O> {
+    let list = O::list(configuration, &Id::none::<O>()).unwrap_or_default();
+    let objects = sorted(list, |object| PageKey::new("", object.name()));
+    let objects = objects.into_iter().filter(|(_, object)| is_listed(object));
+    page(in_force, request, objects, |object: &O| answered(object, &Id::from_listed(None, object)))
 }
 
 fn page<L, O: Object>(

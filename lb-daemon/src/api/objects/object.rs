@@ -1,6 +1,6 @@
 //! What the kinds of objects have in common, and where each stands in a configuration.
 
-use std::{fmt, net::IpAddr};
+use std::{collections::HashSet, fmt, net::IpAddr};
 
 use prost::Message;
 use spillway_proto::v1::{self, Configuration, Group, Pool};
@@ -225,8 +225,7 @@ impl Object for v1::Backend {
     fn tidy(configuration: &mut Configuration, id: &Id) {
         let mut pools = configuration.pools.iter_mut();
         let Some(pool) = pools.find(|pool| Some(&pool.name) == id.pool.as_ref()) else { return };
-        let Pool { backends, groups, .. } = pool;
-        groups.retain(|group| backends.iter().any(|backend| backend.region == group.region));
+        forget_empty_groups(pool);
     }
 
     fn pool(id: &Id) -> Needs<'_> {
@@ -294,12 +293,19 @@ pub(super) fn users_of_backend(pool: &Pool, address: &str) -> Vec<String> {
     let Some(gone) = pool.backends.iter().find(|backend| backend.address == address) else {
         return Vec::new();
     };
-    let there = pool.backends.iter().filter(|backend| backend.region == gone.region).count();
+    match pool.backends.iter().filter(|backend| backend.region == gone.region).count() {
+        1 => users_of_last(pool, &gone.region),
+        _ => Vec::new(),
+    }
+}
+
+/// The same of the last backend in a region.
+pub(super) fn users_of_last(pool: &Pool, region: &str) -> Vec<String> {
     let sets = |group: &&Group| {
         let scaled = group.scaler.is_some_and(|scaler| scaler != 1.0);
-        group.region == gone.region && (group.capacity_per_second.is_some() || scaled)
+        group.region == region && (group.capacity_per_second.is_some() || scaled)
     };
-    let settings = pool.groups.iter().filter(|group| there == 1 && sets(group));
+    let settings = pool.groups.iter().filter(sets);
     let of = |group: &Group| {
         let (pool, region) = (Quoted(&pool.name), Quoted(&group.region));
         format!(
@@ -307,6 +313,12 @@ pub(super) fn users_of_backend(pool: &Pool, address: &str) -> Vec<String> {
         )
     };
     settings.map(of).collect()
+}
+
+/// Removes the settings of regions in which the pool has no backends.
+pub(super) fn forget_empty_groups(pool: &mut Pool) {
+    let regions: HashSet<_> = pool.backends.iter().map(|backend| &*backend.region).collect();
+    pool.groups.retain(|group| regions.contains(&*group.region));
 }
 
 /// Nothing uses a service.

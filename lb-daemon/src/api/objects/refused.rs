@@ -41,10 +41,10 @@ pub(super) enum ObjectRefused {
     Busy(String, usize),
     #[error("{0}")]
     NotPermitted(String),
-    /// ObjectRefused before it became a command.
+    /// Refused before it became a command.
     #[error(transparent)]
     Refusal(Box<Refusal>),
-    /// ObjectRefused as a command, which the audit log has.
+    /// Refused as a command, which the audit log has.
     #[error(transparent)]
     Command(Box<Refusal>),
     #[error(transparent)]
@@ -96,11 +96,7 @@ impl From<ObjectRefused> for Status {
 impl Id {
     /// Says in an error which object it is about.
     fn about(&self, error: ApiError) -> ApiError {
-        let kind = self.kind.to_uppercase().replace(' ', "_");
-        error
-            .with("kind", kind)
-            .with("name", &self.name)
-            .with("pool", self.pool.as_deref().unwrap_or_default())
+        error.about(self.kind, &self.name, self.pool.as_deref().unwrap_or_default())
     }
 }
 

@@ -42,7 +42,7 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::ListRegionsResponse> {
         let r = request.into_inner();
         let request = PageRequest::new(r.page_size, &r.page_token, "regions")?;
-        let page = self.list(&request, |_: &v1::Region| true).await?;
+        let page = self.list::<v1::Region>(&request).await?;
         let Page { objects: regions, next_page_token, generation } = page;
         Ok(Response::new(v1::ListRegionsResponse { regions, next_page_token, generation }))
     }
@@ -95,7 +95,7 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::ListHealthChecksResponse> {
         let r = request.into_inner();
         let request = PageRequest::new(r.page_size, &r.page_token, "health_checks")?;
-        let page = self.list(&request, |_: &v1::HealthCheck| true).await?;
+        let page = self.list::<v1::HealthCheck>(&request).await?;
         let Page { objects: health_checks, next_page_token, generation } = page;
         Ok(Response::new(v1::ListHealthChecksResponse {
             health_checks,
