@@ -17,15 +17,15 @@ struct History {
 }
 
 #[derive(Serialize)]
-struct Generation {
-    number: u64,
+pub(crate) struct Generation {
+    pub(crate) number: u64,
     /// `null`: its description is damaged.
-    applied_at: Option<String>,
+    pub(crate) applied_at: Option<String>,
     /// Empty: unknown.
-    who: String,
+    pub(crate) who: String,
     why: String,
     /// Objects that it changed; `null`: unknown.
-    changes: Option<u64>,
+    pub(crate) changes: Option<u64>,
     current: bool,
     /// Why it cannot be used; `null`: nothing is known to be wrong with it.
     unusable: Option<String>,
@@ -40,7 +40,13 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 
 impl History {
     fn new(answer: v1::ListGenerationsResponse) -> Self {
-        let generations = answer.generations.into_iter().map(|generation| Generation {
+        Self { generations: answer.generations.into_iter().map(Generation::new).collect() }
+    }
+}
+
+impl Generation {
+    pub(crate) fn new(generation: v1::Generation) -> Self {
+        Self {
             number: generation.number,
             applied_at: generation.applied_at.map(|at| at.to_string()),
             who: generation.who,
@@ -48,14 +54,11 @@ impl History {
             changes: generation.changes,
             current: generation.current,
             unusable: Some(generation.unusable).filter(|cause| !cause.is_empty()),
-        });
-        Self { generations: generations.collect() }
+        }
     }
-}
 
-impl Generation {
     /// Why it was applied, and what is special about it.
-    fn remarks(&self) -> String {
+    pub(crate) fn remarks(&self) -> String {
         let current = self.current.then(|| "in force".to_owned());
         let unusable = self.unusable.as_ref().map(|cause| format!("cannot be used: {cause}"));
         let why = Some(self.why.clone()).filter(|why| !why.is_empty());

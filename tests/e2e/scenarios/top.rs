@@ -123,6 +123,7 @@ fn top(sandbox: &Sandbox) -> Result<()> {
     let modes = tcgetattr(&terminal.end)?;
     ensure!(modes != terminal.before, "the terminal is not taken");
     traffic(&fixture, &mut terminal)?;
+    operation(&fixture, &mut terminal)?;
 
     // The daemon goes and comes back.
     fixture.balancer.kill()?;
@@ -142,6 +143,32 @@ fn top(sandbox: &Sandbox) -> Result<()> {
         terminal.end().with_context(|| signal.to_string())?;
     }
     Ok(())
+}
+
+/// What operators did while it is looked at, from the view of drops on.
+fn operation(fixture: &Fixture, terminal: &mut Terminal) -> Result<()> {
+    terminal.press("\t")?;
+    terminal
+        .until("no override", |screen| screen.contains("no override is in force").then_some(()))?;
+    let drain = ["backend", "drain", "10.1.0.11", "--for", "1h", "-m", "new kernel"];
+    fixture.balancer.cli(&drain)?;
+    terminal.until("the drain", |screen| {
+        let row = words(screen, "backends/10.1.0.11/drain")?;
+        (row.ends_with(&["new".into(), "kernel".into()])).then_some(())
+    })?;
+    terminal.press("\t")?;
+    terminal.until("the generation", |screen| {
+        let row = words(screen, "(in force)")?;
+        (row[0] == "1:" || row[0] == "1").then_some(())
+    })?;
+    let update = ["backend", "update", "10.1.0.12", "--pool", "v4", "--weight", "2"];
+    fixture.balancer.cli(&[&update[..], &["-m", "larger"]].concat())?;
+    terminal.until("the next generation", |screen| {
+        let row = words(screen, "larger")?;
+        (row[0] == "2").then_some(())
+    })?;
+    terminal.press("\t")?;
+    terminal.until("no condition", |screen| screen.contains("nothing is wrong").then_some(()))
 }
 
 /// Connections to one service while the views are looked at.

@@ -16,12 +16,12 @@ pub(crate) struct OverrideRow {
     /// `drain`, `disable`, `weight` or `scale`; `null`: this version does not know it.
     kind: Option<&'static str>,
     percent: Option<u32>,
-    who: String,
+    pub(crate) who: String,
     /// Empty: no reason was given.
     reason: String,
     set_at: Option<String>,
     /// When it ends by itself; `null`: it does not.
-    until: Option<String>,
+    pub(crate) until: Option<String>,
     /// Since when there is no such object; `null`: there is.
     absent_since: Option<String>,
 }
@@ -60,13 +60,13 @@ impl OverrideRow {
     }
 
     /// `backends/10.0.0.1/weight (30 %)`
-    fn named(&self) -> String {
+    pub(crate) fn named(&self) -> String {
         let percent = self.percent.map_or_else(String::new, |it| format!(" ({it} %)"));
         format!("{}{percent}", self.name)
     }
 
     /// What is special about it, then why it was set.
-    fn remarks(&self) -> String {
+    pub(crate) fn remarks(&self) -> String {
         let gone = self
             .absent_since
             .as_deref()

@@ -13,7 +13,8 @@ use spillway_proto::v1::{self, BackendState};
 use super::{
     sample::{Snapshot, TrafficRate},
     screen::{HELP, Screen, Tab},
-    views::{Tone, View, build_view, drop_rates, format_si},
+    traffic_views::drop_rates,
+    views::{Tone, View, build_view, format_si},
 };
 use crate::output::{age, count};
 
@@ -57,8 +58,18 @@ pub(super) fn draw(frame: &mut Frame, screen: &mut Screen, now: &Snapshot, palet
     } else {
         draw_view(frame, [body, detail], screen, now, palette);
     }
-    let hint = "q quit  tab view  arrows move  s sort  r reverse  / filter  p pause  ? help";
-    frame.render_widget(Paragraph::new(hint), keys);
+    frame.render_widget(Paragraph::new(keys_line(screen)), keys);
+}
+
+/// The filter, if there is one, or else the keys.
+fn keys_line(screen: &Screen) -> String {
+    match (screen.filtering, screen.filter.as_str()) {
+        (true, filter) => format!("filter: {filter}_"),
+        (false, "") => {
+            "q quit  tab view  arrows move  s sort  r reverse  / filter  p pause  ? help".into()
+        }
+        (false, filter) => format!("filter: {filter}"),
+    }
 }
 
 fn daemon_line(now: &Snapshot) -> Line<'static> {
@@ -109,7 +120,7 @@ fn alarm_line(screen: &Screen, now: &Snapshot, palette: Palette) -> Line<'static
             0 => String::new(),
             number => format!(" (and {})", count(number, "more condition")),
         };
-        (Tone::Bad, format!("CONDITION: {}{more}: {}", first.subject, first.cause))
+        (Tone::Bad, format!("CONDITION: {}{more}: {}", first.subject, first.text))
     } else {
         (Tone::Plain, planned(status))
     };
@@ -120,7 +131,7 @@ fn alarm_line(screen: &Screen, now: &Snapshot, palette: Palette) -> Line<'static
 fn planned(status: &v1::StatusResponse) -> String {
     let overrides = match status.overrides.len() as u64 {
         0 => None,
-        number => Some(format!("{} (`spillway override list`)", count(number, "override"))),
+        number => Some(count(number, "override")),
     };
     let pools: Vec<_> = status.settling.iter().map(|s| s.pool.as_str()).collect();
     let remaps = (!pools.is_empty()).then(|| format!("remapping: {}", pools.join(", ")));
@@ -128,7 +139,7 @@ fn planned(status: &v1::StatusResponse) -> String {
 }
 
 fn tabs_line(screen: &Screen) -> Line<'static> {
-    let mut spans: Vec<_> = Tab::ALL
+    let spans: Vec<_> = Tab::ALL
         .into_iter()
         .map(|tab| match tab == screen.tab {
             true => Span::styled(
@@ -138,11 +149,6 @@ fn tabs_line(screen: &Screen) -> Line<'static> {
             false => Span::raw(format!(" {}  ", tab.name())),
         })
         .collect();
-    if screen.filtering {
-        spans.push(Span::raw(format!("  filter: {}_", screen.filter)));
-    } else if !screen.filter.is_empty() {
-        spans.push(Span::raw(format!("  filter: {}", screen.filter)));
-    }
     Line::from(spans)
 }
 

@@ -4,10 +4,12 @@
 //! [`screen`] holds what the user has selected.
 
 mod draw;
+mod operator_views;
 mod sample;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod traffic_views;
 mod views;
 
 use std::{
@@ -62,7 +64,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     block_on(async {
         // Fail before the screen is taken if the daemon does not answer.
         let mut daemon = DaemonClient::connect(&options).await?;
-        let first = sample::read(&mut daemon).await?;
+        let first = sample::read(&mut daemon, None).await?;
         let (readings_tx, readings_rx) = mpsc::channel(1);
         let polling = tokio::spawn(sample::poll(options, daemon, interval, readings_tx));
         let result = run_screen(Snapshot::from_first(first), readings_rx).await;

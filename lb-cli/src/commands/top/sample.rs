@@ -18,18 +18,43 @@ pub(super) struct Reading {
     pub(super) status: v1::StatusResponse,
     pub(super) regions: v1::RegionsResponse,
     pub(super) stats: v1::StatsResponse,
+    /// The history, the newest first.
+    pub(super) generations: Vec<v1::Generation>,
 }
 
 /// A reading, or why there is none.
 pub(super) type ReadResult = Result<Box<Reading>, String>;
 
+/// The history as it was when a generation was in force.
+#[derive(Clone, Debug)]
+pub(super) struct KnownHistory {
+    generation: u64,
+    generations: Vec<v1::Generation>,
+}
+
+impl KnownHistory {
+    fn of(reading: &Reading) -> Self {
+        let generations = reading.generations.clone();
+        Self { generation: reading.status.generation, generations }
+    }
+}
+
+/// Asks for the history only if another generation is in force than in `known`.
+///
 /// # Errors
 /// The daemon does not answer.
-pub(super) async fn read(daemon: &mut DaemonClient) -> Result<Reading, Failure> {
+pub(super) async fn read(
+    daemon: &mut DaemonClient,
+    known: Option<KnownHistory>,
+) -> Result<Reading, Failure> {
     let status = daemon.status().await?;
     let regions = daemon.regions(v1::RegionsRequest::default()).await?;
     let stats = daemon.stats().await?;
-    Ok(Reading { at: Instant::now(), status, regions, stats })
+    let generations = match known.filter(|known| known.generation == status.generation) {
+        Some(known) => known.generations,
+        None => daemon.generations().await?.generations,
+    };
+    Ok(Reading { at: Instant::now(), status, regions, stats, generations })
 }
 
 /// Polls the daemon until the receiver is dropped. Reconnects after a failure.
@@ -39,16 +64,17 @@ pub(super) async fn poll(
     interval: Duration,
     readings_tx: mpsc::Sender<ReadResult>,
 ) {
-    let mut daemon = Some(daemon);
+    let (mut daemon, mut known) = (Some(daemon), None);
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick is immediate, and the first reading was taken already.
     ticks.tick().await;
     loop {
         ticks.tick().await;
-        let answer = reconnect_and_read(&options, &mut daemon).await;
-        if answer.is_err() {
-            daemon = None;
+        let answer = reconnect_and_read(&options, &mut daemon, known.take()).await;
+        match &answer {
+            Ok(reading) => known = Some(KnownHistory::of(reading)),
+            Err(_) => daemon = None,
         }
         let answer = answer.map(Box::new).map_err(|failure| failure.message);
         if readings_tx.send(answer).await.is_err() {
@@ -60,12 +86,13 @@ pub(super) async fn poll(
 async fn reconnect_and_read(
     options: &Options,
     daemon: &mut Option<DaemonClient>,
+    known: Option<KnownHistory>,
 ) -> Result<Reading, Failure> {
     let open = match daemon {
         Some(open) => open,
         None => daemon.insert(DaemonClient::connect(options).await?),
     };
-    read(open).await
+    read(open, known).await
 }
 
 /// The last reading with the rates since the one before.

@@ -11,10 +11,21 @@ pub(super) enum Tab {
     Services,
     Backends,
     Drops,
+    Overrides,
+    History,
+    Conditions,
 }
 
 impl Tab {
-    pub(super) const ALL: [Self; 4] = [Self::Regions, Self::Services, Self::Backends, Self::Drops];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Regions,
+        Self::Services,
+        Self::Backends,
+        Self::Drops,
+        Self::Overrides,
+        Self::History,
+        Self::Conditions,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -22,6 +33,9 @@ impl Tab {
             Self::Services => "services",
             Self::Backends => "backends",
             Self::Drops => "drops",
+            Self::Overrides => "overrides",
+            Self::History => "history",
+            Self::Conditions => "conditions",
         }
     }
 

@@ -136,12 +136,38 @@ fn regions() -> v1::RegionsResponse {
     }
 }
 
+fn generations() -> Vec<v1::Generation> {
+    let generation = |number, who: &str, why: &str| v1::Generation {
+        number,
+        applied_at: Some(prost_types::Timestamp {
+            seconds: 1_000_000 + 60 * number as i64,
+            nanos: 0,
+        }),
+        who: who.into(),
+        why: why.into(),
+        changes: Some(number),
+        current: number == 4,
+        ..v1::Generation::default()
+    };
+    let damaged = v1::Generation {
+        number: 2,
+        unusable: "piece ab is damaged".into(),
+        ..v1::Generation::default()
+    };
+    vec![
+        generation(4, "uid 0", "rollback to generation 1: web is slow"),
+        generation(3, "certificate ci.example", "ticket 7"),
+        damaged,
+    ]
+}
+
 fn reading(start: Instant, seconds: u64) -> Box<Reading> {
     Box::new(Reading {
         at: start + Duration::from_secs(seconds),
         status: status(),
         regions: regions(),
         stats: stats(seconds),
+        generations: generations(),
     })
 }
 
@@ -190,9 +216,31 @@ fn type_keys(screen: &mut Screen, keys: &str) {
     }
 }
 
+/// Now, with overrides and a condition.
+fn troubled() -> Snapshot {
+    let mut now = now();
+    let drain = |name: &str, why: &str| v1::Override {
+        name: name.into(),
+        kind: v1::OverrideKind::Drain.into(),
+        who: "uid 0".into(),
+        reason: why.into(),
+        until: Some(prost_types::Timestamp { seconds: 1_007_200, nanos: 0 }),
+        ..v1::Override::default()
+    };
+    now.reading.status.overrides =
+        vec![drain("backends/10.1.0.12/drain", "new kernel"), drain("regions/us/drain", "")];
+    now.reading.status.conditions = vec![v1::Condition {
+        subject: "store".into(),
+        text: "/var/lib/spillway/store: No space left on device".into(),
+        since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
+        ..v1::Condition::default()
+    }];
+    now
+}
+
 #[test]
 fn each_view_matches_its_snapshot() {
-    let now = now();
+    let now = troubled();
     for tab in Tab::ALL {
         let mut screen = Screen { tab, ..Screen::default() };
         assert_snapshot(tab.name(), &text(&mut screen, &now));
@@ -256,12 +304,14 @@ fn without_the_daemon_the_last_picture_stays_and_is_marked_stale() {
 #[test]
 fn tabs_wrap_around_in_both_directions() {
     let mut screen = Screen::default();
-    for tab in [Tab::Services, Tab::Backends, Tab::Drops, Tab::Regions] {
+    let mut others = Tab::ALL[1..].to_vec();
+    others.push(Tab::Regions);
+    for tab in others {
         assert!(key(&mut screen, KeyCode::Tab).is_continue());
         assert_eq!(screen.tab, tab);
     }
     assert!(key(&mut screen, KeyCode::Left).is_continue());
-    assert_eq!(screen.tab, Tab::Drops);
+    assert_eq!(screen.tab, Tab::Conditions);
 }
 
 /// First words of the rows.
@@ -333,7 +383,7 @@ fn the_selected_row_stays_visible_among_a_thousand() {
 /// Without colour nothing is coloured; with colour the text is the same.
 #[test]
 fn colour_adds_no_information() {
-    let now = now();
+    let now = troubled();
     for tab in Tab::ALL {
         let mut screen = Screen { tab, ..Screen::default() };
         let plain = terminal(&mut screen, &now, PLAIN);
@@ -369,22 +419,19 @@ fn what_is_wrong_or_asked_for_has_a_line() {
         text.lines().nth(2).unwrap().to_owned()
     };
     assert_eq!(line(|_| {}), "");
-    assert_eq!(
-        line(|status| status.overrides.push(v1::Override::default())),
-        "1 override (`spillway override list`)"
-    );
+    assert_eq!(line(|status| status.overrides.push(v1::Override::default())), "1 override");
     assert_eq!(
         line(|status| {
             status.overrides.extend([v1::Override::default(), v1::Override::default()]);
             status.settling.push(v1::SettlingPool { pool: "web".into(), ..Default::default() });
         }),
-        "2 overrides (`spillway override list`); remapping: web"
+        "2 overrides; remapping: web"
     );
     let told = line(|status| {
         status.overrides.push(v1::Override::default());
         for subject in ["store", "log"] {
-            let (subject, cause) = (subject.into(), "no space left".into());
-            status.conditions.push(v1::Condition { subject, cause, ..Default::default() });
+            let (subject, text) = (subject.into(), "no space left".into());
+            status.conditions.push(v1::Condition { subject, text, ..Default::default() });
         }
     });
     assert_eq!(told, "CONDITION: store (and 1 more condition): no space left");
