@@ -43,22 +43,38 @@ pub struct Case {
     name: &'static str,
     weight: Weight,
     run: Run,
+    /// Without this variable the case does not exist.
+    variable: Option<&'static str>,
 }
 
 impl Case {
     /// One that mostly waits, and asserts no times.
     pub const fn waits(name: &'static str, run: Run) -> Self {
-        Self { name, weight: Weight::Waits, run }
+        Self::new(name, Weight::Waits, run)
     }
 
     /// One that keeps a CPU busy, and asserts no times.
     pub const fn works(name: &'static str, run: Run) -> Self {
-        Self { name, weight: Weight::Works, run }
+        Self::new(name, Weight::Works, run)
     }
 
     /// One that measures.
     pub const fn alone(name: &'static str, run: Run) -> Self {
-        Self { name, weight: Weight::Alone, run }
+        Self::new(name, Weight::Alone, run)
+    }
+
+    const fn new(name: &'static str, weight: Weight, run: Run) -> Self {
+        Self { name, weight, run, variable: None }
+    }
+
+    /// The same, in runs that set this variable; others do not list it, as they lack what it takes.
+    #[must_use]
+    pub const fn only_with(self, variable: &'static str) -> Self {
+        Self { variable: Some(variable), ..self }
+    }
+
+    fn exists(&self) -> bool {
+        self.variable.is_none_or(|variable| std::env::var_os(variable).is_some())
     }
 }
 
@@ -77,7 +93,8 @@ pub fn run(modules: &[(&str, &[Case])]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let all = modules.iter().flat_map(|(module, cases)| {
-        cases.iter().map(move |case| (format!("{module}::{}", case.name), *case))
+        let cases = cases.iter().filter(|case| case.exists());
+        cases.map(move |case| (format!("{module}::{}", case.name), *case))
     });
     let is_chosen = |name: &str| arguments.exact && arguments.filter.as_deref() == Some(name);
     let conclusion = match all.clone().find(|(name, _)| !arguments.list && is_chosen(name)) {

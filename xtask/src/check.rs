@@ -21,9 +21,10 @@ const PACKET_PROGRAMS: &str = "lb-ebpf";
 
 /// Files beside the packages, and the packages whose unit tests read them. A change of any other file beside
 /// them concerns all packages. The first prefix that fits counts.
-const READERS: [(&str, &[&str]); 14] = [
+const READERS: [(&str, &[&str]); 15] = [
     ("docs/verdicts.md", &["lb-cli", "lb-daemon", "lb-tests"]),
     ("docs/examples/python/requirements.txt", &["lb-cli", "lb-daemon", "xtask"]),
+    ("docs/examples/go/go.mod", &["lb-cli", "lb-daemon", "xtask"]),
     ("docs/", &["lb-model", "lb-config", "lb-daemon", "lb-cli"]),
     ("packaging/", &["lb-model", "lb-daemon", "xtask"]),
     ("README.md", &["lb-daemon", "lb-cli"]),

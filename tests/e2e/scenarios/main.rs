@@ -12,6 +12,7 @@ mod demo;
 mod direct_return;
 mod displaced;
 mod doctor;
+mod example_clients;
 mod explain;
 mod failover;
 mod frozen_store;
@@ -32,7 +33,6 @@ mod overrides;
 mod packet_path_behind;
 mod packet_programs;
 mod port_ranges;
-mod python_example;
 mod receiver;
 mod receiver_tc;
 mod reconcile;
@@ -91,7 +91,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("direct_return", direct_return::CASES),
     ("tunnel_checks", tunnel_checks::CASES),
     ("receiver_tc", receiver_tc::CASES),
-    ("python_example", python_example::CASES),
+    ("example_clients", example_clients::CASES),
     ("self_test", self_test::sandbox::CASES),
     ("self_test", self_test::frame_checks::CASES),
     ("self_test", self_test::topology::CASES),

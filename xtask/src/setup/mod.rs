@@ -4,6 +4,7 @@ mod apt;
 mod cache;
 mod debian;
 mod deny;
+mod go;
 mod install;
 pub(crate) mod kernel;
 mod packages;
@@ -20,13 +21,14 @@ use anyhow::{Result, bail};
 use crate::cli::SetupArgs;
 use crate::ui;
 use apt::Lists;
+pub(crate) use go::Go;
 pub(crate) use packages::Purpose;
 use packages::Wanted;
 use toolchain::Toolchain;
 
 /// `cargo xtask setup`.
 pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
-    let wants = Wants { everything: true, purpose: None, kernels: &kernel::SERIES[..1] };
+    let wants = Wants { everything: true, ..Wants::tests(&kernel::SERIES[..1], false) };
     if args.no_install {
         return Ok(if Missing::look_up(&wants)?.is_nothing() {
             ui::heading("nothing is missing");
@@ -48,22 +50,24 @@ pub(crate) struct Wants<'a> {
     purpose: Option<Purpose>,
     /// Series of kernels to boot; tests want at least one.
     kernels: &'a [&'a str],
+    /// Go too, for example clients.
+    go: bool,
 }
 
 impl<'a> Wants<'a> {
     /// For building only: no package at all.
     pub(crate) fn build() -> Self {
-        Self { everything: false, purpose: None, kernels: &[] }
+        Self { everything: false, purpose: None, kernels: &[], go: false }
     }
 
     /// For one verb.
     pub(crate) fn purpose(purpose: Purpose) -> Self {
-        Self { everything: false, purpose: Some(purpose), kernels: &[] }
+        Self { purpose: Some(purpose), ..Self::build() }
     }
 
-    /// For the tests; cargo-deny, modules of Python and a kernel among it.
-    pub(crate) fn tests(kernels: &'a [&'a str]) -> Self {
-        Self { kernels, ..Self::purpose(Purpose::Test) }
+    /// For the tests; cargo-deny, modules of Python and a kernel among it, and Go for a long run.
+    pub(crate) fn tests(kernels: &'a [&'a str], is_long: bool) -> Self {
+        Self { kernels, go: is_long, ..Self::purpose(Purpose::Test) }
     }
 
     fn packages(&self) -> Vec<&'static Wanted> {
@@ -125,6 +129,8 @@ static MADE: [Made; 3] = [
     Made { is_missing: python::is_missing, print: python::print, ensure: python::ensure },
 ];
 
+static GO: Made = Made { is_missing: go::is_missing, print: go::print, ensure: go::ensure };
+
 struct Missing {
     /// Whether packages were asked for at all.
     wants_packages: bool,
@@ -149,7 +155,8 @@ impl Missing {
             kernels.extend(Self::kernel(series)?);
         }
         let mut made = Vec::new();
-        for each in MADE.iter().filter(|_| !wants.kernels.is_empty()) {
+        let tests = MADE.iter().filter(|_| !wants.kernels.is_empty());
+        for each in tests.chain(wants.go.then_some(&GO)) {
             if (each.is_missing)()? {
                 made.push(each);
             }

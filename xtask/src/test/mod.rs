@@ -3,6 +3,7 @@
 //! What is built first is what all else needs. Then tests that mostly wait run several at a time, and beside them
 //! unit tests, clippy, rustdoc, mutants and the package. Tests that measure come after that, alone.
 
+mod clients;
 mod filter;
 pub(crate) mod mutants;
 mod package;
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     if let Some(rotation) = &rotation {
         ui::heading(&rotation.describe());
     }
-    let ready = setup::ensure(&Wants::tests(&args.kernels()), false)?;
+    let ready = setup::ensure(&Wants::tests(&args.kernels(), args.long), false)?;
     let run = Run {
         args,
         filter: Filter::new(&args.filter, args.long),
@@ -121,7 +122,8 @@ impl Run<'_> {
         let tests = match &built {
             Some(programs) if self.filter.wants(Step::Root) => {
                 self.skip_missing_kernels();
-                programs.tests(self.filter.tests(), &self.ready.kernels, &self.variables())?
+                let variables = [self.variables(), self.clients()?].concat();
+                programs.tests(self.filter.tests(), &self.ready.kernels, &variables)?
             }
             _ => Vec::new(),
         };
@@ -206,6 +208,17 @@ impl Run<'_> {
         let programs = Programs::build();
         self.report.conclude("build of test programs", start, &programs)?;
         Ok(programs.ok())
+    }
+
+    /// The example clients in Go, which only a long run has. Returns what tests are told.
+    fn clients(&self) -> Result<Variables> {
+        let Some(python) = self.ready.python.as_ref().filter(|_| self.args.long) else {
+            return Ok(Variables::new());
+        };
+        let start = self.report.begin("example clients in Go");
+        let prepared = clients::prepare(python);
+        self.report.conclude("build of example clients", start, &prepared)?;
+        Ok(prepared.unwrap_or_default())
     }
 
     /// A step that is one test.

@@ -89,7 +89,9 @@ impl Programs {
         for Program { name, executable, .. } in &self.units {
             add(&format!("lb-tests: {name}"), executable, variables);
         }
-        let cases = parse(&process::read(Command::new(&self.scenarios).arg("--list"))?)?;
+        let mut list = Command::new(&self.scenarios);
+        list.arg("--list").envs(variables.iter().cloned());
+        let cases = parse(&process::read(&mut list)?)?;
         ensure!(!cases.is_empty(), "{}: has no cases", self.scenarios.display());
         for Case { name, slots } in cases {
             if words.is_empty() || words.iter().any(|word| name.contains(word)) {
