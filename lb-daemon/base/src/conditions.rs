@@ -29,6 +29,10 @@ pub const CERTIFICATE: Subject =
 pub const AUTHORITIES: Subject =
     Subject::new(ConditionReason::AuthoritiesExpire, "TLS authorities");
 
+/// Subject of the condition that the HTTP listener's certificate expires soon, or has expired.
+pub const HTTP_CERTIFICATE: Subject =
+    Subject::new(ConditionReason::CertificateExpires, "HTTP certificate");
+
 /// The kinds of problems that last. Programs tell conditions apart by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionReason {
@@ -41,12 +45,14 @@ pub enum ConditionReason {
     File,
     Settings,
     MapSizes,
-    /// The API's own.
+    /// The API's own, or that of the HTTP listener.
     CertificateExpires,
     /// Those of clients of the API.
     AuthoritiesExpire,
     /// Files of the API's certificate, key and authorities.
     TlsFiles,
+    /// Files of the HTTP listener's certificate, key and tokens.
+    HttpFiles,
     Audit,
     Log,
     HealthState,

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt, net::SocketAddr, str::FromStr};
 use lb_control::command::Actor;
 
 pub use pools::{PatternError, PoolPatterns};
-pub(crate) use quota::{Lease, Quota, QuotaExceeded};
+pub(crate) use quota::{Lease, Quota, QuotaExceeded, source_of};
 
 /// What a caller may do. Each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

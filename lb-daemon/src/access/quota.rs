@@ -2,8 +2,18 @@ use std::{
     collections::HashMap,
     fmt,
     hash::Hash,
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
 };
+
+/// What counts as one source of connections: an IPv4 address, or an IPv6 /64, in which a host chooses the lower bits
+/// itself.
+pub(crate) fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+        v4 => v4,
+    }
+}
 
 /// A limit of something in total and for each source, so that one source cannot use up all of it. Clones share the
 /// counts.

@@ -19,7 +19,8 @@ use super::{
 use crate::{
     access::{Client, Clients},
     api::Rights,
-    tls::TlsFiles,
+    http::HttpFiles,
+    tls::{CertificateFiles, TlsFiles},
 };
 use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
@@ -49,7 +50,8 @@ Exit status:
   2  the command line or the settings file is wrong, or names an interface
      that this host does not have
 
-On SIGHUP the settings file and the file of --apply are read again.
+On SIGHUP the settings file, the file of --apply, certificates and tokens are
+read again.
 `spillway reload` does the same, and prints the result.";
 
 #[derive(Debug, Subcommand)]
@@ -185,9 +187,19 @@ pub(super) struct PathArguments {
     /// Where the BPF file system is mounted
     #[arg(long, value_name = "DIR", default_value = DEFAULT_BPFFS)]
     bpffs: PathBuf,
-    /// Address and port of the metrics, such as 127.0.0.1:9750; whoever reaches it may read them [default: none]
+    /// Address and port of the metrics, such as 127.0.0.1:9750; without --http-token-file whoever reaches it may read
+    /// them [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = |text: &str| endpoint(text, "127.0.0.1:9750"))]
     pub(super) http: Option<SocketAddr>,
+    /// Certificate of --http and intermediate certificates, PEM; it then answers over TLS only
+    #[arg(long, value_name = "FILE", requires = "http", requires = "http_tls_key")]
+    http_tls_cert: Option<PathBuf>,
+    /// Key of that certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "http_tls_cert")]
+    http_tls_key: Option<PathBuf>,
+    /// File with a token on each line; clients of --http then need one of them
+    #[arg(long, value_name = "FILE", requires = "http")]
+    http_token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -214,6 +226,14 @@ impl PathArguments {
         let names = self.interface.iter().map(|name| ("interface".into(), name.as_str())).collect();
         let timeout = self.interface_wait.map(Duration::from_secs);
         NamedInterfaces { names, timeout, file: self.config.as_deref() }
+    }
+
+    /// Files of the HTTP listener.
+    pub(super) fn http_files(&self) -> HttpFiles {
+        let certificate = self.http_tls_cert.clone().zip(self.http_tls_key.clone());
+        let certificate =
+            certificate.map(|(certificate, key)| CertificateFiles { certificate, key });
+        HttpFiles { certificate, tokens: self.http_token_file.clone() }
     }
 
     fn options(&self) -> Options {
@@ -311,7 +331,8 @@ impl BalancerArguments {
         let (certificate, key) =
             (file("tls-cert", &self.tls_cert)?, file("tls-key", &self.tls_key)?);
         let authorities = file("tls-ca", &self.tls_ca)?;
-        Ok(Some((listen, TlsFiles { certificate, key, authorities })))
+        let own = CertificateFiles { certificate, key };
+        Ok(Some((listen, TlsFiles { own, authorities })))
     }
 
     /// Refuses contradictions: a TLS listener without all of its files, two tunnel sources of one family, or one path for

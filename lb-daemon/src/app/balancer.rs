@@ -5,14 +5,14 @@ use std::{collections::BTreeSet, ffi::OsString, panic, path::Path, process, sync
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use tokio::{
-    net::{TcpListener, UnixListener},
+    net::UnixListener,
     runtime::Handle,
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
 
 use super::{
-    Failure,
+    Failure, HttpListener,
     arguments::BalancerArguments,
     failure, interfaces,
     log::Log,
@@ -103,7 +103,7 @@ struct Resources {
     _sockets: Vec<Socket>,
     listener: UnixListener,
     read_only: Option<UnixListener>,
-    http_listener: Option<TcpListener>,
+    http_listener: Option<HttpListener>,
     reconciler: Reconciler,
     member_words: MemberWords,
     reader: Reader,
@@ -135,7 +135,10 @@ impl Resources {
         let (socket, listener) = listen_unix(arguments)?;
         let (read_only_socket, read_only) = listen_read_only(arguments)?.unzip();
         let _sockets = socket.into_iter().chain(read_only_socket).collect();
-        let http_listener = super::listen_http(arguments.path.http).await?;
+        let Shared { live, conditions, .. } = shared;
+        let (expiry, refused) = (&live.certificates, &live.http_refused);
+        let http_listener =
+            super::listen_http(&arguments.path, expiry, conditions, refused).await?;
         let vlans = interfaces::vlan_ids(&arguments.vlan).await?;
         interfaces::refuse_native_vlans(&options).await?;
 
@@ -314,6 +317,8 @@ impl Tasks {
         let counters = stats::Source { bpffs, state_directory: arguments.state_dir };
         let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
         let shown = http::balancer(reader, arguments.status_page);
+        let http_credentials =
+            resources.http_listener.as_ref().map(|(_, credentials)| credentials.clone());
         let http = tokio::spawn(super::serve_http(resources.http_listener, shown, stop.clone()));
         let (reloads, reload_requests) = Reloads::channel();
         let audit = resources.audit;
@@ -336,8 +341,17 @@ impl Tasks {
             manager.clone(),
         ));
         let credentials = resources.credentials;
-        let reload =
-            Reload { line, values, followed, commands, audit, conditions, waiting, credentials };
+        let reload = Reload {
+            line,
+            values,
+            followed,
+            commands,
+            audit,
+            conditions,
+            waiting,
+            credentials,
+            http_credentials,
+        };
         let (file_applied_tx, file_applied) = oneshot::channel();
         let reload = tokio::spawn(async move {
             // A refusal is shown as a condition.

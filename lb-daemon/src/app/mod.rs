@@ -14,8 +14,7 @@ mod sizes;
 mod status_line;
 
 use std::{
-    env, ffi::OsString, fs, net::SocketAddr, num::NonZero, path::Path, process::ExitCode, thread,
-    time::Duration,
+    env, ffi::OsString, fs, num::NonZero, path::Path, process::ExitCode, thread, time::Duration,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,11 +23,16 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-use crate::http;
-use arguments::Component;
+use crate::{
+    http::{self, HttpCredentials},
+    metrics::Counter,
+    tls::CertificateExpiry,
+};
+use arguments::{Component, PathArguments};
 pub use failure::Failure;
 use lb_base::{
     background::lower_thread_priority,
+    conditions::Conditions,
     kernel::{BTF, OLDEST, version},
 };
 use lb_maps::Attached;
@@ -153,21 +157,35 @@ fn log_interfaces(attached: &Attached) {
     }
 }
 
+/// The HTTP listener and what it accepts clients with.
+type HttpListener = (TcpListener, HttpCredentials);
+
 /// The listener of metrics and status page, if the settings ask for one.
-async fn listen_http(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
-    let Some(address) = address else { return Ok(None) };
-    let bound = http::bind(address).await;
-    bound.map(Some).map_err(|error| Failure::from_chain(&error).hint(error.hint()))
+async fn listen_http(
+    arguments: &PathArguments,
+    expiry: &CertificateExpiry,
+    conditions: &Conditions,
+    refused: &Counter,
+) -> Result<Option<HttpListener>, Failure> {
+    let Some(address) = arguments.http else { return Ok(None) };
+    let (expiry, conditions, refused) = (expiry.clone(), conditions.clone(), refused.clone());
+    let credentials = HttpCredentials::open(arguments.http_files(), expiry, conditions, refused)
+        .map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
+    let bound = http::bind(address, &credentials).await;
+    let listener = bound.map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
+    Ok(Some((listener, credentials)))
 }
 
 /// Serves metrics and status page until the daemon stops.
 async fn serve_http(
-    listener: Option<TcpListener>,
+    listener: Option<HttpListener>,
     what: http::HttpRoutes,
     stop: CancellationToken,
 ) {
-    match listener {
-        Some(listener) => http::serve(listener, what, stop).await,
-        None => stop.cancelled().await,
+    let Some((listener, credentials)) = listener else { return stop.cancelled().await };
+    let files = credentials.clone();
+    tokio::select! {
+        () = http::serve(listener, credentials, what, stop) => {}
+        () = files.follow() => {}
     }
 }

@@ -1,5 +1,5 @@
-//! A reload of the balancer, on SIGHUP or a call of `Reload`: reads the settings, the certificates and the configuration
-//! of `--apply` again.
+//! A reload of the balancer, on SIGHUP or a call of `Reload`: reads the settings, the certificates and tokens, and the
+//! configuration of `--apply` again.
 
 use std::{ffi::OsString, path::Path};
 
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     audit::Audit,
+    http::HttpCredentials,
     reload::{
         ReloadOutcome, ReloadRequests, ReloadWaiters,
         config_file::{self, FileError},
@@ -51,6 +52,8 @@ pub(super) struct Reload {
     pub(super) waiting: WaitingSettings,
     /// Certificates and clients of the TLS listener.
     pub(super) credentials: Option<Credentials>,
+    /// Certificate and tokens of the HTTP listener.
+    pub(super) http_credentials: Option<HttpCredentials>,
 }
 
 impl Reload {
@@ -106,6 +109,7 @@ impl Reload {
         self.audit.reopen();
         let settings = self.read_settings();
         let certificates = self.credentials.as_ref().map_or(Ok(()), Credentials::refresh);
+        let http = self.http_credentials.as_ref().map_or(Ok(()), HttpCredentials::refresh);
         // If the settings are wrong, it is unclear which configuration file is meant.
         let applied = match &settings {
             Ok(()) => self.apply().await,
@@ -118,7 +122,7 @@ impl Reload {
                 (Some(generation), None, Some(message))
             }
         };
-        let refused = [settings.err(), certificates.err(), not_applied];
+        let refused = [settings.err(), certificates.err(), http.err(), not_applied];
         let refused = refused.into_iter().flatten().collect();
         ReloadOutcome { generation, refused, behind, waiting: self.waiting.now() }
     }

@@ -1,6 +1,7 @@
 use std::{
     future::Future,
     io,
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -9,7 +10,6 @@ use std::{
 
 use axum::{Router, body::Body, extract::Request, response::Response};
 use futures::future::BoxFuture;
-use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -19,8 +19,10 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-use super::connection_limit::ConnectionSlot;
+use super::{connection_limit::ConnectionSlot, credentials::HttpCredentials};
 
+/// Time for the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the head of a request, also of a further one on an open connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest head, bytes.
@@ -30,18 +32,45 @@ const MAX_LIFE: Duration = Duration::from_secs(60);
 /// Time that is left for that answer.
 const DEADLINE: Duration = Duration::from_secs(2);
 
+/// The client of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientAddress(pub(super) SocketAddr);
+
 /// Serves one connection until [`MAX_LIFE`], `stop`, or its eviction.
 pub(super) async fn serve_connection(
-    stream: TcpStream,
+    (stream, client): (TcpStream, SocketAddr),
+    credentials: HttpCredentials,
     routes: Router,
     slot: ConnectionSlot,
     stop: impl Future<Output = ()>,
 ) {
     let slot = Arc::new(slot);
+    let stream = Watched { stream, slot: Arc::clone(&slot) };
+    let answers = Answers { routes, client, slot: Arc::clone(&slot) };
+    let mut stop = pin!(stop);
+    let Some(acceptor) = credentials.acceptor() else {
+        return serve_stream(stream, answers, &slot, stop).await;
+    };
+    let accepted = tokio::select! {
+        accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)) => accepted,
+        () = slot.evicted() => return,
+        () = &mut stop => return,
+    };
+    match accepted {
+        Ok(Ok(stream)) => serve_stream(stream, answers, &slot, stop).await,
+        Ok(Err(error)) => credentials.log_refusal(client, &format!("no TLS: {error}")),
+        Err(_) => credentials.log_refusal(client, "the TLS handshake took too long"),
+    }
+}
+
+async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    answers: Answers,
+    slot: &ConnectionSlot,
+    stop: impl Future<Output = ()>,
+) {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES);
-    let stream = Watched { stream, slot: Arc::clone(&slot) };
-    let answers = Answers { routes, slot: Arc::clone(&slot) };
     let connection = server.serve_connection(TokioIo::new(stream), answers);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
@@ -61,6 +90,7 @@ pub(super) async fn serve_connection(
 #[derive(Debug)]
 struct Answers {
     routes: Router,
+    client: SocketAddr,
     slot: Arc<ConnectionSlot>,
 }
 
@@ -69,17 +99,13 @@ impl Service<Request<Incoming>> for Answers {
     type Error = std::convert::Infallible;
     type Future = BoxFuture<'static, Result<Response, Self::Error>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (answering, routes) = (self.slot.answering(), self.routes.clone());
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(ClientAddress(self.client));
+        let (slot, routes) = (Arc::clone(&self.slot), self.routes.clone());
         Box::pin(async move {
-            let answer = routes.oneshot(request.map(Body::new)).await?;
-            // Busy until the last frame is handed to the connection.
-            Ok(answer.map(|body| {
-                Body::new(body.map_frame(move |frame| {
-                    let _ = &answering;
-                    frame
-                }))
-            }))
+            // Not before this runs, and not until the answer is sent: both wait for a client that does not read.
+            let _answering = slot.answering();
+            routes.oneshot(request.map(Body::new)).await
         })
     }
 }

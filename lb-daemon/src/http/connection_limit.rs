@@ -1,7 +1,9 @@
-//! A limit of connections. At the limit, a new connection evicts the longest idle one.
+//! A limit of connections. At the limit, a new connection evicts the longest idle one of the source that has most.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -28,6 +30,7 @@ struct OpenConnections {
 
 #[derive(Debug)]
 struct OpenConnection {
+    source: IpAddr,
     /// `None`: a request is being answered.
     idle_since: Option<Instant>,
     end: Arc<Notify>,
@@ -52,43 +55,49 @@ impl ConnectionLimit {
         Self(Arc::new(LimitInner { free: Arc::new(Semaphore::new(most)), taken, idle }))
     }
 
-    /// Waits for a slot, and evicts the longest idle connection if none is free.
-    pub(super) async fn take(&self) -> ConnectionSlot {
+    /// Waits for a slot, and evicts an idle connection if none is free.
+    pub(super) async fn take(&self, source: IpAddr) -> ConnectionSlot {
         loop {
             let idle = self.0.idle.notified();
             tokio::pin!(idle);
             // From here on no notification is missed.
             idle.as_mut().enable();
             if let Ok(permit) = Arc::clone(&self.0.free).try_acquire_owned() {
-                return self.slot(permit);
+                return self.slot(permit, source);
             }
-            if self.evict_longest_idle() {
+            if self.evict_idle() {
                 // The evicted connection releases its slot as soon as its task runs.
                 if let Ok(permit) = Arc::clone(&self.0.free).acquire_owned().await {
-                    return self.slot(permit);
+                    return self.slot(permit, source);
                 }
             }
             tokio::select! {
-                Ok(permit) = Arc::clone(&self.0.free).acquire_owned() => return self.slot(permit),
+                Ok(permit) = Arc::clone(&self.0.free).acquire_owned() => return self.slot(permit, source),
                 () = idle => {}
             }
         }
     }
 
-    fn slot(&self, permit: OwnedSemaphorePermit) -> ConnectionSlot {
+    fn slot(&self, permit: OwnedSemaphorePermit, source: IpAddr) -> ConnectionSlot {
         let (mut taken, end) = (self.taken(), Arc::new(Notify::new()));
         let number = taken.next;
         taken.next += 1;
-        let held = OpenConnection { idle_since: Some(Instant::now()), end: Arc::clone(&end) };
+        let held =
+            OpenConnection { source, idle_since: Some(Instant::now()), end: Arc::clone(&end) };
         taken.connections.insert(number, held);
         ConnectionSlot { limit: self.clone(), number, end, _permit: permit }
     }
 
-    /// Evicts the longest idle connection; `false`: none is idle.
-    fn evict_longest_idle(&self) -> bool {
+    /// Evicts the longest idle connection of the source that has most, so that one source alone evicts no other's;
+    /// `false`: none is idle.
+    fn evict_idle(&self) -> bool {
         let mut taken = self.taken();
-        let idle = taken.connections.iter().filter_map(|(n, held)| Some((held.idle_since?, *n)));
-        let Some((_, number)) = idle.min() else { return false };
+        let mut of_source: HashMap<IpAddr, usize> = HashMap::new();
+        taken.connections.values().for_each(|held| *of_source.entry(held.source).or_default() += 1);
+        let idle = taken.connections.iter().filter_map(|(number, held)| {
+            Some((Reverse(of_source[&held.source]), held.idle_since?, *number))
+        });
+        let Some((.., number)) = idle.min() else { return false };
         // Removed, so that it is evicted once only.
         if let Some(held) = taken.connections.remove(&number) {
             held.end.notify_one();

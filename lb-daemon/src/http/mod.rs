@@ -1,33 +1,38 @@
 //! The HTTP listener: metrics, and a status page if the settings ask for it. Off by default. It answers GET only, changes
-//! nothing, and does not authenticate: whoever reaches the address may read.
+//! nothing. With a file of tokens only clients that have one may read, and with a certificate it speaks TLS.
 //!
-//! Its cost is bounded: the number of connections, of which the longest idle one gives way to a new one, the time of a
+//! Its cost is bounded: the number of connections, of which an idle one gives way to a new one, the time of a
 //! request and of a connection, and how often the state and the maps are read for all clients together.
 
 mod connection;
 mod connection_limit;
+mod credentials;
 mod page;
 mod reader;
 mod server;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::sync::Arc;
 
 use axum::{
-    Router,
-    extract::State,
+    Extension, Router,
+    extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
-    middleware,
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
 };
 use tokio::task::spawn_blocking;
 
 use crate::metrics::{self, MEDIA_TYPE, ReceiverFacts};
+use connection::ClientAddress;
 use lb_base::error_chain;
 use reader::ReadError;
+use tokens::CHALLENGES;
 
+pub use credentials::{HttpCredentials, HttpFiles, HttpFilesError};
 pub use reader::Reader;
 pub use server::{BindError, bind, serve};
 
@@ -42,17 +47,40 @@ pub fn balancer(reader: Reader, status_page: bool) -> HttpRoutes {
     if status_page {
         routes = routes.route("/", get(page::document)).route("/data.json", get(page::data));
     }
-    with_headers(routes.with_state(Arc::new(reader)))
+    with_not_found(routes.with_state(Arc::new(reader)))
 }
 
 /// The routes of a receiver: metrics.
 pub fn receiver(read: ReadReceiver) -> HttpRoutes {
-    with_headers(Router::new().route("/metrics", get(receiver_metrics)).with_state(read))
+    with_not_found(Router::new().route("/metrics", get(receiver_metrics)).with_state(read))
 }
 
-fn with_headers(routes: Router) -> Router {
-    let not_found = async || (StatusCode::NOT_FOUND, "not found; metrics are at /metrics\n");
-    routes.fallback(not_found).layer(middleware::map_response(async |answer| add_headers(answer)))
+fn with_not_found(routes: Router) -> Router {
+    routes.fallback(async || (StatusCode::NOT_FOUND, "not found; metrics are at /metrics\n"))
+}
+
+/// Puts the check of tokens before routes, and the headers of all answers around both.
+fn with_auth(routes: Router, credentials: HttpCredentials) -> Router {
+    let check = async |State(credentials): State<HttpCredentials>,
+                       Extension(ClientAddress(client)): Extension<ClientAddress>,
+                       request: Request,
+                       next: Next| {
+        match credentials.is_authorized(client, request.headers()) {
+            true => next.run(request).await,
+            false => unauthorized(),
+        }
+    };
+    let check = middleware::from_fn_with_state(credentials, check);
+    routes.layer(check).layer(middleware::map_response(async |answer| add_headers(answer)))
+}
+
+fn unauthorized() -> Response {
+    let text = "a token is needed: as a bearer, or as the password of any user\n";
+    let mut answer = (StatusCode::UNAUTHORIZED, text).into_response();
+    for challenge in CHALLENGES {
+        answer.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+    }
+    answer
 }
 
 async fn balancer_metrics(State(reader): State<Arc<Reader>>) -> Result<Response, ReadError> {

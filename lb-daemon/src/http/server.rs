@@ -6,15 +6,25 @@ use axum::Router;
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{connection::serve_connection, connection_limit::ConnectionLimit};
+use super::{
+    connection::serve_connection, connection_limit::ConnectionLimit, credentials::HttpCredentials,
+    with_auth,
+};
+use crate::access::source_of;
 
-/// Connections at a time. A new one replaces the longest idle one, or waits if none is idle.
+/// Connections at a time. A new one replaces the longest idle one of the source that has most, or waits if none is idle.
 const MAX_CONNECTIONS: usize = 32;
 /// Pause after a failed accept, for example without free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `stop`; then answers under way have a deadline.
-pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    credentials: HttpCredentials,
+    routes: Router,
+    stop: CancellationToken,
+) {
+    let routes = with_auth(routes, credentials.clone());
     let limit = ConnectionLimit::new(MAX_CONNECTIONS);
     let mut connections = JoinSet::new();
     let mut stopping = pin!(stop.clone().cancelled_owned());
@@ -22,7 +32,9 @@ pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToke
         let next = async {
             match listener.accept().await {
                 // Only an accepted connection evicts another.
-                Ok((stream, _)) => Ok((stream, limit.take().await)),
+                Ok((stream, client)) => {
+                    Ok(((stream, client), limit.take(source_of(client.ip())).await))
+                }
                 Err(error) => Err(error),
             }
         };
@@ -33,9 +45,10 @@ pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToke
         };
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, slot)) => {
+            Ok((accepted, slot)) => {
                 connections.spawn(serve_connection(
-                    stream,
+                    accepted,
+                    credentials.clone(),
                     routes.clone(),
                     slot,
                     stop.clone().cancelled_owned(),
@@ -68,17 +81,22 @@ impl BindError {
     }
 }
 
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+/// Binds the address of a listener that will be served with these credentials.
+///
+/// # Errors
+/// [`BindError`].
+pub async fn bind(
+    address: SocketAddr,
+    credentials: &HttpCredentials,
+) -> Result<TcpListener, BindError> {
     let failed = |source| BindError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let there = listener.local_addr().map_err(failed)?;
-    if address.ip().is_loopback() {
-        tracing::info!(address = %there, "http: listening on {there}");
-    } else {
-        tracing::warn!(
-            address = %there,
-            "http: listening on {there}: every client that reaches this address can read names and counters"
-        );
+    match credentials.exposure().filter(|_| !address.ip().is_loopback()) {
+        None => tracing::info!(address = %there, "http: listening on {there}"),
+        Some(exposure) => {
+            tracing::warn!(address = %there, "http: listening on {there}: {exposure}");
+        }
     }
     Ok(listener)
 }

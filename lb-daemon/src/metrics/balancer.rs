@@ -12,11 +12,11 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use super::{
     ApiLimit, ApiListener, Live, build,
     catalogue::*,
+    credentials,
     live::seconds,
     sheet::{Sheet, Value},
     verdicts,
 };
-use crate::tls::{Validities, Validity};
 use lb_control::{
     command::{BackendStatus, Regions, Status},
     loops::{AllLoopCounters, LoopCounters},
@@ -198,14 +198,7 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
         ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
     });
     sheet.family(&API_REFUSED, refused)?;
-    let Validities { server, authority } = live.certificates.now();
-    let known = || [("server", server), ("authority", authority)];
-    let each = |time: fn(&Validity) -> SystemTime| {
-        let known = known().into_iter();
-        known.filter_map(move |(name, known)| Some(([name], seconds(time(&known?)).into())))
-    };
-    sheet.family(&CERTIFICATE_NOT_BEFORE, each(|it| it.not_before))?;
-    sheet.family(&CERTIFICATE_NOT_AFTER, each(|it| it.not_after))?;
+    credentials(sheet, live.certificates.now(), live.http_refused.get())?;
     sheet.kept(&LOG_DROPPED, &live.log_dropped)
 }
 

@@ -170,9 +170,11 @@ metrics! {
     API_REFUSED: Counter "api_refused" None ["listener", "limit"]
         "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
     CERTIFICATE_NOT_BEFORE: Gauge "tls_certificate_not_before_timestamp" Seconds ["certificate"]
-        "From when on the certificate is valid whose end spillway_tls_certificate_expiration_timestamp_seconds has, seconds of the Unix epoch. Absent: the API is not served over TLS";
+        "From when on the certificate is valid whose end spillway_tls_certificate_expiration_timestamp_seconds has, seconds of the Unix epoch";
     CERTIFICATE_NOT_AFTER: Gauge "tls_certificate_expiration_timestamp" Seconds ["certificate"]
-        "When a certificate of the API expires, seconds of the Unix epoch. server: the daemon's own or an intermediate one, whichever is first; authority: the last of the authorities of clients. Absent: the API is not served over TLS";
+        "When a certificate expires, seconds of the Unix epoch. server: the one that the API shows over TLS or an intermediate one, whichever is first; authority: the last of the authorities of its clients; http: as server, of metrics and status page. Absent: there is no such listener, or it is without TLS";
+    HTTP_REFUSED: Counter "http_requests_refused" None []
+        "Requests of metrics or of the status page that were refused because they had no valid token";
     LOG_DROPPED: Counter "log_entries_dropped" None []
         "Entries of the daemon's log that were dropped, because the journal or standard error did not accept them";
 

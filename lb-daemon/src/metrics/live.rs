@@ -23,8 +23,10 @@ pub struct Live {
     pub loops: AllLoopCounters,
     /// Health checks.
     pub checks: lb_health::Counters,
-    /// Certificates of the API.
+    /// Certificates of the API and of the HTTP listener.
     pub certificates: CertificateExpiry,
+    /// Requests over HTTP without a valid token.
+    pub http_refused: Counter,
     /// Entries of the log that were dropped.
     pub log_dropped: Counter,
     api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; ApiListener::ALL.len()]>,

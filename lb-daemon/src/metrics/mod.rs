@@ -26,7 +26,11 @@ pub use definition::{Base, Definition, Kind, PREFIX};
 pub use live::{ApiLimit, ApiListener, Live};
 pub use receiver::ReceiverFacts;
 
-use catalogue::{BUILD, STARTED_AT, VERDICT_BYTES, VERDICT_PACKETS};
+use crate::tls::{Validities, Validity};
+use catalogue::{
+    BUILD, CERTIFICATE_NOT_AFTER, CERTIFICATE_NOT_BEFORE, HTTP_REFUSED, STARTED_AT, VERDICT_BYTES,
+    VERDICT_PACKETS,
+};
 use lb_inspect::stats::VerdictStats;
 use lb_maps::{self, Component};
 use sheet::{Sheet, Value};
@@ -63,6 +67,19 @@ fn verdicts(sheet: &mut Sheet<'_>, component: &str, verdicts: &[VerdictStats]) -
     sheet.family(&VERDICT_PACKETS, packets)?;
     let bytes = verdicts.iter().map(|v| ([component, &*v.verdict, &*v.action], v.bytes.into()));
     sheet.family(&VERDICT_BYTES, bytes)
+}
+
+/// The certificates that the daemon knows, and the requests over HTTP without a token.
+fn credentials(sheet: &mut Sheet<'_>, validities: Validities, refused: u64) -> fmt::Result {
+    let Validities { server, authority, http } = validities;
+    let known = [("server", server), ("authority", authority), ("http", http)];
+    let each = |time: fn(&Validity) -> SystemTime| {
+        let known = known.into_iter();
+        known.filter_map(move |(name, known)| Some(([name], live::seconds(time(&known?)).into())))
+    };
+    sheet.family(&CERTIFICATE_NOT_BEFORE, each(|it| it.not_before))?;
+    sheet.family(&CERTIFICATE_NOT_AFTER, each(|it| it.not_after))?;
+    sheet.one(&HTTP_REFUSED, refused.into())
 }
 
 fn build(

@@ -7,9 +7,11 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use super::{
     build,
     catalogue::{CONDITIONS, INTERFACE_ATTACHED, LOG_DROPPED, WAITING_SETTINGS},
+    credentials,
     sheet::Sheet,
     verdicts,
 };
+use crate::tls::Validities;
 use lb_control::command::InterfaceStatus;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::Component;
@@ -27,6 +29,10 @@ pub struct ReceiverFacts {
     pub waiting_settings: usize,
     /// Entries of the log that were dropped.
     pub log_dropped: u64,
+    /// Its certificate.
+    pub certificates: Validities,
+    /// Requests over HTTP without a valid token.
+    pub http_refused: u64,
     /// When the daemon started.
     pub started: SystemTime,
 }
@@ -41,6 +47,7 @@ impl Collector for ReceiverFacts {
         sheet.family(&INTERFACE_ATTACHED, attached)?;
         sheet.one(&CONDITIONS, self.conditions.into())?;
         sheet.one(&WAITING_SETTINGS, self.waiting_settings.into())?;
+        credentials(&mut sheet, self.certificates, self.http_refused)?;
         sheet.one(&LOG_DROPPED, self.log_dropped.into())?;
         build(&mut sheet, Component::Receiver, "", self.started)
     }

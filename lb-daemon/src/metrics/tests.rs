@@ -18,7 +18,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["event"] => "an event",
         ["result"] => "3",
         ["loop"] => "5",
-        ["certificate"] => "2",
+        ["certificate"] => "3",
         ["kind"] => "4",
         ["table", "ip"] => "5",
         ["listener", "limit"] => "6",
@@ -46,7 +46,7 @@ fn document() -> String {
         "# Metrics\n\n\
          `spillwayd balancer --http 127.0.0.1:9750` serves them at `/metrics`, in the OpenMetrics text\n\
          format; so does `spillwayd receiver --http …`, those with a label `component`, `conditions`,\n\
-         `waiting_settings` and `log_entries_dropped`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
+         `waiting_settings`, `log_entries_dropped`, `http_requests_refused`, and those of the certificate `http`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
          of an object begins anew with the object.\n\n\
          | metric | kind | labels | one for | meaning |\n|---|---|---|---|---|\n",
     );

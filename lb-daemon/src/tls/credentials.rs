@@ -1,22 +1,15 @@
 //! Certificates, key and clients of the TLS listener, which may change while the daemon runs.
 
-use std::{
-    fmt, fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
-use tokio_rustls::rustls::{
-    RootCertStore, ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{NoServerSessionStorage, WebPkiClientVerifier},
-    version::TLS13,
-};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
 
-use super::{CertificateExpiry, TlsError, expiry::Validities};
+use super::{
+    CertificateContents, CertificateExpiry, CertificateFiles, TlsError,
+    certificate_files::{ServerBuilder, certificates, read},
+    expiry::Validities,
+};
 use crate::access::Clients;
 use lb_base::{
     conditions::{ConditionReason, Conditions, Subject},
@@ -87,20 +80,7 @@ impl Credentials {
     pub fn refresh(&self) -> Result<(), String> {
         let read = self.read_again();
         self.expiry.report(&self.files, &self.conditions);
-        match read {
-            Ok(changed) => {
-                if changed {
-                    tracing::info!("TLS: certificates were read again");
-                }
-                self.conditions.end(&TLS);
-                Ok(())
-            }
-            Err(error) => {
-                let cause = error_chain::message(&error);
-                self.conditions.begin(&TLS, &cause);
-                Err(format!("{TLS}: {cause}"))
-            }
-        }
+        conclude_refresh(&TLS, &self.conditions, read)
     }
 
     fn read_again(&self) -> Result<bool, TlsError> {
@@ -130,86 +110,89 @@ impl Credentials {
 
     /// Reads the files every two seconds, for ever.
     pub async fn follow(&self) {
-        loop {
-            sleep(POLL_INTERVAL).await;
-            let files = self.clone();
-            // On a blocking thread, since the disk may be slow. An error is shown as a condition.
-            let _ = tokio::task::spawn_blocking(move || files.refresh()).await;
+        poll(self, Self::refresh).await;
+    }
+}
+
+/// Begins or ends the condition that files cannot be used, after they were read again: whether they changed, or why they
+/// cannot.
+///
+/// # Errors
+/// `SUBJECT: cause`.
+pub(crate) fn conclude_refresh(
+    subject: &Subject,
+    conditions: &Conditions,
+    read: Result<bool, impl std::error::Error>,
+) -> Result<(), String> {
+    match read {
+        Ok(changed) => {
+            if changed {
+                tracing::info!("{subject}: the files changed and are in use");
+            }
+            conditions.end(subject);
+            Ok(())
         }
+        Err(error) => {
+            let cause = error_chain::message(&error);
+            conditions.begin(subject, &cause);
+            Err(format!("{subject}: {cause}"))
+        }
+    }
+}
+
+/// Has files read every two seconds, for ever.
+pub(crate) async fn poll<F: Clone + Send + 'static>(
+    files: &F,
+    refresh: fn(&F) -> Result<(), String>,
+) {
+    loop {
+        sleep(POLL_INTERVAL).await;
+        let files = files.clone();
+        // On a blocking thread, since the disk may be slow. An error is shown as a condition.
+        let _ = tokio::task::spawn_blocking(move || refresh(&files)).await;
     }
 }
 
 /// Paths of the PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The daemon's certificate and intermediate certificates.
-    pub certificate: PathBuf,
-    /// Key of the certificate.
-    pub key: PathBuf,
+    /// The daemon's own.
+    pub own: CertificateFiles,
     /// Authorities of client certificates.
     pub authorities: PathBuf,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 struct FileContents {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+    own: CertificateContents,
     authorities: Vec<u8>,
 }
 
 impl TlsFiles {
     fn read(&self) -> Result<FileContents, TlsError> {
-        let read = |path: &Path| {
-            fs::read(path).map_err(|source| TlsError::Unreadable { path: path.into(), source })
-        };
-        Ok(FileContents {
-            certificate: read(&self.certificate)?,
-            key: read(&self.key)?,
-            authorities: read(&self.authorities)?,
-        })
+        Ok(FileContents { own: self.own.read()?, authorities: read(&self.authorities)? })
     }
 
-    /// TLS 1.3 only, client certificates required, and no session resumption: each connection shows its certificate
-    /// again.
+    /// Client certificates are required, and as no session is resumed, each connection shows its certificate again.
     fn server(&self, contents: &FileContents) -> Result<(Arc<ServerConfig>, Validities), TlsError> {
-        let provider = Arc::new(ring::default_provider());
-        let unusable = |path: &Path| {
-            let path = path.to_owned();
-            move |source| TlsError::Unusable { path, source }
-        };
-        let chain = certificates(&self.certificate, &contents.certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(&contents.key)
-            .map_err(|_| TlsError::Nothing { path: self.key.clone(), what: "private key" })?;
+        let own = self.own.parse(&contents.own)?;
         let authorities = certificates(&self.authorities, &contents.authorities)?;
-        let validities = Validities::read(&chain, &authorities);
+        let validities = Validities::read(&own.chain, &authorities);
         let mut roots = RootCertStore::empty();
         for root in authorities {
-            roots.add(root).map_err(unusable(&self.authorities))?;
+            let path = &self.authorities;
+            roots.add(root).map_err(|source| TlsError::Unusable { path: path.clone(), source })?;
         }
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-                .build()
-                .map_err(|error| TlsError::Authority {
-                    path: self.authorities.clone(),
-                    cause: error.to_string(),
-                })?;
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])
-            .map_err(unusable(&self.certificate))?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)
-            .map_err(unusable(&self.certificate))?;
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        Ok((Arc::new(config), validities))
-    }
-}
-
-fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        _ => Err(TlsError::Nothing { path: path.into(), what: "certificate" }),
+        let clients_need_certificates = |builder: ServerBuilder| {
+            let provider = builder.crypto_provider().clone();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let verifier = verifier.map_err(|error| TlsError::Authority {
+                path: self.authorities.clone(),
+                cause: error.to_string(),
+            })?;
+            Ok(builder.with_client_cert_verifier(verifier))
+        };
+        Ok((self.own.server(own, b"h2", clients_need_certificates)?, validities))
     }
 }

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, Error, KeyUsage};
 
 use super::TlsFiles;
-use lb_base::conditions::{AUTHORITIES, CERTIFICATE, Conditions, Subject};
+use lb_base::conditions::{AUTHORITIES, CERTIFICATE, Conditions, HTTP_CERTIFICATE, Subject};
 
 /// How long before its end a certificate should have been renewed. Of one that is valid for a shorter time it is the last
 /// third.
@@ -30,9 +30,11 @@ pub struct Validities {
     pub server: Option<Validity>,
     /// Of the authority of clients that expires last. Once it has, no client can connect.
     pub authority: Option<Validity>,
+    /// As `server`, of the HTTP listener.
+    pub http: Option<Validity>,
 }
 
-/// The certificates in force; nothing is known of them without a TLS listener. Clones share it.
+/// The certificates in force. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct CertificateExpiry(Arc<Mutex<Validities>>);
 
@@ -75,28 +77,40 @@ impl Validity {
 
 impl Validities {
     pub(super) fn read(chain: &[CertificateDer<'_>], authorities: &[CertificateDer<'_>]) -> Self {
-        let end = |validity: &Validity| validity.not_after;
-        Self {
-            server: chain.iter().filter_map(Validity::of).min_by_key(end),
-            authority: authorities.iter().filter_map(Validity::of).max_by_key(end),
-        }
+        let authority = authorities.iter().filter_map(Validity::of);
+        let authority = authority.max_by_key(|validity| validity.not_after);
+        Self { server: first_to_end(chain), authority, http: None }
     }
 
-    /// Begins and ends the conditions that certificates expire.
+    /// Begins and ends the conditions that certificates of the API expire.
     fn report(&self, files: &TlsFiles, conditions: &Conditions, now: SystemTime) {
-        let report = |subject: &Subject, path: &Path, validity: Option<Validity>, consequence| {
-            match validity.and_then(|validity| validity.judge(now)) {
-                Some(cause) => {
-                    conditions
-                        .begin(subject, &format!("{}: {cause}; {consequence}", path.display()));
-                }
-                None => conditions.end(subject),
-            }
-        };
-        let renew = "clients do not accept an expired one";
-        report(&CERTIFICATE, &files.certificate, self.server, renew);
+        report(&CERTIFICATE, &files.own.certificate, self.server, RENEW, conditions, now);
         let add = "without an authority no client can connect over TLS";
-        report(&AUTHORITIES, &files.authorities, self.authority, add);
+        report(&AUTHORITIES, &files.authorities, self.authority, add, conditions, now);
+    }
+}
+
+const RENEW: &str = "clients do not accept an expired one";
+
+/// The validity of the certificate of a chain that expires first.
+fn first_to_end(chain: &[CertificateDer<'_>]) -> Option<Validity> {
+    chain.iter().filter_map(Validity::of).min_by_key(|validity| validity.not_after)
+}
+
+/// Begins or ends the condition that what is in a file expires.
+fn report(
+    subject: &Subject,
+    path: &Path,
+    validity: Option<Validity>,
+    consequence: &str,
+    conditions: &Conditions,
+    now: SystemTime,
+) {
+    match validity.and_then(|validity| validity.judge(now)) {
+        Some(cause) => {
+            conditions.begin(subject, &format!("{}: {cause}; {consequence}", path.display()));
+        }
+        None => conditions.end(subject),
     }
 }
 
@@ -105,8 +119,21 @@ impl CertificateExpiry {
         *self.lock()
     }
 
-    pub(super) fn set(&self, validities: Validities) {
-        *self.lock() = validities;
+    /// Takes those of the API, and keeps that of the HTTP listener.
+    pub(super) fn set(&self, Validities { server, authority, .. }: Validities) {
+        let mut now = self.lock();
+        (now.server, now.authority) = (server, authority);
+    }
+
+    /// Takes that of the HTTP listener.
+    pub(crate) fn set_http(&self, chain: &[CertificateDer<'_>]) {
+        self.lock().http = first_to_end(chain);
+    }
+
+    /// As [`Self::report`], for the HTTP listener's certificate.
+    pub(crate) fn report_http(&self, path: &Path, conditions: &Conditions) {
+        let http = self.now().http;
+        report(&HTTP_CERTIFICATE, path, http, RENEW, conditions, SystemTime::now());
     }
 
     /// Reports by the wall clock, which also decides whether a connection is accepted.
@@ -124,6 +151,7 @@ mod tests {
     use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
     use super::*;
+    use crate::tls::CertificateFiles;
 
     /// 2030-01-01T00:00:00Z, by `date --date=2030-01-01 +%s`.
     const NEW_YEAR: u64 = 1_893_456_000;
@@ -175,18 +203,19 @@ mod tests {
     #[test]
     fn a_condition_lasts_from_two_weeks_before_the_end_until_it_is_renewed() {
         let conditions = Conditions::default();
-        let files = TlsFiles {
-            certificate: "/tls/lb.pem".into(),
-            key: "/tls/lb.key".into(),
-            authorities: "/tls/ca.pem".into(),
-        };
+        let own = CertificateFiles { certificate: "/tls/lb.pem".into(), key: "/tls/lb.key".into() };
+        let files = TlsFiles { own, authorities: "/tls/ca.pem".into() };
         let certificate = |not_after| Some(Validity { not_before: day(-90), not_after });
         let at = |validities: &Validities, now| {
             validities.report(&files, &conditions, now);
             let now = conditions.now().into_iter();
             now.map(|it| format!("{}: {}", it.subject, it.cause)).collect::<Vec<_>>()
         };
-        let both = Validities { server: certificate(day(30)), authority: certificate(day(300)) };
+        let both = Validities {
+            server: certificate(day(30)),
+            authority: certificate(day(300)),
+            http: None,
+        };
         assert_eq!(at(&both, day(15)), [""; 0]);
         let soon = at(&both, day(17));
         let renew = "clients do not accept an expired one";

@@ -17,7 +17,7 @@ use webpki::EndEntityCert;
 
 use super::{Connection, Credentials, CredentialsInForce, TlsError};
 use crate::{
-    access::{Lease, Peer, Quota, QuotaExceeded, TcpEnds},
+    access::{Lease, Peer, Quota, QuotaExceeded, TcpEnds, source_of},
     metrics::{ApiLimit, ApiListener, Live},
 };
 use lb_base::rate_limited_log::RateLimit;
@@ -133,15 +133,7 @@ impl Default for ConnectionSlots {
 
 impl ConnectionSlots {
     fn take(&self, address: IpAddr) -> Result<ConnectionSlot, QuotaExceeded> {
-        self.0.take(source(address))
-    }
-}
-
-/// What counts as one source: an IPv4 address, or an IPv6 /64, in which a host chooses the lower bits itself.
-fn source(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
-        v4 => v4,
+        self.0.take(source_of(address))
     }
 }
 

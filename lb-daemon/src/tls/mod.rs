@@ -1,13 +1,19 @@
-//! The API over TCP: TLS with certificates on both ends. Only clients with a role may call anything.
+//! TLS: the API over TCP, with certificates on both ends, where only clients with a role may call anything, and the
+//! certificates of every listener.
 
+mod certificate_files;
 mod connection;
 mod credentials;
 mod expiry;
 mod listener;
 
+pub use certificate_files::CertificateFiles;
+pub(crate) use certificate_files::{CertificateContents, ServerBuilder, read};
 pub use connection::Connection;
 pub use credentials::{Credentials, CredentialsInForce, TlsFiles};
+pub(crate) use credentials::{conclude_refresh, poll};
 pub use expiry::{CertificateExpiry, Validities, Validity};
+
 pub use listener::listen;
 
 use std::{io, net::SocketAddr, path::PathBuf};

@@ -25,9 +25,10 @@ use super::{
 };
 use crate::{
     api::{Rights, Socket},
-    http,
+    http::{self, HttpCredentials},
     metrics::{Counter, ReceiverFacts},
     reload::{ReloadOutcome, ReloadRequests, Reloads},
+    tls::CertificateExpiry,
     watchdog::{ServiceManager, Watchdog},
 };
 use lb_base::{
@@ -54,7 +55,10 @@ pub(super) async fn run(
     let manager = watchdog.manager();
     let pins = Pins::new(&options.bpffs, lb_maps::Component::Receiver);
     interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
-    let http_listener = super::listen_http(arguments.path.http).await?;
+    let shared = Shared { log_dropped: log.dropped(), ..Shared::default() };
+    let Shared { certificates, conditions, http_refused, .. } = &shared;
+    let http_listener =
+        super::listen_http(&arguments.path, certificates, conditions, http_refused).await?;
     let control = bind_control_socket(arguments.socket.as_deref())?;
     interfaces::refuse_native_vlans(&options).await?;
     let mut addresses = HostAddresses::follow().map_err(addresses_unknown)?;
@@ -70,13 +74,14 @@ pub(super) async fn run(
     let stop_guard = stop.clone().drop_guard();
     let stop_signals = StopSignals::listen()?;
     let watchdog = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().cancelled_owned()));
-    let shared = Shared { log_dropped: log.dropped(), ..Shared::default() };
     tokio::spawn(log.clone().keep_condition(shared.conditions.clone()));
     let shown = http::receiver(facts_reader(options, attached.clone(), shared.clone(), started));
+    let http_credentials = http_listener.as_ref().map(|(_, credentials)| credentials.clone());
     let http = tokio::spawn(super::serve_http(http_listener, shown, stop.clone()));
     let (reloads, requests) = Reloads::channel();
     let control = tokio::spawn(serve_control_socket(control, reloads, shared.clone(), stop));
-    let allow_lists = AllowListLoop { line, values, shared, allowed, maps, manager };
+    let allow_lists =
+        AllowListLoop { line, values, shared, http_credentials, allowed, maps, manager };
 
     let end = tokio::select! {
         () = stop_signals.next() => Ok(()),
@@ -96,6 +101,9 @@ struct Shared {
     conditions: Conditions,
     waiting: WaitingSettings,
     log_dropped: Counter,
+    /// That of the HTTP listener.
+    certificates: CertificateExpiry,
+    http_refused: Counter,
 }
 
 /// Keeps the allow lists in the maps at what the settings say and the host's addresses are.
@@ -103,6 +111,7 @@ struct AllowListLoop {
     line: Vec<OsString>,
     values: SettingValues,
     shared: Shared,
+    http_credentials: Option<HttpCredentials>,
     allowed: Allowed,
     maps: ReceiverMaps,
     manager: ServiceManager,
@@ -133,12 +142,15 @@ impl AllowListLoop {
     }
 
     fn reload(&mut self) -> ReloadOutcome {
-        let refused = self.read_settings().err();
+        let http = self.http_credentials.as_ref().map_or(Ok(()), HttpCredentials::refresh);
+        let refused: Vec<_> =
+            [self.read_settings().err(), http.err()].into_iter().flatten().collect();
         let waiting = self.shared.waiting.now();
-        let status =
-            refused.clone().unwrap_or_else(|| "allow lists are as the settings say".into());
+        let status = match refused.first() {
+            Some(cause) => cause.clone(),
+            None => "allow lists are as the settings say".into(),
+        };
         self.manager.status(&(status + &status_line::names(&waiting)));
-        let refused = refused.into_iter().collect();
         ReloadOutcome { refused, waiting, ..ReloadOutcome::default() }
     }
 
@@ -268,8 +280,16 @@ fn facts_reader(
         let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
         let (conditions, waiting_settings) =
             (shared.conditions.now().len(), shared.waiting.now().len());
-        let log_dropped = shared.log_dropped.get();
-        Ok(ReceiverFacts { stats, interfaces, conditions, waiting_settings, log_dropped, started })
+        Ok(ReceiverFacts {
+            stats,
+            interfaces,
+            conditions,
+            waiting_settings,
+            log_dropped: shared.log_dropped.get(),
+            certificates: shared.certificates.now(),
+            http_refused: shared.http_refused.get(),
+            started,
+        })
     })
 }
 

@@ -15,7 +15,7 @@ use std::{
 };
 
 use clap::{
-    ArgMatches, Command, CommandFactory, FromArgMatches, Parser,
+    ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
     parser::ValueSource,
 };
@@ -120,10 +120,19 @@ fn missing_settings(error: clap::Error, file: Option<&PathBuf>) -> SettingsError
     let (file, is_are) = (file.display(), if names.len() == 1 { "is" } else { "are" });
     let failure = Failure::new(format!("{file}: {} {is_are} not set", names.join(", ")));
     let first = names.first().map(String::as_str).unwrap_or_default();
+    let value = if is_list(first) { "[\"…\"]" } else { "\"…\"" };
     SettingsError::File(failure.hint(format!(
-        "set {} in {file}, as `{first} = [\"…\"]`",
+        "set {} in {file}, as `{first} = {value}`",
         if names.len() == 1 { "it" } else { "them" }
     )))
+}
+
+/// Whether a setting may have several values.
+fn is_list(name: &str) -> bool {
+    let command = Arguments::command();
+    let arguments = command.get_subcommands().flat_map(Command::get_arguments);
+    let mut named = arguments.filter(|argument| argument.get_long() == Some(name));
+    named.any(|argument| matches!(argument.get_action(), ArgAction::Append))
 }
 
 fn missing_component(line: &[OsString]) -> clap::Error {

@@ -256,6 +256,23 @@ fn settings_of_a_file_have_no_dashes() {
         "spillwayd: listen 127.0.0.1:9751: tls-key is missing\nhint: the API over TCP always uses TLS with \
          certificates on both ends: give --tls-cert, tls-key and --tls-ca"
     );
+    for component in ["balancer", "receiver"] {
+        let other = match component {
+            "receiver" => "allow-source = \"10.0.0.2\"\nvip = \"192.0.2.1\"\n",
+            _ => "",
+        };
+        for (setting, missing) in [
+            ("http-tls-cert = \"x\"", "http-tls-key"),
+            ("http-tls-key = \"x\"", "http-tls-cert"),
+            ("http-token-file = \"x\"", "http"),
+        ] {
+            let http = if missing == "http" { "" } else { "http = \"127.0.0.1:9750\"\n" };
+            let file = format!("interface = \"eth0\"\n{other}{http}{setting}\n");
+            let refused = read(component, &file, &[]);
+            assert!(refused.contains(&format!("settings.toml: {missing} is not set")), "{refused}");
+            assert!(refused.ends_with(&format!(", as `{missing} = \"…\"`")), "{refused}");
+        }
+    }
     assert_eq!(
         read("balancer", "interface = \"eth0\"\nsource = [\"10.0.0.1\", \"10.0.0.2\"]\n", &[]),
         "spillwayd: source: 10.0.0.1 and 10.0.0.2 are of the same family\n\
@@ -338,7 +355,7 @@ fn what_differs_between_two_readings_is_named() {
 fn the_settings_in_the_documents_are_accepted() {
     let dir = Dir::new();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for (name, settings) in [("README.md", 2), ("docs/settings.md", 2), ("docs/security.md", 1)] {
+    for (name, settings) in [("README.md", 2), ("docs/settings.md", 2), ("docs/security.md", 2)] {
         let text = fs::read_to_string(root.join(name)).unwrap();
         let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
         let blocks: Vec<_> = blocks.filter(|block| !block.contains("[[")).collect();

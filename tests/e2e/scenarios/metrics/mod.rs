@@ -5,11 +5,13 @@ mod every_metric;
 mod fixture;
 mod large_scrape;
 mod status_page;
+mod tokens;
 
 use lb_tests::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("every_metric_is_moved_by_what_it_is_about", every_metric::every_metric),
+    Case::works("tokens_guard_what_is_read_over_tls", tokens::over_tls),
     Case::works("a_browser_shows_the_status_page", status_page::browser),
     Case::alone("a_thousand_services_are_scraped_in_time", large_scrape::scrape_thousand),
 ];

@@ -1,5 +1,6 @@
 //! The daemons: running, of this version, and with the packet path up to date.
 
+use lb_base::{conditions::HTTP_CERTIFICATE, receiver_socket};
 use lb_maps::Component;
 use spillway_proto::v1::ConditionReason;
 
@@ -126,8 +127,12 @@ fn receiver(facts: &Facts, owner: &PinOwner) -> Vec<Finding> {
         }
         Some(ReceiverState::Answers(answer)) => {
             let reload = reload_command(Some(owner));
-            let conditions =
-                answer.conditions.iter().map(|it| refused(&it.subject, &it.cause, &reload));
+            let judge =
+                |it: &receiver_socket::Condition| match it.subject == HTTP_CERTIFICATE.text() {
+                    true => expires(&it.subject, &it.cause),
+                    false => refused(&it.subject, &it.cause, &reload),
+                };
+            let conditions = answer.conditions.iter().map(judge);
             let first = Finding::ok("daemon", "receiver", runs);
             let waits = pending_settings(facts, Component::Receiver, &answer.waiting_settings);
             std::iter::once(first).chain(conditions).chain(waits).collect()
@@ -159,6 +164,17 @@ fn refused(subject: &str, cause: &str, reload: &str) -> Finding {
     };
     let finding = Finding::warning("daemon", subject, cause).why(why);
     finding.mend(format!("{reload}  # after correcting it"))
+}
+
+/// A certificate that expires. Nothing was refused: the daemon goes on with it.
+fn expires(subject: &str, cause: &str) -> Finding {
+    let why = match subject == HTTP_CERTIFICATE.text() {
+        true => "metrics and status page cannot be read then",
+        false => "the API is then reached through the unix socket only",
+    };
+    Finding::warning("daemon", subject, cause).why(why).mend(
+        "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself",
+    )
 }
 
 /// The command that reloads the daemon that holds the pins.
@@ -203,12 +219,9 @@ fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
                 .why("clients cannot make their packets small enough")
                 .mend("spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface");
         }
-        // Nothing was refused: the daemon goes on with it.
-        let expires = [ConditionReason::CertificateExpires, ConditionReason::AuthoritiesExpire];
-        if expires.contains(reason) {
-            return Finding::warning("daemon", subject, cause)
-                .why("the API is then reached through the unix socket only")
-                .mend("openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself");
+        let expiring = [ConditionReason::CertificateExpires, ConditionReason::AuthoritiesExpire];
+        if expiring.contains(reason) {
+            return expires(subject, cause);
         }
         refused(subject, cause, &reload)
     };

@@ -71,7 +71,7 @@ impl DaemonConfiguration {
             .conditions
             .iter()
             .find(|condition| condition.reason() == ConditionReason::StoredConfiguration);
-        let unusable = stored.map(|condition| condition.cause.clone());
+        let unusable = stored.map(|condition| condition.text.clone());
         let Some(configuration) = exported
             .and_then(|exported| {
                 exported.configuration.as_ref().filter(|_| exported.generation > 0)
@@ -124,7 +124,7 @@ impl DaemonState {
                         .map(|it| Condition {
                             reason: it.reason(),
                             subject: it.subject,
-                            cause: it.cause,
+                            cause: it.text,
                         })
                         .collect(),
                 },

@@ -37,7 +37,7 @@ use tonic::Code;
 use super::*;
 use crate::{
     access::Clients,
-    tls::{CertificateExpiry, Credentials, TlsFiles, listen},
+    tls::{CertificateExpiry, CertificateFiles, Credentials, TlsFiles, listen},
 };
 use lb_base::conditions::Conditions;
 
@@ -161,7 +161,7 @@ impl Remote {
 
 fn files(directory: &Path) -> TlsFiles {
     let [certificate, key, authorities] = ["cert", "key", "ca"].map(|name| directory.join(name));
-    TlsFiles { certificate, key, authorities }
+    TlsFiles { own: CertificateFiles { certificate, key }, authorities }
 }
 
 fn write(directory: &Path, own: &Certificate, authority: &Authority) {

@@ -7,6 +7,7 @@ use spillway_proto::v1::ConditionReason::{
 use super::{
     RESTART, Row,
     fixture::{backend, balancer, configuration},
+    run_all,
 };
 use crate::commands::doctor::{
     facts::{Condition as DaemonCondition, DaemonState, Facts, ReceiverState, Unit},
@@ -81,14 +82,9 @@ pub(super) const ROWS: &[Row] = &[
         "pool web",
         "spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface",
     ),
-    (
-        balancer,
-        expiring,
-        "daemon",
-        Warning,
-        "TLS certificate",
-        "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself",
-    ),
+    (balancer, |f| expiring(f, "TLS certificate"), "daemon", Warning, "TLS certificate", RENEW),
+    (balancer, |f| expiring(f, "HTTP certificate"), "daemon", Warning, "HTTP certificate", RENEW),
+    (backend, receiver_expiring, "daemon", Warning, "HTTP certificate", RENEW),
     (balancer, unknown_region, "daemon", Warning, "region mars", "spillway region create mars"),
     (
         backend,
@@ -118,6 +114,8 @@ pub(super) const ROWS: &[Row] = &[
         "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver  # look",
     ),
 ];
+
+const RENEW: &str = "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself";
 
 const RECEIVER_RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
 
@@ -201,12 +199,33 @@ fn narrow(facts: &mut Facts) {
     conditions.push(daemon_condition(NarrowPath, "pool web", cause));
 }
 
-fn expiring(facts: &mut Facts) {
+fn receiver_expiring(facts: &mut Facts) {
+    let subject = "HTTP certificate".into();
+    let conditions = vec![Condition { subject, cause: "/x.pem: expires soon".into() }];
+    facts.receiver_state = Some(ReceiverState::Answers(Answer { conditions, ..Answer::default() }));
+}
+
+/// What an expired certificate costs depends on its listener.
+#[test]
+fn a_certificate_is_missed_by_those_who_were_shown_it() {
+    for (subject, why) in [
+        ("TLS certificate", "the API is then reached through the unix socket only"),
+        ("HTTP certificate", "metrics and status page cannot be read then"),
+    ] {
+        let mut facts = balancer();
+        expiring(&mut facts, subject);
+        let all = run_all(&facts);
+        let found = all.iter().find(|it| it.subject == subject).unwrap();
+        assert_eq!(found.why, why, "{subject}");
+    }
+}
+
+fn expiring(facts: &mut Facts, subject: &str) {
     let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
         panic!("it answers")
     };
     let cause = "/etc/spillway/tls/balancer.pem: expires at 2030-01-31T00:00:00Z";
-    conditions.push(daemon_condition(CertificateExpires, "TLS certificate", cause));
+    conditions.push(daemon_condition(CertificateExpires, subject, cause));
 }
 
 /// The daemon reports it among its conditions too.

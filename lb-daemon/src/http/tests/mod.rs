@@ -1,5 +1,7 @@
 //! The listener over real connections.
 
+mod credentials;
+
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -9,14 +11,18 @@ use std::{
 use lb_common::abi::{counter::VerdictCounter, verdict::Verdict};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     task::JoinHandle,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::*;
-use crate::metrics::ReceiverFacts;
+use super::{get as get_route, *};
+use crate::{
+    metrics::{Counter, ReceiverFacts},
+    tls::{CertificateExpiry, Validities},
+};
+use lb_base::conditions::Conditions;
 use lb_inspect::stats::ReceiverStats;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,16 +48,23 @@ impl Listening {
             conditions: 0,
             waiting_settings: 0,
             log_dropped: 0,
+            certificates: Validities::default(),
+            http_refused: 0,
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         };
         Self::over(receiver(Arc::new(move || Ok(facts.clone())))).await
     }
 
     async fn over(routes: HttpRoutes) -> Self {
-        let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        Self::with(routes, anyone()).await
+    }
+
+    async fn with(routes: HttpRoutes, credentials: HttpCredentials) -> Self {
+        let listener = bind(([127, 0, 0, 1], 0).into(), &credentials).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        Self { address, served: tokio::spawn(serve(listener, routes, stop.clone())), stop }
+        let served = tokio::spawn(serve(listener, credentials, routes, stop.clone()));
+        Self { address, served, stop }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -76,6 +89,17 @@ impl Listening {
         assert_eq!(&answer, b"HTTP/1.1");
         stream
     }
+}
+
+/// Credentials that let everyone read, without TLS.
+fn anyone() -> HttpCredentials {
+    HttpCredentials::open(
+        HttpFiles::default(),
+        CertificateExpiry::default(),
+        Conditions::default(),
+        Counter::default(),
+    )
+    .unwrap()
 }
 
 fn get(path: &str) -> String {
@@ -180,6 +204,55 @@ async fn the_connection_that_is_idle_longest_goes_first() {
     }
 }
 
+/// Clients that do not read their answer are idle, however much of it there is still to send.
+#[tokio::test]
+async fn clients_that_do_not_read_give_way() {
+    let large = async || {
+        let parts = std::iter::repeat_n(vec![b'x'; 1 << 16], 1_000).map(Ok::<_, std::io::Error>);
+        axum::body::Body::from_stream(futures::stream::iter(parts))
+    };
+    let routes = Router::new().route("/large", get_route(large));
+    let listening = Listening::over(with_not_found(routes)).await;
+    let mut deaf = Vec::new();
+    for _ in 0..32 {
+        let mut stream = listening.connect().await;
+        stream.write_all(get("/large").as_bytes()).await.unwrap();
+        let mut answer = [0; 8];
+        timeout(PATIENCE, stream.read_exact(&mut answer)).await.unwrap().unwrap();
+        deaf.push(stream);
+    }
+    for _ in 0..3 {
+        let asked = Instant::now();
+        let answer = timeout(PATIENCE, listening.answer(&get("/small"))).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+        assert!(asked.elapsed() < PROMPT, "{:?}", asked.elapsed());
+    }
+}
+
+/// Whoever connects without end takes only their own places.
+#[tokio::test]
+async fn one_source_takes_no_place_of_another() {
+    let listening = Listening::start().await;
+    let from = async |source: [u8; 4]| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        socket.connect(listening.address).await.unwrap()
+    };
+    let mut other = from([127, 0, 0, 2]).await;
+    let mut flood = Vec::new();
+    for _ in 0..100 {
+        flood.push(from([127, 0, 0, 1]).await);
+    }
+    // The last of the flood has a place, so all others had one.
+    let last = flood.last_mut().unwrap();
+    for stream in [last, &mut other] {
+        stream.write_all(get("/metrics").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(PROMPT, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn answers_under_way_keep_their_places() {
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -223,7 +296,7 @@ async fn told_to_stop_it_stops_with_connections_open() {
 #[tokio::test]
 async fn an_address_that_is_taken_is_said_to_be() {
     let listening = Listening::start().await;
-    let error = bind(listening.address).await.unwrap_err();
+    let error = bind(listening.address, &anyone()).await.unwrap_err();
     assert_eq!(error.to_string(), format!("http {}", listening.address));
     assert!(error.hint().contains("another port"), "{}", error.hint());
 }
@@ -231,7 +304,7 @@ async fn an_address_that_is_taken_is_said_to_be() {
 /// Reasons are what backends provoke: they are shown as text, and nothing is made of them.
 #[test]
 fn the_page_makes_no_markup_of_what_it_is_told() {
-    let script = include_str!("page/script.js");
+    let script = include_str!("../page/script.js");
     for word in [
         "innerHTML",
         "outerHTML",
