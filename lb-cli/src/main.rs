@@ -52,7 +52,7 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  success
   1  failure that no other status covers
-  2  wrong usage
+  2  wrong usage, or --yes is missing
   3  the daemon does not answer, or no packet program is pinned
   4  permission denied
   5  a named file, object or pin does not exist

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use lb_config::document::{self, Document};
 use spillway_proto::{SCHEMA_REVISION, v1};
 
-use super::changes::Changes;
+use super::{
+    changes::Changes,
+    confirm::{Confirmation, Request},
+};
 use crate::{
     arguments::{Options, ReasonArgument, input_name, read_input},
     client::{DaemonClient, block_on},
@@ -29,13 +32,16 @@ pub(crate) struct Arguments {
     #[arg(long)]
     any_schema: bool,
     #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
 /// # Errors
 /// The file cannot be read or is not a configuration, or the daemon refuses or does not answer.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { file, dry_run, expect_generation, any_schema, reason } = arguments;
+    let Arguments { file, dry_run, expect_generation, any_schema, confirmation, reason } =
+        arguments;
     let file = ConfigurationFile::read(&file)?;
     let how = ApplyOptions {
         dry_run,
@@ -43,8 +49,9 @@ pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure>
         any_schema,
         reason: reason.text(),
     };
-    let changes =
-        block_on(async { file.apply(&mut DaemonClient::connect(&options).await?, how).await })?;
+    let changes = block_on(async {
+        file.apply(&mut DaemonClient::connect(&options).await?, how, confirmation).await
+    })?;
     print(&changes, options.output)
 }
 
@@ -87,24 +94,27 @@ impl ConfigurationFile {
     /// Puts the file in force; a dry run only answers what that would change.
     ///
     /// # Errors
-    /// The daemon refuses or does not answer.
+    /// The daemon refuses or does not answer, or the user does not agree.
     pub(super) async fn apply(
         &self,
         daemon: &mut DaemonClient,
         how: ApplyOptions,
+        confirmation: Confirmation,
     ) -> Result<Changes, Failure> {
-        let ApplyOptions { dry_run, expected_generation, any_schema, reason } = how;
-        let request = v1::ApplyRequest {
-            configuration: Some(self.configuration.clone()),
-            validate_only: dry_run,
-            expected_generation,
-            schema_revision: SCHEMA_REVISION.into(),
-            any_schema,
-            reason,
+        let apply = async |Request { dry_run, seen }| {
+            let request = v1::ApplyRequest {
+                configuration: Some(self.configuration.clone()),
+                validate_only: dry_run,
+                expected_generation: how.expected_generation.or(seen),
+                schema_revision: SCHEMA_REVISION.into(),
+                any_schema: how.any_schema,
+                reason: how.reason.clone(),
+            };
+            let answer = daemon.apply(request).await;
+            answer.map_err(|failure| with_location(failure, &self.name, &self.text))
         };
-        let answer = daemon.apply(request).await;
-        let answer = answer.map_err(|failure| with_location(failure, &self.name, &self.text))?;
-        Ok(Changes::new(answer, dry_run))
+        let answer = confirmation.change(how.dry_run, apply).await?;
+        Ok(Changes::new(answer, how.dry_run))
     }
 }
 

@@ -23,7 +23,6 @@ pub(crate) struct Reason {
     cause: String,
     /// The check that it is about.
     health_check: Option<String>,
-    #[serde(rename = "reason")]
     pub(crate) text: String,
 }
 

@@ -240,7 +240,7 @@ impl From<v1::Movement> for Movement {
 }
 
 /// A share of connections: `all`, `16.7%`, `< 0.1%`.
-fn format_share(share: f64) -> String {
+pub(super) fn format_share(share: f64) -> String {
     match share * 100.0 {
         percent if percent < 0.1 => "< 0.1%".into(),
         percent if percent >= 99.95 => "all".into(),

@@ -2,13 +2,14 @@
 
 use lb_base::error_chain;
 use lb_common::abi::LAYOUT_VERSION;
-use lb_maps::{self, BpffsError, Detached, Pins};
+use lb_maps::{self, BpffsError, Detached, LockedPins, Pins};
 use lb_net::{PROBE_LINK, ProbeLink};
 use serde::Serialize;
 
 use crate::{
     arguments::{Component, Options},
     client::block_on,
+    commands::confirm::Confirmation,
     failure::{Exit, Failure},
     origin,
     output::{Report, count, print},
@@ -23,6 +24,8 @@ pub(crate) struct Arguments {
     /// of all layouts, which other versions may have left
     #[arg(long, value_name = "NUMBER")]
     layout: Option<u32>,
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 #[derive(Serialize)]
@@ -35,7 +38,7 @@ struct Removed {
 }
 
 /// # Errors
-/// A daemon of the component runs, something cannot be removed, or a server is given.
+/// A daemon of the component runs, the user does not agree, something cannot be removed, or a server is given.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     origin::refuse_server(options, "detach")?;
     let component = lb_maps::Component::from(arguments.component);
@@ -45,8 +48,16 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     })?;
     let is_selected = |layout: &u32| arguments.layout.is_none_or(|only| only == *layout);
     let layouts: Vec<_> = found.iter().copied().filter(is_selected).collect();
-    let detached = lb_maps::detach_layouts(&options.bpffs, component, &layouts);
-    let detached = detached.map_err(|error| failure(&error, component, &found))?;
+    let failed = |error| failure(&error, component, &found);
+    let lock = || LockedPins::lock(&options.bpffs, component, &layouts).map_err(failed);
+    // Not locked while the user thinks: a daemon may start meanwhile, and then nothing is removed.
+    let interfaces = Vec::from_iter(lock()?.interfaces().map_err(failed)?);
+    if !interfaces.is_empty() {
+        let names = interfaces.join(", ");
+        let stops = [format!("the {component} no longer gets those of {names}")];
+        block_on(arguments.confirmation.agree(&stops))?;
+    }
+    let detached = lock()?.remove().map_err(failed)?;
     // A daemon of another layout may still run and need its link.
     let is_all = detached.layouts == found;
     if component == lb_maps::Component::Balancer && is_all && !found.is_empty() {

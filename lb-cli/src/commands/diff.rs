@@ -8,6 +8,7 @@ use spillway_proto::v1;
 use super::{
     apply::{ApplyOptions, ConfigurationFile},
     changes::{Change, Changes, Movement, describe_movements},
+    confirm::Confirmation,
 };
 use crate::{
     arguments::{Options, parse_generation},
@@ -85,7 +86,9 @@ async fn compare_file(
         any_schema: true,
         reason: String::new(),
     };
-    let changes = file.apply(&mut DaemonClient::connect(options).await?, how).await?;
+    let changes = file
+        .apply(&mut DaemonClient::connect(options).await?, how, Confirmation::default())
+        .await?;
     let Changes { generation, changes, .. } = changes;
     let different = !changes.is_empty();
     Ok(FileDifference { generation, different, changes, file: file.name })

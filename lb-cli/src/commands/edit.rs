@@ -10,6 +10,7 @@ use std::{
 use super::{
     apply::{ApplyOptions, ConfigurationFile},
     changes::Changes,
+    confirm::Confirmation,
     export::Exported,
 };
 use crate::{
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
     /// Only print what would change, and keep the file
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
     #[command(flatten)]
     reason: ReasonArgument,
 }
@@ -65,7 +68,8 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
                     any_schema: false,
                     reason: arguments.reason.text(),
                 };
-                file.apply(&mut DaemonClient::connect(&options).await?, how).await
+                let mut daemon = DaemonClient::connect(&options).await?;
+                file.apply(&mut daemon, how, arguments.confirmation).await
             })
         });
     match applied {
@@ -138,6 +142,10 @@ impl Draft {
                 "the configuration was changed meanwhile; your file is kept: see `spillway diff -f {path}`"
             ),
             (Some(hint), Exit::Conflict) => format!("your file is kept: {path}; {hint}"),
+            (Some(_), Exit::Usage) => {
+                format!("your file is kept: if that is meant, `{apply} --yes`")
+            }
+            (Some(_), Exit::Failure) => format!("your file is kept: apply it with `{apply}`"),
             _ => format!("your file is kept: correct it, then `{apply}`"),
         };
         failure.hint(hint)

@@ -5,6 +5,7 @@ pub(crate) mod apply;
 mod backend_status;
 pub(crate) mod capture;
 mod changes;
+pub(crate) mod confirm;
 pub(crate) mod context;
 pub(crate) mod detach;
 pub(crate) mod diff;

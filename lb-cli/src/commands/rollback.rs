@@ -1,10 +1,13 @@
 //! `spillway rollback`: makes a new generation with the configuration of an earlier one.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 
 use spillway_proto::v1;
 
-use super::changes::Changes;
+use super::{
+    changes::Changes,
+    confirm::{Confirmation, confirm},
+};
 use crate::{
     arguments::{Options, ReasonArgument, parse_generation},
     client::{DaemonClient, block_on},
@@ -20,9 +23,8 @@ pub(crate) struct Arguments {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask; needed if standard input is not a terminal
-    #[arg(long, short, conflicts_with = "dry_run")]
-    yes: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
     /// Roll back only while this generation is in force
     #[arg(long, value_name = "N", value_parser = parse_generation)]
     expect_generation: Option<u64>,
@@ -37,7 +39,9 @@ pub(crate) struct Arguments {
 /// The generation is not in the history or cannot be used, the user does not agree, or the daemon refuses or does not
 /// answer.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { generation, dry_run, yes, expect_generation, any_schema, reason } = arguments;
+    let Arguments { generation, dry_run, confirmation, expect_generation, any_schema, reason } =
+        arguments;
+    let yes = confirmation.yes;
     let is_terminal = io::stdin().is_terminal();
     if !yes && !dry_run && !is_terminal {
         let message =
@@ -56,7 +60,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     };
     let changes = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
-        if *yes || *dry_run {
+        if yes || *dry_run {
             let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
             return Ok(Changes::new(answer, *dry_run));
         }
@@ -68,20 +72,10 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
         }
         print_stderr(seen.table().trim_end());
         seen.warnings().iter().for_each(|warning| print_stderr(&format!("warning: {warning}")));
-        confirm(*generation)?;
+        confirm(&format!("Roll back to the configuration of generation {generation}?")).await?;
         // Only what was shown.
         let answer = daemon.rollback(request(false, Some(in_force))).await?;
         Ok(Changes::new(answer, false))
     })?;
     print(&changes, options.output)
-}
-
-fn confirm(generation: u64) -> Result<(), Failure> {
-    print_stderr(&format!("Roll back to the configuration of generation {generation}? [y/N]"));
-    let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line);
-    match (read, line.trim().to_lowercase().as_str()) {
-        (Ok(_), "y" | "yes") => Ok(()),
-        _ => Err(Failure::new(Exit::Failure, "not confirmed").hint("nothing was changed")),
-    }
 }

@@ -48,7 +48,7 @@ struct Condition {
     reason: String,
     object: Option<ObjectReference>,
     subject: String,
-    cause: String,
+    text: String,
     since: Option<String>,
 }
 
@@ -176,15 +176,15 @@ impl Status {
 impl Condition {
     fn new(condition: v1::Condition) -> Self {
         let reason = enum_word(condition.reason().as_str_name(), "CONDITION_REASON_");
-        let v1::Condition { subject, cause, since, object, .. } = condition;
+        let v1::Condition { subject, text, since, object, .. } = condition;
         let (object, since) = (object.map(Into::into), since.map(|since| since.to_string()));
-        Self { reason, object, subject, cause, since }
+        Self { reason, object, subject, text, since }
     }
 
     /// `FILE: cause (since 2026-01-02T03:04:05Z)`
     fn line(&self) -> String {
         let since = self.since.as_deref().map(|at| format!(" (since {})", whole_seconds(at)));
-        format!("{}: {}{}", self.subject, self.cause, since.unwrap_or_default())
+        format!("{}: {}{}", self.subject, self.text, since.unwrap_or_default())
     }
 }
 
@@ -488,7 +488,7 @@ interfaces  none
         status.backends[2].report_error = "check load: no report: connection refused".into();
         status.conditions.push(v1::Condition {
             subject: "packet path".into(),
-            cause: "not at generation 4 yet, retried every second: map SERVICES: no space left"
+            text: "not at generation 4 yet, retried every second: map SERVICES: no space left"
                 .into(),
             since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
             reason: v1::ConditionReason::PacketPath.into(),
@@ -496,7 +496,7 @@ interfaces  none
         });
         status.conditions.push(v1::Condition {
             subject: "/etc/spillway/web.toml".into(),
-            cause: "line 2, column 1: unknown field `regions`".into(),
+            text: "line 2, column 1: unknown field `regions`".into(),
             since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
             reason: v1::ConditionReason::File.into(),
             object: None,

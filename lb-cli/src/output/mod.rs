@@ -86,7 +86,9 @@ pub(crate) fn print_failure(failure: Failure) -> Failure {
 pub(crate) fn print_stderr(text: &str) {
     let is_terminal = io::stderr().is_terminal();
     let size = is_terminal.then(crossterm::terminal::size).and_then(Result::ok);
-    eprintln!("{}", wrap_lines(text, size.map(|(columns, _)| columns.into())));
+    // A terminal that was told no size, such as that of `script` or of a serial line, has 0 columns.
+    let width = size.map(|(columns, _)| columns.into()).filter(|columns| *columns > 0);
+    eprintln!("{}", wrap_lines(text, width));
 }
 
 fn wrap_lines(text: &str, width: Option<usize>) -> String {

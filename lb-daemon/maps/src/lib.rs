@@ -33,7 +33,7 @@ mod writable;
 pub use arrays::{ArrayView, Arrays};
 pub use attach::{
     AttachError, Attached, AttachedMode, Dataplane, DataplaneError, Detached, Hold, Hook,
-    Interface, Linked, Occupant, Options, SlowPathError, XdpMode, detach, detach_layouts, links,
+    Interface, Linked, LockedPins, Occupant, Options, SlowPathError, XdpMode, detach, links,
     load_slow_path, occupant,
 };
 pub use backend_states::SharedBackend;

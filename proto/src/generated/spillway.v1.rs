@@ -479,7 +479,7 @@ pub mod object_reference {
 pub enum WarningReason {
     /// Never sent.
     Unspecified = 0,
-    /// A pool has no backend left for new connections.
+    /// A pool with services has no backend left for new connections.
     PoolUnserved = 1,
     /// A pool with services has no backends at all, so their packets are dropped.
     PoolEmpty = 2,
@@ -6139,9 +6139,9 @@ pub struct Condition {
     /// pool web".
     #[prost(string, tag = "1")]
     pub subject: ::prost::alloc::string::String,
-    /// What is wrong with it.
+    /// What is wrong with it, as a sentence.
     #[prost(string, tag = "2")]
-    pub cause: ::prost::alloc::string::String,
+    pub text: ::prost::alloc::string::String,
     /// Since when.
     #[prost(message, optional, tag = "3")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
@@ -6885,7 +6885,7 @@ pub enum ConditionReason {
     Settings = 7,
     /// Sizes of maps wait, because the pinned maps have others.
     MapSizes = 8,
-    /// The API's own certificate expires soon, or has expired.
+    /// The API's own certificate, or that of the HTTP listener, expires soon or has expired.
     CertificateExpires = 9,
     /// All authorities of clients of the API expire soon, or have expired.
     AuthoritiesExpire = 10,
@@ -6911,8 +6911,10 @@ pub enum ConditionReason {
     NarrowPath = 20,
     /// Displaced connections are not remembered as fast as they come.
     DisplacedBudget = 21,
-    /// The files of certificate, key or authorities cannot be used.
+    /// The files of the API's certificate, key or authorities cannot be used.
     TlsFiles = 22,
+    /// The files of the HTTP listener's certificate, key or tokens cannot be used.
+    HttpFiles = 23,
 }
 impl ConditionReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -6944,6 +6946,7 @@ impl ConditionReason {
             Self::NarrowPath => "CONDITION_REASON_NARROW_PATH",
             Self::DisplacedBudget => "CONDITION_REASON_DISPLACED_BUDGET",
             Self::TlsFiles => "CONDITION_REASON_TLS_FILES",
+            Self::HttpFiles => "CONDITION_REASON_HTTP_FILES",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -6972,6 +6975,7 @@ impl ConditionReason {
             "CONDITION_REASON_NARROW_PATH" => Some(Self::NarrowPath),
             "CONDITION_REASON_DISPLACED_BUDGET" => Some(Self::DisplacedBudget),
             "CONDITION_REASON_TLS_FILES" => Some(Self::TlsFiles),
+            "CONDITION_REASON_HTTP_FILES" => Some(Self::HttpFiles),
             _ => None,
         }
     }

@@ -50,14 +50,14 @@ impl Service {
 
     /// Takes the packet program away.
     pub(crate) fn detach(self) -> Result<()> {
-        self.must(&["detach"]).map(drop)
+        self.must(&["detach", "--yes"]).map(drop)
     }
 
     /// Brings a configuration into force.
     pub(crate) fn apply(self, text: &str) -> Result<()> {
         let file = format!("{}/configuration.toml", self.0);
         fs::write(&file, text)?;
-        self.must(&["apply", "-f", &file]).map(drop)
+        self.must(&["apply", "--yes", "-f", &file]).map(drop)
     }
 
     /// What `spillway` prints; it has to succeed.

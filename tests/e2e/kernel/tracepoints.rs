@@ -88,7 +88,7 @@ pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
     drop(failing_here);
 
     fixture.balancer.stop()?;
-    fixture.balancer.cli(&["detach"])?;
+    fixture.balancer.cli(&["detach", "--yes"])?;
     until("the programs are gone", LIMIT, || Ok((programs()? == 0).then_some(())))
 }
 

@@ -92,7 +92,7 @@ pub(super) fn run_checks(sandbox: &Sandbox) -> Result<()> {
         let status = network.balancer.ask(&["status"])?;
         let rows = status["backends"].as_array().context("backends")?;
         let row = rows.iter().find(|row| row["address"] == own).context("the backend")?;
-        let reason = row["reason"].as_str().unwrap_or_default();
+        let reason = row["text"].as_str().unwrap_or_default();
         Ok(reason.starts_with(&format!("check {name} of {vip}: ")).then_some(()))
     })?;
     backend.node.ip(&format!("address add {vip}/128 dev lo nodad"))?;

@@ -64,7 +64,7 @@ pub(super) fn run_by_device(sandbox: &Sandbox) -> Result<()> {
 
     // A program on the device itself would not see what comes by other VLANs.
     network.balancer.stop()?;
-    network.balancer.cli(&["detach"])?;
+    network.balancer.cli(&["detach", "--yes"])?;
     let mut command = network.fabric.balancer.command("spillwayd");
     command.args(["balancer", "--interface", &own, "--region", "eu", "--xdp-mode", "native"]);
     let output = command.output().context("start spillwayd")?;

@@ -136,7 +136,8 @@ fn checksum(fixture: &Fixture) -> Result<String> {
 fn begin_apply(fixture: &Fixture, text: &str) -> Result<Child> {
     let file = fixture.fabric.balancer.directory().join("next.toml");
     std::fs::write(&file, text)?;
-    let mut command = fixture.balancer.command(&["apply", "-f", &file.display().to_string()]);
+    let mut command =
+        fixture.balancer.command(&["apply", "--yes", "-f", &file.display().to_string()]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().context("start spillway apply")
 }

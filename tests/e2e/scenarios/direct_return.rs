@@ -112,14 +112,14 @@ fn ten_megabytes_go_by_macs_alone(sandbox: &Sandbox) -> Result<()> {
     let reason =
         format!("no path through the tunnel: direct return: {} is not on the link", far.v4);
     until("the far one is asked", PATIENCE, || {
-        Ok(told_of(&balancer, far.v4.into(), "reason")?.contains(&reason).then_some(()))
+        Ok(told_of(&balancer, far.v4.into(), "text")?.contains(&reason).then_some(()))
     })?;
     let reason =
         format!("direct return: IPv6 packets need a backend's IPv6 address, not {}", here.v4);
     until("IPv6 is refused", PATIENCE, || {
-        Ok(told_of(&balancer, here.v4.into(), "reason")?.contains(&reason).then_some(()))
+        Ok(told_of(&balancer, here.v4.into(), "text")?.contains(&reason).then_some(()))
     })?;
-    balancer.cli(&["service", "delete", "six"])?;
+    balancer.cli(&["service", "delete", "six", "--yes"])?;
     balancer.wait_up(&near, PATIENCE)?;
     here.node.ip(&format!("address del {}/32 dev lo", Fabric::VIP_V4))?;
     balancer.wait_up(&near[1..], PATIENCE)?;

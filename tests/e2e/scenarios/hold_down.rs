@@ -164,7 +164,7 @@ fn address(fixture: &Fixture) -> Result<String> {
 }
 
 fn reason(backend: &Value) -> &str {
-    backend["reason"].as_str().unwrap_or_default()
+    backend["text"].as_str().unwrap_or_default()
 }
 
 fn backend(fixture: &Fixture) -> Result<Value> {

@@ -58,7 +58,7 @@ fn balancer(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer)> {
 fn thousand_services(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, mut balancer) = balancer(sandbox, "large")?;
     balancer.stop()?;
-    balancer.cli(&["detach"])?;
+    balancer.cli(&["detach", "--yes"])?;
     balancer.more.extend(["--pool-backends".into(), "100000".into()]);
     balancer.start()?;
     let before = resident(&mut balancer)?;
@@ -144,7 +144,7 @@ fn most_services(sandbox: &Sandbox) -> Result<()> {
     ensure!(refused.contains(expected), "{refused}");
 
     balancer.stop()?;
-    balancer.cli(&["detach"])?;
+    balancer.cli(&["detach", "--yes"])?;
     for (setting, number) in [
         ("services", 10_000),
         ("ports", 100_000),

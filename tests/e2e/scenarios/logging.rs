@@ -158,7 +158,7 @@ impl Logging {
         let status = self.fixture.balancer.ask(&["status"])?;
         let conditions = status["conditions"].as_array().context("status: no conditions")?;
         let condition = conditions.iter().find(|condition| condition["subject"] == "log");
-        Ok(condition.and_then(|condition| Some(condition["cause"].as_str()?.to_owned())))
+        Ok(condition.and_then(|condition| Some(condition["text"].as_str()?.to_owned())))
     }
 
     /// Kills a server under load. No request fails after the detection: so the maps have it.

@@ -24,7 +24,7 @@ fn sized(balancer: &mut Balancer, services: u32) {
 /// Starts the daemon with maps of its own settings.
 fn start_anew(balancer: &mut Balancer) -> Result<()> {
     balancer.stop()?;
-    balancer.cli(&["detach"])?;
+    balancer.cli(&["detach", "--yes"])?;
     balancer.start()
 }
 
@@ -60,7 +60,7 @@ fn condition(balancer: &Balancer, subject: &str) -> Result<Option<String>> {
     let status = balancer.ask(&["status"])?;
     let conditions = status["conditions"].as_array().context("no conditions")?;
     let found = conditions.iter().find(|it| it["subject"] == subject);
-    Ok(found.and_then(|it| it["cause"].as_str().map(str::to_owned)))
+    Ok(found.and_then(|it| it["text"].as_str().map(str::to_owned)))
 }
 
 const MAP_SIZES: &str = "map sizes";

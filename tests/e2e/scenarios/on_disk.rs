@@ -61,7 +61,7 @@ impl OnDisk {
         let status = self.fixture.balancer.ask(&["status"])?;
         let conditions = status["conditions"].as_array().context("status: no conditions")?;
         let condition = conditions.iter().find(|condition| condition["subject"] == subject);
-        Ok(condition.and_then(|condition| Some(condition["cause"].as_str()?.to_owned())))
+        Ok(condition.and_then(|condition| Some(condition["text"].as_str()?.to_owned())))
     }
 }
 

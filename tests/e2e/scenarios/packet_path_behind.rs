@@ -119,7 +119,7 @@ fn is_behind(host: &Host, line: &str) -> Result<()> {
         bail!("{status}");
     };
     let text = |name: &str| condition[name].as_str().context("no text");
-    let (subject, cause, since) = (text("subject")?, text("cause")?, text("since")?);
+    let (subject, cause, since) = (text("subject")?, text("text")?, text("since")?);
     let second = since.split(['.', 'Z']).next().unwrap_or_default();
     let said = format!("; {subject}: {cause} (since {second}Z)");
     ensure!(line.ends_with(&said), "{line:?} does not end with {said:?}");

@@ -90,7 +90,7 @@ fn settled(mut status: Value) -> Value {
         if let Some(fields) = backend.as_object_mut() {
             // Since when, and why, the daemon knows since its own start.
             fields.remove("since");
-            fields.remove("reason");
+            fields.remove("text");
         }
     }
     status
@@ -177,8 +177,23 @@ fn detach_ends_it(sandbox: &Sandbox) -> Result<()> {
     ensure!(xdp_mode(&fixture.fabric.balancer, "eth0")? == XdpMode::Native);
     fixture.balancer.stop()?;
     ensure!(xdp_mode(&fixture.fabric.balancer, "eth0")? == XdpMode::Native, "gone with the daemon");
+    let refused = fixture.balancer.try_cli(&["detach"], None)?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let stops = "this stops packets: the balancer no longer gets those of eth0";
+    ensure!(refused.status.code() == Some(2) && said.contains(stops), "{refused:?}");
+    ensure!(xdp_mode(&fixture.fabric.balancer, "eth0")? == XdpMode::Native, "gone without --yes");
     ensure!(pins(&fixture)? > 0);
-    fixture.balancer.cli(&["detach"])?;
+    // On a terminal the answer decides.
+    let asked = |answer: &str| {
+        let on_terminal = format!("printf '{answer}\\n' | script -qec 'spillway detach' /dev/null");
+        fixture.balancer.shell(&on_terminal).output().context("script")
+    };
+    let refused = asked("")?;
+    let said = String::from_utf8_lossy(&refused.stdout);
+    ensure!(said.contains("Go on? [y/N]") && said.contains("not confirmed"), "{refused:?}");
+    ensure!(refused.status.code() == Some(1) && pins(&fixture)? > 0, "{refused:?}");
+    let done = asked("y")?;
+    ensure!(done.status.success(), "{done:?}");
     ensure!(xdp_mode(&fixture.fabric.balancer, "eth0")? == XdpMode::None);
     ensure!(pins(&fixture)? == 0, "pins are left");
     Ok(())

@@ -39,7 +39,7 @@ fn conditions(fixture: &Fixture) -> Result<Vec<(String, String)>> {
     let status = fixture.balancer.ask(&["status"])?;
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let conditions = conditions.map(|each| (text(&each["subject"]), text(&each["cause"])));
+    let conditions = conditions.map(|each| (text(&each["subject"]), text(&each["text"])));
     Ok(conditions.filter(|(subject, _)| subject.starts_with("slots of ")).collect())
 }
 

@@ -160,7 +160,7 @@ fn a_prefix_has_no_other_owner(sandbox: &Sandbox) -> Result<()> {
         format!("pool v4: {first} is in this balancer's tunnel-source-prefix 10.1.0.0/28");
     let conditions = status["conditions"].as_array().context("no conditions")?;
     let found = conditions.iter().find(|it| it["subject"] == "tunnel-source-prefix 10.1.0.0/28");
-    let cause = found.and_then(|it| it["cause"].as_str()).with_context(|| status.to_string())?;
+    let cause = found.and_then(|it| it["text"].as_str()).with_context(|| status.to_string())?;
     ensure!(cause.starts_with(&expected), "{cause}");
     Ok(())
 }

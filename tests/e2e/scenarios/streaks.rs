@@ -117,7 +117,7 @@ fn wait_for(fixture: &Fixture, backend: &Backend, state: &str, words: &str) -> R
         let status = fixture.balancer.ask(&["status"])?;
         let backends = status["backends"].as_array().context("status: no backends")?;
         let so = |it: &Value| {
-            let reason = it["reason"].as_str().unwrap_or_default();
+            let reason = it["text"].as_str().unwrap_or_default();
             it["address"] == address && it["state"] == state && reason.contains(words)
         };
         Ok(backends.iter().any(so).then_some(()))

@@ -94,7 +94,7 @@ fn checks_go_as_clients_packets_do(sandbox: &Sandbox) -> Result<()> {
     // A daemon that was killed leaves the link, and the next one makes it anew; one that stops takes it away.
     fixture.balancer.kill()?;
     ensure!(probe_links(&balancer)? == 1, "killed: no link is left");
-    fixture.balancer.cli(&["detach"])?;
+    fixture.balancer.cli(&["detach", "--yes"])?;
     let left = (probe_links(&balancer)?, rules(&balancer)?);
     ensure!(left == (0, 0), "detached: links and rules {left:?}");
     fixture.balancer.start()?;
@@ -133,7 +133,7 @@ fn wait_why(fixture: &Fixture, backend: IpAddr, words: &str) -> Result<()> {
         let backends = status["backends"].as_array().context("backends")?;
         let backend = backends.iter().find(|it| it["address"] == backend.to_string());
         let backend = backend.context("no such backend")?;
-        last = format!("{}: {}", backend["state"], backend["reason"]);
+        last = format!("{}: {}", backend["state"], backend["text"]);
         Ok((backend["state"] == "unhealthy" && last.contains(words)).then_some(()))
     })
     .with_context(|| format!("{last}, not {words}"))

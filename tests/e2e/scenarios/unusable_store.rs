@@ -63,7 +63,7 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     ensure!(now["checksum"] == before["checksum"], "the maps were changed: {now}");
     let condition = now["conditions"][0].clone();
     ensure!(condition["subject"] == SUBJECT, "{now}");
-    ensure!(condition["cause"].as_str().is_some_and(|cause| cause.contains(REFUSED)), "{now}");
+    ensure!(condition["text"].as_str().is_some_and(|cause| cause.contains(REFUSED)), "{now}");
 
     // What is stored is shown as it is, to be mended.
     let exported = fixture.balancer.cli(&["export"])?;
@@ -92,7 +92,7 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.kill()?;
     fixture.balancer.start()?;
     let killed = fixture.balancer.ask(&["status"])?;
-    ensure!(killed["conditions"][0]["cause"] == condition["cause"], "{killed}");
+    ensure!(killed["conditions"][0]["text"] == condition["text"], "{killed}");
     requests.wait_for(100)?;
 
     let dry = fixture.balancer.try_cli(&["apply", "--dry-run", "-f", "-"], Some(&good))?;
@@ -144,7 +144,7 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
         "generation 1 cannot be used, packets are forwarded as before; {SUBJECT}: "
     ))?;
     let status = host.ask("status")?;
-    let cause = status["conditions"][0]["cause"].as_str().unwrap_or_default();
+    let cause = status["conditions"][0]["text"].as_str().unwrap_or_default();
     ensure!(cause.contains(REFUSED), "{status}");
     host.stop(&mut running)?;
 
@@ -223,7 +223,7 @@ fn until_the_word(sandbox: &Sandbox) -> Result<()> {
     ensure!(refused.contains("\nhint: nothing was changed; run the newer spillwayd"), "{refused}");
     requests.wait_for(50)?;
 
-    let word = ["apply", "--any-schema", "-f", "-"];
+    let word = ["apply", "--any-schema", "--yes", "-f", "-"];
     let taken = fixture.balancer.try_cli(&word, Some(&good))?;
     let warned = failed(&taken, 0)?;
     ensure!(warned.contains("would be erased"), "{warned}");

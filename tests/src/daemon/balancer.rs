@@ -187,7 +187,7 @@ impl Balancer {
     /// # Errors
     /// When it is refused.
     pub fn apply(&self, document: &str) -> Result<String> {
-        self.succeed(&["apply", "-f", "-"], Some(document))
+        self.succeed(&["apply", "--yes", "-f", "-"], Some(document))
     }
 
     /// Waits until exactly these backend addresses are up with a resolved next hop.

@@ -1,7 +1,7 @@
 //! `spillway KIND list|get|create|update|delete`, written once for all kinds.
 
 use super::{
-    calls::{CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
+    calls::{Changed, CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
     hints::add_hint,
     input::{Input, ObjectSource, pool_for_create, resolve_id},
     kind::{Fields as _, Kind, Selector as _},
@@ -10,7 +10,10 @@ use super::{
 use crate::{
     arguments::{Options, ReasonArgument},
     client::{DaemonClient, block_on},
-    commands::changes::Changes,
+    commands::{
+        changes::Changes,
+        confirm::{Confirmation, Request, StopsPackets},
+    },
     failure::{Exit, Failure},
     output::print,
 };
@@ -105,6 +108,8 @@ pub(crate) struct UpdateArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
@@ -156,7 +161,7 @@ async fn try_update<K: Kind>(
     arguments: &UpdateArguments<K>,
     early: Option<&(Input<K>, Vec<String>)>,
 ) -> Result<ChangeReport<K>, Failure> {
-    let UpdateArguments { source, allow_missing, dry_run, .. } = arguments;
+    let UpdateArguments { source, allow_missing, dry_run, confirmation, .. } = arguments;
     let id = match early {
         // The object may not exist, or only the file names it.
         Some((input, _)) if *allow_missing || !source.has_name() => {
@@ -175,19 +180,22 @@ async fn try_update<K: Kind>(
             &late
         }
     };
-    let (paths, object) = (paths.clone(), input.patch.object.clone());
     let etag = etag.unwrap_or_default();
-    let how = UpdateOptions {
-        paths,
-        etag,
-        allow_missing: *allow_missing,
-        dry_run: *dry_run,
-        reason: arguments.reason.text(),
+    let update = async |Request { dry_run, .. }| {
+        let (pool, object) = (id.pool.clone(), input.patch.object.clone());
+        let how = UpdateOptions {
+            paths: paths.clone(),
+            etag: etag.clone(),
+            allow_missing: *allow_missing,
+            dry_run,
+            reason: arguments.reason.text(),
+        };
+        let updated = daemon.objects(async |client| K::update(client, pool, object, how).await);
+        let unset = &arguments.unset;
+        let name_flag = |failure| name_unset_flag(input.with_location(failure), unset);
+        updated.await.map_err(name_flag)
     };
-    let update = async |client: &mut _| K::update(client, id.pool.clone(), object, how).await;
-    let updated = daemon.objects(update).await;
-    let updated =
-        updated.map_err(|failure| name_unset_flag(input.with_location(failure), &arguments.unset));
+    let updated = confirmation.change(*dry_run, update).await;
     ChangeReport::new(add_hint::<K, _>(daemon, &id, updated).await?, *dry_run)
 }
 
@@ -231,6 +239,8 @@ pub(crate) struct DeleteArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
@@ -240,20 +250,29 @@ pub(super) fn delete<K: Kind>(
     options: Options,
     arguments: &DeleteArguments<K>,
 ) -> Result<(), Failure> {
-    let DeleteArguments { which, etag, allow_missing, dry_run, reason } = arguments;
-    let how = DeleteOptions {
-        etag: etag.clone().unwrap_or_default(),
-        allow_missing: *allow_missing,
-        dry_run: *dry_run,
-        reason: reason.text(),
-    };
+    let DeleteArguments { which, etag, allow_missing, dry_run, confirmation, reason } = arguments;
     let changes = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
         let id = resolve_id(&mut daemon, which).await?;
-        let deleted = daemon.objects(async |client| K::delete(client, id.clone(), how).await).await;
+        let delete = async |Request { dry_run, .. }| {
+            let how = DeleteOptions {
+                etag: etag.clone().unwrap_or_default(),
+                allow_missing: *allow_missing,
+                dry_run,
+                reason: reason.text(),
+            };
+            daemon.objects(async |client| K::delete(client, id.clone(), how).await).await
+        };
+        let deleted = confirmation.change(*dry_run, delete).await;
         Ok(Changes::new(add_hint::<K, _>(&mut daemon, &id, deleted).await?, *dry_run))
     })?;
     print(&changes, options.output)
+}
+
+impl<K> StopsPackets for Changed<K> {
+    fn stops(&self) -> Vec<String> {
+        self.1.stops()
+    }
 }
 
 #[cfg(test)]

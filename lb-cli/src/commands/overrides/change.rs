@@ -15,7 +15,10 @@ use super::{
 use crate::{
     arguments::{Options, ReasonArgument, parse_duration},
     client::{DaemonClient, block_on},
-    commands::objects::{hint_for_missing_target, parse_name},
+    commands::{
+        confirm::{Confirmation, Request},
+        objects::{hint_for_missing_target, parse_name},
+    },
     failure::{Exit, Failure},
     output::{print, print_stderr},
 };
@@ -98,6 +101,8 @@ pub(crate) struct Setting {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
@@ -164,7 +169,7 @@ pub(crate) fn set_percent(
     kind: Kind,
     PercentOptions { percent, setting }: &PercentOptions,
 ) -> Result<(), Failure> {
-    let Setting { duration, dry_run, reason } = setting;
+    let Setting { duration, dry_run, reason, .. } = setting;
     match (percent, duration) {
         (100, None) => end_with(options, &targets.targets()?, &[kind], *dry_run, reason),
         (100, Some(_)) => Err(Failure::new(Exit::Usage, "--percent 100 ends the override")
@@ -180,17 +185,20 @@ fn set_and_wait(
     setting: &Setting,
     waits: bool,
 ) -> Result<(), Failure> {
-    let request = v1::SetOverridesRequest {
-        targets: targets.iter().map(message).collect(),
-        kind: lb_config::message::ApiEnum::to_api(kind).into(),
-        percent,
-        duration: setting.duration,
-        reason: setting.reason.text(),
-        validate_only: setting.dry_run,
-    };
     block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
-        let answer = daemon.set_overrides(request).await;
+        let set = async |Request { dry_run, .. }| {
+            let request = v1::SetOverridesRequest {
+                targets: targets.iter().map(message).collect(),
+                kind: lb_config::message::ApiEnum::to_api(kind).into(),
+                percent,
+                duration: setting.duration,
+                reason: setting.reason.text(),
+                validate_only: dry_run,
+            };
+            daemon.set_overrides(request).await
+        };
+        let answer = setting.confirmation.change(setting.dry_run, set).await;
         let answer = with_hint(&mut daemon, targets, answer).await?;
         let keys: Vec<_> = answer.overrides.iter().map(|it| it.name.clone()).collect();
         print(&Set::new(answer, setting.dry_run), options.output)?;

@@ -172,7 +172,8 @@ impl OverrideLoop {
         let is_set = matches!(request.change, OverrideChange::Set { .. });
         let (status_reply, more_warnings) = oneshot::channel();
         let pools = affected.iter().map(|it| it.pool.clone()).collect();
-        let question = StatusUpdate::JudgeOverrides(Arc::clone(&next), pools, status_reply);
+        let both = [&self.overrides, &next].map(Arc::clone);
+        let question = StatusUpdate::JudgeOverrides(both, pools, status_reply);
         let is_change = next.revision() != self.overrides.revision();
         if is_change && !request.dry_run {
             self.put_in_force(next, affected).await;

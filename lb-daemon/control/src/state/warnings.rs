@@ -12,7 +12,7 @@ use crate::command::{Actor, Warning, WarningReason, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
 use lb_model::{
-    AdminState, Configuration, Encapsulation, Name, ObjectReference, Pool, Scaler,
+    Configuration, Encapsulation, Name, ObjectReference, Pool,
     overrides::{Key, Kind, Override, Target},
 };
 
@@ -23,12 +23,17 @@ const MOST_OVERRIDES: usize = 20;
 const FILE_WAIT: Duration = Duration::from_secs(1);
 
 impl State {
-    /// Pools that would lose their last backend for new connections, by what is known of backends now. This
-    /// includes pools that a service is pointed at.
+    /// Pools with services that would lose their last backend for new connections, by what is known of backends now.
+    /// This includes pools that a service is pointed at.
     fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
         let now = &self.configuration;
-        let serves = |configuration, pool| self.has_serving_backend(configuration, pool);
-        let own = next.pools.keys().filter(|name| serves(now, name));
+        let overrides = self.overrides.borrow();
+        let serves = |configuration: &Configuration, name: &Name| {
+            let pool = configuration.pools.get(name);
+            pool.is_some_and(|pool| self.view.serves(&overrides, name, pool))
+        };
+        let used: BTreeSet<&Name> = next.services.values().map(|service| &service.pool).collect();
+        let own = used.into_iter().filter(|name| serves(now, name));
         // A service that is pointed to another pool takes its clients there.
         let pointed = next.services.iter().filter_map(|(name, service)| {
             let before = now.services.get(name)?;
@@ -141,25 +146,6 @@ impl State {
             Some(Warning::about(pool, WarningReason::BehindGateway, text))
         };
         direct.filter_map(of_pool).collect()
-    }
-
-    /// Whether a pool has a backend for new connections. One whose state is unknown may become one.
-    fn has_serving_backend(&self, configuration: &Configuration, name: &Name) -> bool {
-        let Some(pool) = configuration.pools.get(name) else { return false };
-        let overrides = self.overrides.borrow();
-        pool.backends.iter().any(|(address, backend)| {
-            let by = overrides.member(name, address, &backend.region);
-            let is_active = backend.admin_state == AdminState::Active
-                && backend.weight > 0
-                && pool.group(&backend.region).effective_scaler() != Scaler::NONE
-                && !by.drained
-                && !by.disabled;
-            let member = self.view.get(name, address);
-            // In panic mode backends whose checks fail get connections too.
-            is_active
-                && (pool.panic_threshold_percent > 0
-                    || member.is_none_or(|member| member.may_serve()))
-        })
     }
 
     pub(super) fn behind_warning(&self) -> Option<Warning> {

@@ -26,8 +26,8 @@ pub(crate) enum StatusUpdate {
     Applied(Applied),
     Members(Vec<MemberUpdate>),
     Overrides(OverridesInForce),
-    /// What whoever sets these overrides should know of what they do to these pools.
-    JudgeOverrides(Arc<Overrides>, Vec<Name>, oneshot::Sender<Vec<Warning>>),
+    /// What whoever sets overrides should know of what they do to these pools: those before, and those with the new ones.
+    JudgeOverrides([Arc<Overrides>; 2], Vec<Name>, oneshot::Sender<Vec<Warning>>),
     /// Only these backends are needed any more.
     Backends(Arc<BTreeSet<IpAddr>>),
 }

@@ -8,13 +8,10 @@ use std::{
 use lb_common::abi::sizes::Size;
 
 use super::{PathReader, StatusLoop};
-use crate::{
-    command::{Event, OverridesEvent, OverridesInForce, Warning, WarningReason},
-    members::Member,
-};
+use crate::command::{Event, OverridesEvent, OverridesInForce, Warning, WarningReason};
 use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{
-    AdminState, MemberState, Name, ObjectReference, Pool,
+    MemberState, Name, ObjectReference, Pool,
     capacity::{self, displaced_budget, split_displaced_room},
     overrides::{Overrides, affected},
     shares,
@@ -53,16 +50,24 @@ impl<R: PathReader> StatusLoop<R> {
         self.announce_backends(&changed);
     }
 
-    /// What whoever sets overrides should know of what they do to pools.
-    pub(super) fn judge_overrides(&self, overrides: &Overrides, pools: &[Name]) -> Vec<Warning> {
+    /// What whoever sets overrides should know of what they do to pools, beyond what those before them did.
+    pub(super) fn judge_overrides(
+        &self,
+        before: &Overrides,
+        overrides: &Overrides,
+        pools: &[Name],
+    ) -> Vec<Warning> {
+        let services = self.configuration().services.values();
+        let used: BTreeSet<&Name> = services.map(|service| &service.pool).collect();
         let configured = pools.iter().filter_map(|name| {
             let pool = self.configuration().pools.get(name)?;
             Some((name, pool))
         });
         let warnings = configured.flat_map(|(name, pool)| {
-            let is_emptied = self.serves(&Overrides::default(), name, pool)
-                && !self.serves(overrides, name, pool);
-            let emptied = is_emptied.then(|| Warning::pool_unserved(name));
+            let is_emptied = self.view.serves(before, name, pool)
+                && !self.view.serves(overrides, name, pool);
+            let emptied =
+                (is_emptied && used.contains(name)).then(|| Warning::pool_unserved(name));
             let missed = self.kept(overrides, name, pool).into_iter().filter_map(|(region, kept)| {
                 let missed = shares::missed(kept);
                 (missed > NOTABLE).then(|| {
@@ -92,17 +97,6 @@ impl<R: PathReader> StatusLoop<R> {
             Some(cause) => conditions.begin(&SUBJECT, &cause),
             None => conditions.end(&SUBJECT),
         }
-    }
-
-    /// Whether a pool has a backend for new connections under overrides, by what is known of backends now.
-    fn serves(&self, overrides: &Overrides, name: &Name, pool: &Pool) -> bool {
-        pool.backends.iter().any(|(address, backend)| {
-            let by = overrides.member(name, address, &backend.region);
-            let may_serve = self.view.get(name, address).is_some_and(Member::may_serve);
-            let is_reachable = matches!(self.view.next_hop(address), Some(Ok(_)));
-            let is_active = backend.admin_state == AdminState::Active && backend.weight > 0;
-            is_active && may_serve && is_reachable && !by.drained && !by.disabled
-        })
     }
 
     /// Share of their own slots that the backends of each region of a pool take, by weight; only regions in which a weight

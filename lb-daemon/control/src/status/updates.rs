@@ -19,8 +19,8 @@ impl<R: PathReader> StatusLoop<R> {
                 self.announce(Event::Generation(applied));
             }
             StatusUpdate::Overrides(overrides) => self.take_overrides(overrides),
-            StatusUpdate::JudgeOverrides(overrides, pools, reply) => {
-                drop(reply.send(self.judge_overrides(&overrides, &pools)));
+            StatusUpdate::JudgeOverrides([before, next], pools, reply) => {
+                drop(reply.send(self.judge_overrides(&before, &next, &pools)));
             }
             StatusUpdate::Backends(backends) => self.view.keep_next_hops(&backends),
             StatusUpdate::Members(updates) => {

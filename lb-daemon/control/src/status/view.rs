@@ -11,7 +11,10 @@ use crate::{
     health_state::SavedHoldDown,
     members::{Member, Newest},
 };
-use lb_model::{Configuration, MemberState, Name, Pool, mark_out::Availability, next_hop::NextHop};
+use lb_model::{
+    AdminState, Configuration, MemberState, Name, Pool, Scaler, mark_out::Availability,
+    next_hop::NextHop, overrides::Overrides,
+};
 
 /// Pool and address.
 pub(crate) type Key = (Name, IpAddr);
@@ -61,6 +64,22 @@ impl View {
     /// Whether a member can take new connections.
     pub(crate) fn availability(&self, pool: &Name, address: &IpAddr) -> Availability {
         availability(self.get(pool, address), self.next_hop(address))
+    }
+
+    /// Whether a pool has a backend for new connections under overrides, by what is known of backends now. One whose state
+    /// is unknown may become one, and in panic mode those whose checks fail get connections too.
+    pub(crate) fn serves(&self, overrides: &Overrides, name: &Name, pool: &Pool) -> bool {
+        pool.backends.iter().any(|(address, backend)| {
+            let by = overrides.member(name, address, &backend.region);
+            let is_asked = backend.admin_state == AdminState::Active
+                && backend.weight > 0
+                && pool.group(&backend.region).effective_scaler() != Scaler::NONE
+                && !by.drained
+                && !by.disabled;
+            let is_well = pool.panic_threshold_percent > 0
+                || self.get(name, address).is_none_or(Member::may_serve);
+            is_asked && is_well && !matches!(self.next_hop(address), Some(Err(_)))
+        })
     }
 
     /// Whether a pool is known as it is here, and each of its members can take new connections.

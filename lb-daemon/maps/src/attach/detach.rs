@@ -26,39 +26,61 @@ pub fn detach(bpffs: &Path, component: Component) -> Result<Detached, BpffsError
     let layouts = Pins::layouts(bpffs, component);
     let layouts =
         layouts.map_err(|source| BpffsError::File { path: bpffs.join("spillway"), source })?;
-    detach_layouts(bpffs, component, &layouts)
+    LockedPins::lock(bpffs, component, &layouts)?.remove()
 }
 
-/// Does so for the pins of these layouts alone.
-///
-/// # Errors
-/// As [`detach`].
-pub fn detach_layouts(
-    bpffs: &Path,
-    component: Component,
-    layouts: &[u32],
-) -> Result<Detached, BpffsError> {
-    let mut locked = Vec::new();
-    for layout in layouts {
-        let pins = Pins::with_layout(bpffs, component, *layout);
-        if pins.root().exists() {
-            let lock = PinsLock::take(&pins)?;
-            locked.push((*layout, pins, lock));
+/// Pins that no daemon uses until this is dropped.
+#[derive(Debug)]
+pub struct LockedPins(Vec<(u32, Pins, PinsLock)>);
+
+impl LockedPins {
+    /// Locks a component's pins of these layouts. Layouts without pins are left out.
+    ///
+    /// # Errors
+    /// [`BpffsError::InUse`] while a daemon uses one of them.
+    pub fn lock(bpffs: &Path, component: Component, layouts: &[u32]) -> Result<Self, BpffsError> {
+        let mut locked = Vec::new();
+        for layout in layouts {
+            let pins = Pins::with_layout(bpffs, component, *layout);
+            if pins.root().exists() {
+                let lock = PinsLock::take(&pins)?;
+                locked.push((*layout, pins, lock));
+            }
         }
+        Ok(Self(locked))
     }
-    let mut detached = Detached::default();
-    for (layout, pins, _lock) in locked {
-        let Detached { interfaces, maps, .. } = clear(&pins)?;
-        detached.layouts.push(layout);
-        detached.interfaces.extend(interfaces);
-        detached.maps += maps;
+
+    /// Names of the interfaces whose packets a program of these layouts gets.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn interfaces(&self) -> Result<BTreeSet<String>, BpffsError> {
+        let mut names = BTreeSet::new();
+        for (_, pins, _) in &self.0 {
+            names.extend(attached(pins)?);
+        }
+        Ok(names)
     }
-    detached.interfaces.sort();
-    detached.interfaces.dedup();
-    Ok(detached)
+
+    /// Takes the programs off their interfaces and removes the pins.
+    ///
+    /// # Errors
+    /// What cannot be removed.
+    pub fn remove(self) -> Result<Detached, BpffsError> {
+        let mut detached = Detached::default();
+        for (layout, pins, _lock) in self.0 {
+            let Detached { interfaces, maps, .. } = clear(&pins)?;
+            detached.layouts.push(layout);
+            detached.interfaces.extend(interfaces);
+            detached.maps += maps;
+        }
+        detached.interfaces.sort();
+        detached.interfaces.dedup();
+        Ok(detached)
+    }
 }
 
-/// Does so for who has the lock.
+/// Removes a layout's pins and takes its programs off; the caller has the lock.
 ///
 /// # Errors
 /// What cannot be removed.

@@ -21,7 +21,7 @@ use crate::{
     opener::Opener,
 };
 
-pub use detach::{Detached, detach, detach_layouts};
+pub use detach::{Detached, LockedPins, detach};
 pub(crate) use hook::link_message;
 pub use hook::{AttachedMode, Hook, XdpMode};
 pub use interface::{AttachError, Interface};

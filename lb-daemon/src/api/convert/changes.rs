@@ -108,6 +108,7 @@ pub(super) fn condition(condition: &Condition) -> v1::Condition {
         ConditionReason::CertificateExpires => Reason::CertificateExpires,
         ConditionReason::AuthoritiesExpire => Reason::AuthoritiesExpire,
         ConditionReason::TlsFiles => Reason::TlsFiles,
+        ConditionReason::HttpFiles => Reason::HttpFiles,
         ConditionReason::Audit => Reason::Audit,
         ConditionReason::Log => Reason::Log,
         ConditionReason::HealthState => Reason::HealthState,
@@ -123,7 +124,7 @@ pub(super) fn condition(condition: &Condition) -> v1::Condition {
     let pool = condition.pool.as_ref();
     v1::Condition {
         subject: condition.subject.clone(),
-        cause: condition.cause.clone(),
+        text: condition.cause.clone(),
         since: Some(timestamp(condition.since)),
         reason: reason.into(),
         object: pool.map(|name| message(ReferenceKind::Pool, name.clone(), None)),

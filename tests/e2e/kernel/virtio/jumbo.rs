@@ -45,7 +45,7 @@ pub(super) fn balance(sandbox: &Sandbox) -> Result<()> {
         waits = Some(site.done().with_context(|| format!("MTU {bytes}"))?);
         judge(&daemon, bytes).with_context(|| format!("MTU {bytes}"))?;
         daemon.stop()?;
-        daemon.cli(&["detach"])?;
+        daemon.cli(&["detach", "--yes"])?;
         site.is_attached(XdpMode::None)?;
     }
     let log = std::fs::read_to_string(site.node.directory().join("spillwayd.log"))?;
@@ -102,7 +102,8 @@ pub(super) fn neighbour(sandbox: &Sandbox) -> Result<()> {
         ensure!(end == 0, "the balancer says something");
         drop(receiver);
         let bpffs = sandbox.bpffs(site.backend.namespace())?.display().to_string();
-        site.backend.run("spillway", ["--bpffs", &bpffs, "detach", "--component", "receiver"])?;
+        site.backend
+            .run("spillway", ["--bpffs", &bpffs, "detach", "--yes", "--component", "receiver"])?;
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ pub(super) fn until_it_is_renewed(sandbox: &Sandbox) -> Result<()> {
     };
     let begun = conditions()?;
     ensure!(begun.len() == 1 && begun[0]["subject"] == "TLS certificate", "{begun:?}");
-    let cause = begun[0]["cause"].as_str().unwrap_or_default();
+    let cause = begun[0]["text"].as_str().unwrap_or_default();
     let file = host.path("daemon.cert").display().to_string();
     ensure!(cause.starts_with(&format!("{file}: expires at 2")), "{cause}");
     let expected = [Some(seconds(from)?), Some(seconds(soon)?)];

@@ -81,11 +81,11 @@ pub(crate) fn narrowed(sandbox: &Sandbox) -> Result<()> {
     ensure!(for_ci.stderr == for_boss.stderr, "{for_ci:?} and {for_boss:?}");
     let refused = cli(&host, "ci", &["apply", "-f", &better])?;
     ended(&refused, 4, ["certificate ci.example: is plan, but", "Apply needs admin\nhint: "])?;
-    let refused = cli(&host, "ci", &["backend", "drain", "10.1.0.11"])?;
+    let refused = cli(&host, "ci", &["backend", "drain", "10.1.0.11", "--yes"])?;
     ended(&refused, 4, ["certificate ci.example: is plan, but", "SetOverrides needs operator"])?;
 
     // Some pools: its own, and nothing that another one shares.
-    let drain = ["backend", "drain", "10.1.0.11", "--pool", "web-eu"];
+    let drain = ["backend", "drain", "10.1.0.11", "--pool", "web-eu", "--yes"];
     ended(&cli(&host, "web", &drain)?, 0, ["web-eu", ""])?;
     let is = "certificate web.example: is for the pools web-*, but";
     for (target, other) in [

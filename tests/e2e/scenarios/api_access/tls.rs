@@ -156,7 +156,7 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     // An operator is told of draining what it may drain.
     host.write("settings.toml", &settings("operator"))?;
     hang_up(&host, &running)?;
-    let drained = cli(&host, "eye", &["pool", "drain", "web"])?;
+    let drained = cli(&host, "eye", &["pool", "drain", "web", "--yes"])?;
     failed(&drained, 5, "pool web does not exist")?;
     host.write("settings.toml", &settings("admin"))?;
     hang_up(&host, &running)?;
@@ -165,7 +165,7 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     host.write("settings.toml", &settings("operator"))?;
     hang_up(&host, &running)?;
     for target in [&["backend", "drain", "10.1.0.11"][..], &["pool", "drain", "web"]] {
-        let drained = cli(&host, "eye", target)?;
+        let drained = cli(&host, "eye", &[target, &["--yes"]].concat())?;
         ensure!(drained.status.success(), "{drained:?}");
     }
 

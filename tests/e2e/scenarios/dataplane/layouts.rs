@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use aya::maps::{Array, MapData};
 use lb_common::abi::LAYOUT_VERSION;
 use lb_maps::{
-    AllowLists, Component, Dataplane, Detached, Pins, Receiver, XdpMode, detach, detach_layouts,
+    AllowLists, Component, Dataplane, Detached, LockedPins, Pins, Receiver, XdpMode, detach,
 };
 use lb_tests::sandbox::Sandbox;
 use nix::fcntl::{Flock, FlockArg};
@@ -51,8 +51,10 @@ pub(super) fn detach_removes_other_layouts(sandbox: &Sandbox) -> Result<()> {
     ensure!(xdp("va")?.is_some() && xdp("vd")?.is_some(), "a refusal has detached something");
 
     // Only one of them; the daemon of the other goes on.
-    ensure!(detach_layouts(&bpffs, Component::Balancer, &[old + 1])? == Detached::default());
-    let detached = detach_layouts(&bpffs, Component::Balancer, &[old])?;
+    ensure!(
+        LockedPins::lock(&bpffs, Component::Balancer, &[old + 1])?.remove()? == Detached::default()
+    );
+    let detached = LockedPins::lock(&bpffs, Component::Balancer, &[old])?.remove()?;
     let interfaces = vec!["va".into(), "vb".into()];
     ensure!(detached == Detached { layouts: vec![old], interfaces, maps: 17 }, "{detached:?}");
     ensure!(xdp("va")?.is_none() && xdp("vb")?.is_none() && xdp("vd")?.is_some());

@@ -166,7 +166,7 @@ fn daemons(sandbox: &Sandbox) -> Result<()> {
         .into_iter()
         .chain(host.options.iter().cloned())
         .collect();
-    balancer.cli(&["detach"])?;
+    balancer.cli(&["detach", "--yes"])?;
     let running = fabric.balancer.spawn(&binaries.spillwayd, arguments)?;
     let reaper = std::thread::spawn(move || ended(running));
     let wrong = host.until_wrong(&[("mode", "warning", "eth0")])?;

@@ -84,7 +84,14 @@ pub(crate) fn without_backends(sandbox: &Sandbox) -> Result<()> {
         first["found"] == "1 backend up, 1 taken out by the configuration or overrides",
         "{first}"
     );
-    balancer.cli(&["backend", "disable", &far.v4.to_string()])?;
+    // The last one is not taken out by mistake.
+    let last = ["backend", "disable", &far.v4.to_string()];
+    let refused = balancer.try_cli(&last, None)?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let stops = "this stops packets: pool web has no backend left for new connections";
+    ensure!(refused.status.code() == Some(2) && said.contains(stops), "{refused:?}");
+    host.until_wrong(&[])?;
+    balancer.cli(&[&last[..], &["--yes"]].concat())?;
     let wrong = host.until_wrong(&[("services", "problem", "web")])?;
     let why = format!(
         "{0}: override backends/{0}/drain; {1}: override backends/{1}/disable",

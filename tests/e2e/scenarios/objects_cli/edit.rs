@@ -42,6 +42,12 @@ pub(crate) fn kept(sandbox: &Sandbox) -> Result<()> {
         let text = fs::read_to_string(&path).with_context(|| said.clone())?;
         ensure!(text.starts_with("# generation 1\n") && text.contains(written), "{text}");
     }
+    // Nobody can be asked whether packets are to stop.
+    let (status, said) = edit(&balancer, "sed -i '/^\\[\\[service/,$d'")?;
+    ensure!(status == 2 && said.contains("this stops packets: all connections of"), "{said}");
+    let path = draft(&said)?;
+    let hint = format!("spillway apply -f {} --expect-generation 1 --yes`\n", path.display());
+    ensure!(said.ends_with(&hint), "{said}");
     ensure!(balancer.ask(&["export"])? == before, "something was changed");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Every verb of objects on the command line, with right and with wrong input, against the real daemon.
 
+mod asked;
 mod drain;
 mod edit;
 
@@ -62,6 +63,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("the_document_shows_what_happens", document),
     Case::waits("every_mistake_is_reported_and_changes_nothing", mistakes),
     Case::waits("several_balancers_want_a_hash_key_and_slots_and_are_offered_them", several),
+    Case::waits("on_a_terminal_the_user_may_take_time_to_agree", asked::on_a_terminal),
     Case::waits("a_draft_is_kept_where_it_cannot_be_applied", edit::kept),
     Case::waits("an_edit_that_comes_second_changes_nothing", edit::overtaken),
     Case::waits("a_drained_backend_keeps_what_it_has_and_gets_nothing_new", drain::with_traffic),

@@ -88,7 +88,7 @@ pub(crate) fn that_are_not_there(sandbox: &Sandbox) -> Result<()> {
         );
         let mut detach = host.fabric.balancer.command(&host.binaries.spillway);
         detach.arg("--bpffs").arg(&host.bpffs).arg("--state-dir").arg(host.path("state"));
-        let detached = detach.args(["detach", "--component", role]).output()?;
+        let detached = detach.args(["detach", "--yes", "--component", role]).output()?;
         ensure!(detached.status.success(), "{detached:?}");
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     failed(&reload()?, 6, &[&format!("error: settings: {cause}"), "what was in force stays"])?;
     let status = host.ask("status")?;
     ensure!(status["generation"] == 2, "{status}");
-    ensure!(status["conditions"][0]["cause"] == cause, "{status}");
+    ensure!(status["conditions"][0]["text"] == cause, "{status}");
 
     // Who asked, and what came of it.
     let noted = fs::read_to_string(&audit)?;

@@ -56,7 +56,7 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
         ensure!(status["generation"] == 1, "{status}");
         let conditions = status["conditions"].as_array().context("conditions")?;
         ensure!(conditions.len() == 1 && conditions[0]["subject"] == *web, "{status}");
-        let said = conditions[0]["cause"].as_str().context("cause")?;
+        let said = conditions[0]["text"].as_str().context("cause")?;
         ensure!(said.starts_with(cause), "{said}");
         let table = String::from_utf8(host.cli(&["status"])?.stdout)?;
         ensure!(table.contains("\ncondition   /"), "{table}");
@@ -105,7 +105,7 @@ pub(crate) fn settings_again(sandbox: &Sandbox) -> Result<()> {
     hang_up(&host, &running)?;
     let condition = &host.ask("status")?["conditions"][0];
     let cause = format!("{config}: line 1, column 1: regoin: no such setting of the balancer");
-    ensure!(condition["subject"] == "settings" && condition["cause"] == cause, "{condition}");
+    ensure!(condition["subject"] == "settings" && condition["text"] == cause, "{condition}");
 
     // Another region waits for the next start, and says so; a file to apply does not.
     let more = format!("region = \"us\"\napply = {:?}\n", host.path("web.toml"));

@@ -51,5 +51,5 @@ fn conditions(fixture: &Fixture) -> Result<Vec<String>> {
     let of = |name: &str, condition: &serde_json::Value| {
         condition[name].as_str().unwrap_or_default().to_owned()
     };
-    Ok(conditions.iter().map(|it| format!("{}: {}", of("subject", it), of("cause", it))).collect())
+    Ok(conditions.iter().map(|it| format!("{}: {}", of("subject", it), of("text", it))).collect())
 }

@@ -38,9 +38,7 @@ fn wait_for(fixture: &Fixture, name: &str, state: &str, words: &str) -> Result<(
         let so = |address: &String| {
             backends.iter().any(|backend| {
                 let text = |field: &str| backend[field].as_str().unwrap_or_default();
-                text("address") == address
-                    && text("state") == state
-                    && text("reason").contains(words)
+                text("address") == address && text("state") == state && text("text").contains(words)
             })
         };
         Ok(addresses.iter().all(so).then_some(()))

@@ -198,7 +198,7 @@ fn drain(workers: &Workers, streams: &[Stream]) -> Result<()> {
     workers.workers[0].say("maint#kernel update");
     until("it is drained", PATIENCE, || {
         let status = workers.status("eu1")?;
-        Ok((status["state"] == "draining" && status["reason"] == reason).then_some(()))
+        Ok((status["state"] == "draining" && status["text"] == reason).then_some(()))
     })?;
     let load = workers.load(40)?;
     pause(Duration::from_secs(2));

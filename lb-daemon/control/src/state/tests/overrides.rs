@@ -219,9 +219,32 @@ async fn the_answer_says_what_cannot_be_kept() {
             assert_eq!(warnings, ["pool web has no backend left for new connections"]);
         }
     }
+    // It has none already, so another drain takes nothing away.
+    let again = daemon.set("pools/web/drain", Action::Drain).await;
+    assert_eq!(again.warnings, [""; 0]);
     let scale = daemon.set("pools/web/regions/eu/scale", Action::Scale(percent(50))).await;
     let without = "pool web: region eu has no capacity, so a scale changes nothing";
     assert!(scale.warnings.iter().any(|it| *it == without), "{:?}", scale.warnings);
+}
+
+/// A region that the configuration drains, by a flag or a scaler of 0, leaves nothing for new connections.
+#[tokio::test]
+async fn what_the_configuration_drains_is_not_left() {
+    for drained in ["drained = true", "scaler = 0"] {
+        let daemon = Daemon::new();
+        let group = format!("group = [{{ region = \"us\", {drained} }}]");
+        let text =
+            WEB.replacen("[[pool]]", &format!("[[region]]\nname = \"us\"\n[[pool]]\n{group}"), 1);
+        let us = "[[pool.backend]]\naddress = \"10.0.0.3\"\nregion = \"us\"\n";
+        let text = text.replacen("[[service]]", &format!("{us}[[service]]"), 1);
+        daemon.apply(&text).await.unwrap();
+        daemon.all_up().await;
+        daemon.report_health("web", "10.0.0.3", Passing, "all checks pass").await;
+        daemon.resolve("10.0.0.3", Ok(hop(1))).await;
+        let region = daemon.set("regions/eu/drain", Action::Drain).await;
+        let warning = "pool web has no backend left for new connections";
+        assert_eq!(region.warnings, [warning], "{drained}");
+    }
 }
 
 #[tokio::test]
