@@ -337,6 +337,7 @@ fn wrong_generations_and_reasons_are_refused_before_the_daemon_is_asked() {
         (&["rollback", "-1", "--yes"], "unexpected argument '-1'"),
         (&["rollback", "18446744073709551616", "--yes"], number),
         (&["rollback", "1", "2"], "unexpected argument '2'"),
+        (&["rollback", "1", "--yes", "--dry-run"], "cannot be used with"),
         (&["rollback", "1", "--yes", "-m", "a\nb"], "must not contain line breaks"),
         (&["rollback", "1", "--yes", "-m", " "], "the reason is empty"),
         (&["rollback", "1", "--yes", "--reason", &long], "257 bytes are more than 256"),

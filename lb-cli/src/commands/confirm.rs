@@ -22,7 +22,7 @@ const MAX_TRIES: usize = 10;
 pub(crate) struct Confirmation {
     /// Do not ask before packets stop; needed for that if standard input is not a terminal
     #[arg(long, short)]
-    pub(crate) yes: bool,
+    yes: bool,
 }
 
 /// The daemon's answer to a change, which says what the change stops.

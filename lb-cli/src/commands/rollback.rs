@@ -4,10 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use spillway_proto::v1;
 
-use super::{
-    changes::Changes,
-    confirm::{Confirmation, confirm},
-};
+use super::{changes::Changes, confirm::confirm};
 use crate::{
     arguments::{Options, ReasonArgument, parse_generation},
     client::{DaemonClient, block_on},
@@ -23,8 +20,9 @@ pub(crate) struct Arguments {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    confirmation: Confirmation,
+    /// Do not ask; needed if standard input is not a terminal
+    #[arg(long, short, conflicts_with = "dry_run")]
+    yes: bool,
     /// Roll back only while this generation is in force
     #[arg(long, value_name = "N", value_parser = parse_generation)]
     expect_generation: Option<u64>,
@@ -39,9 +37,7 @@ pub(crate) struct Arguments {
 /// The generation is not in the history or cannot be used, the user does not agree, or the daemon refuses or does not
 /// answer.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { generation, dry_run, confirmation, expect_generation, any_schema, reason } =
-        arguments;
-    let yes = confirmation.yes;
+    let Arguments { generation, dry_run, yes, expect_generation, any_schema, reason } = arguments;
     let is_terminal = io::stdin().is_terminal();
     if !yes && !dry_run && !is_terminal {
         let message =
@@ -60,7 +56,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     };
     let changes = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
-        if yes || *dry_run {
+        if *yes || *dry_run {
             let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
             return Ok(Changes::new(answer, *dry_run));
         }

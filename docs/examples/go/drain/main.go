@@ -3,7 +3,7 @@
 //	drain [-socket PATH] POOL ADDRESS          new connections go elsewhere for two hours, open ones stay
 //	drain [-socket PATH] -undo POOL ADDRESS    it takes new connections again
 //
-// docs/api.md says how its module spillway/v1 is generated.
+// docs/api.md says how its package spillway/v1 is generated.
 package main
 
 import (

@@ -2,7 +2,7 @@
 //
 //	list [-socket PATH] [POOL...]
 //
-// docs/api.md says how its module spillway/v1 is generated.
+// docs/api.md says how its package spillway/v1 is generated.
 package main
 
 import (
