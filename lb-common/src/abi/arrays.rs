@@ -3,7 +3,8 @@
 //! index goes through memory and whose result has to be checked.
 //!
 //! The map has one element, which begins with the [`MapSizes`] that it was made for: these say where everything is.
-//! The loader tells the program by [`LAYOUT`].
+//! The loader tells the program by [`LAYOUT`]. What the loader measured of the packet path's clock follows
+//! ([`CLOCK_AHEAD_WORD`]).
 
 use super::{
     backend::Backend,
@@ -141,9 +142,12 @@ pub struct ArrayLayout {
 }
 
 const CACHE_LINE: u32 = 64;
-/// Numbers at the map's beginning: the [`MapSizes`] by [`Size`], 32 bits each.
+/// Numbers at the map's beginning: the [`MapSizes`] by [`Size`], 32 bits each; the last word is [`CLOCK_AHEAD_WORD`].
 const HEAD_BYTES: u32 = CACHE_LINE;
-const _: () = assert!(Size::ALL.len() * size_of::<u32>() <= HEAD_BYTES as usize);
+/// Word of the map by how many nanoseconds the packet path's clock is ahead of `CLOCK_MONOTONIC_COARSE`, signed. Each load
+/// writes it. 0 in maps of versions that did not.
+pub const CLOCK_AHEAD_WORD: usize = HEAD_BYTES as usize / size_of::<u64>() - 1;
+const _: () = assert!(Size::ALL.len() * size_of::<u32>() <= CLOCK_AHEAD_WORD * size_of::<u64>());
 
 /// 32-bit numbers of [`LAYOUT`].
 pub const LAYOUT_NUMBERS: usize = 2 * COUNT;

@@ -2,6 +2,9 @@
 //!
 //! It advances by a tick (4 ms at 250 Hz) and follows `CLOCK_MONOTONIC` within a second. Reading it costs almost nothing;
 //! reading the exact clock costs 30 ns.
+//!
+//! User space reads `CLOCK_MONOTONIC_COARSE`, which the same tick advances, and adds a difference that is constant since
+//! the kernel's start ([`super::arrays::CLOCK_AHEAD_WORD`]).
 
 /// A time since the kernel's start, in nanoseconds.
 pub type Nanoseconds = u64;

@@ -56,6 +56,8 @@ pub const SLOW_PATH: &str = "SLOW_PATH";
 pub const BALANCER: &str = "balancer";
 /// The balancer's slow path.
 pub const BALANCER_SLOW: &str = "balancer_slow";
+/// The program that returns the low half of the number of ticks since the kernel's start.
+pub const BALANCER_CLOCK: &str = "balancer_clock";
 /// The receiver's program and object.
 pub const RECEIVER: &str = "receiver";
 /// The program and object of probes.

@@ -10,7 +10,7 @@ use std::{
 
 use aya::maps::{MapData, MapError};
 use lb_common::abi::{
-    arrays::{Array, ArrayLayout},
+    arrays::{Array, ArrayLayout, CLOCK_AHEAD_WORD},
     names::ARRAYS,
     pod::{Pod, bytes_of, from_bytes},
     sizes::{MapSizes, Size},
@@ -18,9 +18,10 @@ use lb_common::abi::{
 
 use super::{
     Component, MapsError,
+    clock::PacketClock,
     layout::MMAPABLE,
     opener::{Access, Opener},
-    raw::{Mapping, MappingMut, create_array},
+    raw::{Mapping, MappingMut, SharedWord, create_array},
 };
 
 const WORD: usize = size_of::<u64>();
@@ -49,6 +50,10 @@ impl<M: Access> Arrays<M> {
     pub fn new(map: &MapData, sizes: &MapSizes) -> io::Result<Self> {
         let layout = ArrayLayout::new(sizes);
         Ok(Self { memory: Arc::new(M::words(map, layout.bytes() as usize / WORD)?), layout })
+    }
+
+    pub(super) fn clock(&self) -> PacketClock<M> {
+        PacketClock::new(Arc::clone(&self.memory))
     }
 
     /// One of them.
@@ -95,6 +100,16 @@ pub(super) fn sizes(map: &MapData) -> io::Result<Option<MapSizes>> {
     Ok(MapSizes::from_numbers(numbers))
 }
 
+/// Writes into a map by how many nanoseconds the packet path's clock is ahead of CLOCK_MONOTONIC_COARSE.
+///
+/// # Errors
+/// As [`MappingMut::new`].
+pub(super) fn set_clock_ahead(map: &MapData, ahead: i64) -> io::Result<()> {
+    let head = MappingMut::new(map.fd(), CLOCK_AHEAD_WORD + 1)?;
+    head.store(CLOCK_AHEAD_WORD, ahead.cast_unsigned());
+    Ok(())
+}
+
 /// An array of `T` (a whole number of 64-bit words), shared with the kernel.
 ///
 /// Values are read and written word by word: while another side writes a value, only single words are consistent.
@@ -125,8 +140,20 @@ impl<T: Pod> ArrayView<T, MappingMut> {
     /// # Panics
     /// If `index` is not below the number of entries, or the value has not that many words.
     pub fn set_word(&self, index: u32, word: usize, value: u64) {
+        self.memory.store(self.place(index, word), value);
+    }
+
+    /// One word of a value, which packets change too; `word` counts from the value's start.
+    ///
+    /// # Panics
+    /// As [`Self::set_word`].
+    pub(super) fn shared_word(&self, index: u32, word: usize) -> SharedWord<'_> {
+        self.memory.word(self.place(index, word))
+    }
+
+    fn place(&self, index: u32, word: usize) -> usize {
         assert!(index < self.entries && word < words_of::<T>(), "word {word} of {index}");
-        self.memory.store(self.first + index as usize * words_of::<T>() + word, value);
+        self.first + index as usize * words_of::<T>() + word
     }
 }
 

@@ -1,9 +1,11 @@
 //! The packet path's clock, read in user space.
 
-use std::{fs, io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
-use lb_common::abi::clock::{Nanoseconds, ticks_at_start};
+use lb_common::abi::{arrays::CLOCK_AHEAD_WORD, clock::Nanoseconds};
 use nix::time::{ClockId, clock_getres, clock_gettime};
+
+use super::raw::Mapping;
 
 /// Length of the kernel's tick (time(7): the resolution of the coarse clocks).
 ///
@@ -23,24 +25,60 @@ pub fn now() -> io::Result<Nanoseconds> {
     Ok(now.as_nanos() as Nanoseconds)
 }
 
-/// The time of the packet path's clock to the tick, if the kernel shows the number of ticks; else as [`now`]. Whether
-/// a limit is reached can depend on less than the difference of the two clocks.
-///
-/// # Errors
-/// What the kernel answers.
-pub fn now_by_ticks() -> io::Result<Nanoseconds> {
-    let tick = tick()?;
-    // Only root may read it, and kernels without high-resolution timers lack it.
-    let ticks = fs::read_to_string("/proc/timer_list").ok().and_then(|text| ticks_in(&text));
-    match ticks {
-        Some(ticks) => Ok(ticks.wrapping_sub(ticks_at_start(tick)).wrapping_mul(tick)),
-        None => now(),
+/// The packet path's clock to the tick, as [`now`] is not: what a limit admits can depend on less than the difference.
+#[derive(Debug)]
+pub(super) struct PacketClock<M> {
+    arrays: Arc<M>,
+}
+
+impl<M> PacketClock<M> {
+    pub(super) fn new(arrays: Arc<M>) -> Self {
+        Self { arrays }
     }
 }
 
-/// The number of ticks in /proc/timer_list (kernel/time/timer_list.c).
-fn ticks_in(timers: &str) -> Option<u64> {
-    timers.lines().find_map(|line| line.strip_prefix("jiffies: "))?.trim().parse().ok()
+impl<M: AsRef<Mapping>> PacketClock<M> {
+    pub(super) fn now(&self) -> Nanoseconds {
+        let ahead = (*self.arrays).as_ref().load(CLOCK_AHEAD_WORD).unwrap_or(0);
+        coarse().wrapping_add(ahead)
+    }
+}
+
+/// CLOCK_MONOTONIC_COARSE, which every kernel has.
+fn coarse() -> Nanoseconds {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map(Duration::from);
+    now.map_or(0, |now| now.as_nanos() as Nanoseconds)
+}
+
+/// By how many nanoseconds the packet path's clock is ahead of CLOCK_MONOTONIC_COARSE. One tick advances both, so that
+/// is constant to within a tick for as long as the kernel runs.
+///
+/// `ticks` reads the low half of the number of ticks since the kernel's start; the two clocks differ by far less than
+/// what that is unique for.
+///
+/// # Errors
+/// What `ticks` or the kernel answers.
+pub(super) fn measure_ahead<E: From<io::Error>>(
+    ticks: impl Fn() -> Result<u32, E>,
+) -> Result<i64, E> {
+    let tick = tick()?;
+    for _ in 0..ATTEMPTS {
+        let (before, ticks, after) = (coarse(), ticks()?, coarse());
+        if before == after {
+            let by_ticks = nearest(after / tick, ticks).wrapping_mul(tick);
+            return Ok(by_ticks.wrapping_sub(after).cast_signed());
+        }
+    }
+    Err(io::Error::other("each reading took longer than a tick").into())
+}
+
+/// How often both clocks are read if a tick comes in between.
+const ATTEMPTS: u32 = 100;
+
+/// The number with this low half that is nearest to another number.
+fn nearest(number: u64, low: u32) -> u64 {
+    let ahead = low.wrapping_sub(number as u32).cast_signed();
+    number.wrapping_add_signed(ahead.into())
 }
 
 #[cfg(test)]
@@ -48,15 +86,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_found_among_timers() {
-        let text = "cpu: 0\n  .idle_jiffies   : 4300051221\njiffies: 4300051224\n\ncpu: 1\n";
-        assert_eq!(ticks_in(text), Some(4_300_051_224));
-        assert_eq!(ticks_in("cpu: 0\n"), None);
+    fn the_high_half_is_that_of_the_nearest_number() {
+        const HALF: u64 = 1 << 32;
+        for number in [5, HALF - 1, HALF, 7 * HALF + 5, 7 * HALF - 5] {
+            for other in [number.saturating_sub(250), number, number + 250] {
+                assert_eq!(nearest(other, number as u32), number);
+            }
+        }
     }
 
     #[test]
-    fn both_clocks_are_within_a_second() {
-        let (ticks, exact) = (now_by_ticks().unwrap(), now().unwrap());
-        assert!(ticks.abs_diff(exact) < 1_000_000_000, "{ticks}, {exact}");
+    fn the_difference_is_measured_between_two_ticks() {
+        // Ticks that are a hundred ahead.
+        let ticks = || Ok::<_, io::Error>((coarse() / tick()?) as u32 + 100);
+        let ahead = measure_ahead(ticks).unwrap();
+        let tick = tick().unwrap().cast_signed();
+        assert!((99 * tick..=100 * tick).contains(&ahead), "{ahead}");
     }
 }

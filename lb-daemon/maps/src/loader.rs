@@ -2,11 +2,15 @@
 
 use std::{io, path::Path};
 
-use aya::{Ebpf, EbpfError, EbpfLoader, maps::MapInfo, programs::ProgramError};
+use aya::{
+    Ebpf, EbpfError, EbpfLoader,
+    maps::{MapData, MapInfo},
+    programs::{ProgramError, TestRun as _, TestRunOptions, Xdp},
+};
 use lb_common::abi::{
     arrays::{ArrayLayout, LAYOUT},
     clock::{TICK, TICKS_AT_START, ticks_at_start},
-    names,
+    names::{self, BALANCER_CLOCK},
     sizes::MapSizes,
 };
 use xxhash_rust::xxh64::xxh64;
@@ -50,8 +54,8 @@ pub enum LoadError {
     /// The balancer's slow path cannot be reached.
     #[error("slow path")]
     SlowPath(#[source] SlowPathError),
-    /// The length of the kernel's tick is not known.
-    #[error("cannot read the length of the kernel's tick")]
+    /// The length of the kernel's tick, or the number of ticks, is not known.
+    #[error("cannot read the packet path's clock")]
     Clock { source: io::Error },
     /// The object holds no program for the hook.
     #[error("{0} object: holds no program for this hook")]
@@ -106,8 +110,28 @@ pub(super) fn load(
             SlowPathError::Program(source) => refused(component, source),
             source => LoadError::SlowPath(source),
         })?;
+        set_clock(&mut loaded, pins)?;
     }
     Ok(loaded)
+}
+
+/// Tells those who read the arrays the difference between the packet path's clock and theirs.
+fn set_clock(loaded: &mut Ebpf, pins: &Pins) -> Result<(), LoadError> {
+    let component = Component::Balancer;
+    let program = loaded.program_mut(BALANCER_CLOCK).ok_or(LoadError::NoProgram(component))?;
+    let program: &mut Xdp =
+        program.try_into().map_err(|source| LoadError::Program { component, source })?;
+    program.load().map_err(|source| refused(component, source))?;
+    let ticks = || {
+        // The kernel asks for an Ethernet header at least.
+        let options = TestRunOptions { data_in: Some(&[0; 64]), ..TestRunOptions::new() };
+        program.test_run(options).map(|run| run.return_value).map_err(io::Error::other)
+    };
+    let set = |ahead| {
+        let map = MapData::from_pin(pins.map(names::ARRAYS)).map_err(io::Error::other)?;
+        arrays::set_clock_ahead(&map, ahead)
+    };
+    clock::measure_ahead(ticks).and_then(set).map_err(|source| LoadError::Clock { source })
 }
 
 /// Creates and pins the arrays, and returns their sizes.

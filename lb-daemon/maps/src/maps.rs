@@ -6,6 +6,7 @@ use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
     arrays::Array,
     backend::Backend,
+    clock::Nanoseconds,
     connection::{
         DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine, flow_key_v4,
         flow_key_v6,
@@ -32,6 +33,7 @@ use lb_common::{
 use super::{
     ArrayView, Component, MapsError,
     chunks::Chunks,
+    clock::PacketClock,
     opener::{Access, Opener},
     raw::Mapping,
     service_index::services,
@@ -55,6 +57,7 @@ pub type PinnedMaps = Maps<Mapping>;
 /// when it reads the word again.
 pub struct Maps<M> {
     sizes: MapSizes,
+    clock: PacketClock<M>,
     pub(super) services: ArrayView<Service, M>,
     pub(super) service_index: ArrayView<u64, M>,
     pub(super) any_ports: ArrayView<u64, M>,
@@ -107,6 +110,7 @@ impl<M: Access> Maps<M> {
         let arrays = pins.arrays()?;
         Ok(Self {
             sizes: pins.sizes(),
+            clock: arrays.clock(),
             services: arrays.view(Array::Services),
             service_index: arrays.view(Array::ServiceIndex),
             any_ports: arrays.view(Array::AnyPorts),
@@ -189,6 +193,11 @@ impl<M: Access> Maps<M> {
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
+    /// The time of the packet path's clock, to the tick.
+    pub fn now(&self) -> Nanoseconds {
+        self.clock.now()
+    }
+
     /// How much the maps hold.
     pub fn sizes(&self) -> MapSizes {
         self.sizes

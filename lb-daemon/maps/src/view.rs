@@ -25,7 +25,7 @@ use lb_common::{
     word::Snapshot,
 };
 
-use super::{Access, MapsError, SlotTable, clock, maps::Maps, raw::Mapping};
+use super::{Access, MapsError, SlotTable, maps::Maps, raw::Mapping};
 
 /// How often a pool is read again if it changes during the read.
 const ATTEMPTS: u32 = 16;
@@ -184,7 +184,7 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
         Self: 't;
 
     fn now(&self) -> Nanoseconds {
-        clock::now_by_ticks().unwrap_or(0)
+        self.maps.now()
     }
 
     fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {

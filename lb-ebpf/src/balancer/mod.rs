@@ -4,8 +4,11 @@
 //! calls no function in steady state. For packets that it cannot decide it jumps into the second one, the slow path:
 //! VLAN tags, the slow parser, limits, handshake entries, displaced entries, the search for another member if home takes
 //! no packets, and answers.
+//!
+//! A third one, on no interface, tells the loader the time.
 
 mod capture;
+mod clock;
 mod deferred;
 mod emit;
 mod maps;
@@ -18,6 +21,7 @@ use lb_common::wire::vlan::Tags;
 use self::emit::Disposition;
 use crate::kernel::{self, Frame};
 
+pub use clock::run as read_clock;
 pub use slow_path::run as run_slow_path;
 
 /// One packet through the balancer.

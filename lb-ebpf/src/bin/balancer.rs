@@ -19,3 +19,10 @@ pub fn balancer(context: XdpContext) -> u32 {
 pub fn balancer_slow(context: XdpContext) -> u32 {
     lb_ebpf::balancer::run_slow_path(&context)
 }
+
+/// The packet path's clock, for the loader.
+#[xdp]
+#[inline(always)]
+pub fn balancer_clock(_: XdpContext) -> u32 {
+    lb_ebpf::balancer::read_clock()
+}

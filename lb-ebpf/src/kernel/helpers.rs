@@ -15,12 +15,18 @@ static TICK_NANOSECONDS: Global<u64> = Global::new(USUAL_TICK);
 #[unsafe(no_mangle)]
 static TICKS_AT_START: Global<u64> = Global::new(ticks_at_start(USUAL_TICK));
 
-/// Time since the kernel's start, by its ticks (`bpf_jiffies64`, kernel 5.5).
+/// Time since the kernel's start, by its ticks.
 #[inline(always)]
 pub fn now() -> Nanoseconds {
+    ticks().wrapping_mul(TICK_NANOSECONDS.load())
+}
+
+/// Ticks since the kernel's start (`bpf_jiffies64`, kernel 5.5).
+#[inline(always)]
+pub fn ticks() -> u64 {
     // SAFETY: the helper takes nothing and touches nothing.
     let ticks = unsafe { bpf_jiffies64() };
-    ticks.wrapping_sub(TICKS_AT_START.load()).wrapping_mul(TICK_NANOSECONDS.load())
+    ticks.wrapping_sub(TICKS_AT_START.load())
 }
 
 /// Calls `step` with 0, 1, … until it returns something other than 0, at most `count` times. The verifier walks `step`

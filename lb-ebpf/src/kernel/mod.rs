@@ -18,7 +18,7 @@ pub use capture::{
 pub use device::{Device, argument};
 pub use frame::Frame;
 pub(crate) use helpers::global;
-pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
+pub use helpers::{borrow_argument, now, opaque, repeat, tail_call, ticks};
 pub use map::{
     SharedWord, contains, has_prefix, hash_value, hash_word, lru_word, own_element, per_cpu, store,
     table_word, word,

@@ -25,9 +25,10 @@ const LIMIT: u32 = 1_000_000;
 
 /// Programs by object, and how many steps of the verifier each may take: not much more than it does, so
 /// that who makes one dearer to verify has to say so here.
-const PROGRAMS: [(&str, &str, u32); 5] = [
+const PROGRAMS: [(&str, &str, u32); 6] = [
     ("balancer", "balancer", 60_000),
     ("balancer", "balancer_slow", 240_000),
+    ("balancer", "balancer_clock", 100),
     ("receiver", "receiver", 80_000),
     ("receiver", "receiver_tc", 30_000),
     ("probe", "probe", 2_000),

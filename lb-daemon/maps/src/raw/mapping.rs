@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering, fence},
 };
 
+use lb_common::word::Word;
 use memmap2::{MmapOptions, MmapRaw};
 
 /// The memory of an array map, shared with the kernel, as 64-bit words that can be read.
@@ -80,6 +81,32 @@ impl MappingMut {
     /// Where `index` is not below [`Mapping::len`].
     pub fn store(&self, index: usize, word: u64) {
         self.cells()[index].store(word, Ordering::Release);
+    }
+
+    /// A word that packets write too.
+    ///
+    /// # Panics
+    /// Where `index` is not below [`Mapping::len`].
+    pub fn word(&self, index: usize) -> SharedWord<'_> {
+        SharedWord(&self.cells()[index])
+    }
+}
+
+/// A word that the daemon and packets change.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedWord<'m>(&'m AtomicU64);
+
+impl Word for SharedWord<'_> {
+    fn load(self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
+        self.0.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).map(drop)
+    }
+
+    fn add(self, value: u64) -> u64 {
+        self.0.fetch_add(value, Ordering::SeqCst)
     }
 }
 

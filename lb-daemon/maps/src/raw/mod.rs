@@ -11,4 +11,5 @@ pub(super) use bpf::{
 };
 pub use ethtool::DriverStatistics;
 pub(super) use ethtool::driver_statistics;
+pub(super) use mapping::SharedWord;
 pub use mapping::{Mapping, MappingMut};
