@@ -85,7 +85,7 @@ events! {
     /// A new connection stayed at its full home, at one that gives connections away for now (slow start,
     /// shares), or at its previous one, because there was no budget for a displaced entry.
     HeldAtHome = 7, "held_at_home";
-    /// A limit could not be debited because too many CPUs were at it; the connection was refused there.
+    /// A limit could not be debited because too many CPUs were at it, or it changed; the connection was refused there.
     LimitContended = 8, "limit_contended";
     /// A stream came close below the sequence number of a handshake entry of its own flow that is not its own;
     /// the entry was dropped.

@@ -1,6 +1,7 @@
 //! Limiters: how fast a group, or a member with a limit of its own, may be given new connections.
 
-/// A limiter, alone on its cache line. The daemon writes the limit, packets write the arrival.
+/// A limiter, alone on its cache line. The daemon writes the limit, packets write the arrival, which the daemon converts
+/// when the limit changes.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limiter {
@@ -56,20 +57,28 @@ impl LimitWord {
     /// Nothing is admitted.
     pub const CLOSED: Self = Self(u64::MAX);
 
-    /// One connection an `interval` (in [`Self::PER_NANOSECOND`]ths of a nanosecond), `burst` of them
-    /// in a burst after a pause. Both are kept between 1 and their maximum.
+    /// One connection an `interval` (in [`Self::PER_NANOSECOND`]ths of a nanosecond), `burst` of them in a burst after a
+    /// pause. Both are at least 1, and the burst at most its maximum. An interval beyond the longest one is
+    /// [`Self::CLOSED`]: the longest one would admit more.
     pub const fn new(interval: u64, burst: u32) -> Self {
         Self::in_parts(interval, burst.saturating_mul(Self::PER_CONNECTION))
     }
 
     /// As [`Self::new`], the burst in [`Self::PER_CONNECTION`]ths of a connection.
     pub const fn in_parts(interval: u64, burst: u32) -> Self {
-        let interval = if interval > Self::MAX_INTERVAL { Self::MAX_INTERVAL } else { interval };
+        if interval > Self::MAX_INTERVAL {
+            return Self::CLOSED;
+        }
         let interval = if interval == 0 { 1 } else { interval };
         let burst = if burst > Self::MAX_PARTS { Self::MAX_PARTS } else { burst };
         let least = Self::PER_CONNECTION;
         let burst = if burst < least { least } else { burst };
         Self(interval | (burst as u64) << 40)
+    }
+
+    /// Admits nothing: the limit is reached, whatever the arrival. Not closed, because a change replaces it in a moment.
+    pub const fn without_burst(interval: u64) -> Self {
+        Self(interval & Self::MAX_INTERVAL)
     }
 
     /// Time between two connections, in [`Self::PER_NANOSECOND`]ths of a nanosecond.

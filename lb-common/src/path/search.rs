@@ -12,6 +12,7 @@ use crate::{
     abi::{
         clock::Nanoseconds,
         counter::Event,
+        limiter::LimitWord,
         limits::{MAX_REGIONS_PER_POOL, STANDBYS_PER_GROUP},
         member::MemberWord,
         pool::{Group, GroupHead},
@@ -305,8 +306,8 @@ pub(super) fn debit_member<T: Tables + ?Sized>(
 /// Counts a connection against a limiter's limit; a limiter that is not there has none.
 #[inline(always)]
 pub fn debit<T: Tables + ?Sized>(tables: &T, limiter: u32, now: Nanoseconds) -> bool {
-    let Some((limit, _)) = tables.limiter(limiter) else { return true };
     let Some(arrival) = tables.arrival(limiter) else { return true };
+    let limit = || tables.limiter(limiter).map_or(LimitWord::UNLIMITED, |(limit, _)| limit);
     match admission::debit(limit, arrival, now) {
         Debit::Admitted => true,
         Debit::Full => false,

@@ -173,9 +173,9 @@ impl DisplacedMaps {
         self.pools.set_word(pool, PoolLine::CLEARED, last_displaced);
     }
 
-    /// Sets how fast displaced entries may be added, by one store.
+    /// Sets how fast displaced entries may be added, or adopted.
     pub fn set_budget(&self, limiter: u32, limit: LimitWord) {
-        self.limiters.set_word(limiter, 0, limit.0);
+        self.limiters.set_budget(limiter, limit, self.maps.now());
     }
 
     pub fn parts(&mut self) -> (&PinnedMaps, &mut FlowTables) {

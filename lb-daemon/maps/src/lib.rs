@@ -14,6 +14,7 @@ mod error;
 mod flow_tables;
 mod interface_statistics;
 mod layout;
+mod limiters;
 mod loader;
 mod map_memory;
 mod maps;

@@ -53,9 +53,19 @@ impl MemberMaps {
         })
     }
 
-    /// Changes a limit by one store.
+    /// Changes a limit; what was admitted before still counts.
     pub fn set_limit(&self, limiter: u32, limit: LimitWord) {
-        self.maps.limiters.set_word(limiter, 0, limit.0);
+        self.maps.limiters.change(limiter, limit, self.maps.now());
+    }
+
+    /// Sets how fast displaced entries may be added, or adopted.
+    pub fn set_displaced_limit(&self, limiter: u32, limit: LimitWord) {
+        self.maps.limiters.set_budget(limiter, limit, self.maps.now());
+    }
+
+    /// Corrects what an earlier daemon may have left: no limiter owes more than a full burst.
+    pub fn settle_limiters(&self) {
+        self.maps.limiters.settle(self.maps.now());
     }
 
     /// Resets a limiter whose index was used before.
@@ -147,4 +157,3 @@ impl MemberMaps {
 }
 
 const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_MTU_WORD * 8);
-const _: () = assert!(std::mem::offset_of!(Limiter, limit) == 0);

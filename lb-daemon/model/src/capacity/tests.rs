@@ -92,6 +92,11 @@ fn limits_are_this_balancers_share() {
     }
     assert_eq!(share(2).group_limit(Capacity::Unlimited), LimitWord::UNLIMITED);
     assert_eq!(share(2).group_limit(Capacity::Closed), LimitWord::CLOSED);
+    // Less than one in 68.7 s is none.
+    let lowest = |balancers| share(balancers).group_limit(Capacity::PerSecond(0.1));
+    assert_eq!((lowest(6).interval(), lowest(6).burst()), (960_000_000_000, 9));
+    assert_eq!(lowest(7), LimitWord::CLOSED);
+    assert_eq!(share(7).member_limit(Rate::new(0.1).unwrap()), LimitWord::CLOSED);
     // A clock so slow that the burst would be used up within a tick.
     let slow = Share { tick: SECOND / 5, ..share(1) };
     assert_eq!(slow.group_limit(Capacity::PerSecond(1_000.0)).burst(), 1);
@@ -114,7 +119,7 @@ fn no_displaced_entry_goes_that_was_used_within_its_life() {
         let limit = displaced_budget(room);
         let start = 100 * SECOND;
         for now in (start..=start + LIFE).step_by(SECOND as usize / 10) {
-            while debit(limit, &arrival, now) == Debit::Admitted {
+            while debit(|| limit, &arrival, now) == Debit::Admitted {
                 admitted += 1;
             }
             let half = now == start;
@@ -179,7 +184,7 @@ proptest! {
         for gap in gaps {
             now += gap;
             let seen = now - now % TICK;
-            if debit(limit, &arrival, seen) == Debit::Admitted {
+            if debit(|| limit, &arrival, seen) == Debit::Admitted {
                 admitted.push(now);
                 for (n, since) in admitted.iter().rev().enumerate() {
                     let allowed = most + own * (now - since) as f64 / SECOND as f64;
@@ -196,7 +201,7 @@ proptest! {
         let (arrival, start) = (Cell::new(0), 100 * SECOND);
         let mut admitted = 0.0;
         for now in (start..start + 4 * SECOND).step_by(TICK as usize) {
-            while debit(limit, &arrival, now) == Debit::Admitted {
+            while debit(|| limit, &arrival, now) == Debit::Admitted {
                 admitted += 1.0;
             }
         }

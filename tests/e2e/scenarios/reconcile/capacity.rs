@@ -1,18 +1,19 @@
-//! A changed limit is one store, limiters keep their counts, and a killed daemon leaves no limit too high.
+//! A changed limit changes a limiter alone, limiters keep their counts, and a killed daemon leaves no limit too high.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
 use lb_common::abi::{
     arrays::Array,
     backend::BackendStateWord,
+    clock::ticks_at_start,
     limiter::{FIRST_LIMITER, LimitWord, Limiter},
     member::Accepts,
     pool::PoolWord,
 };
 use lb_control::reconcile::ApplySummary;
-use lb_maps::{Arrays, MappingMut, PinnedMaps};
+use lb_maps::{Arrays, MappingMut, PinnedMaps, clock};
 use lb_model::{GroupSettings, Rate, Scaler};
 use lb_tests::sandbox::Sandbox;
 
@@ -107,14 +108,84 @@ fn limiters(daemon: &FakeDaemon, pool: &str) -> Result<(u32, BTreeMap<u32, u32>)
     Ok((group.limiter, limiters))
 }
 
+/// The number of the kernel's ticks, from where only root can read it (kernel/time/timer_list.c).
+fn ticks() -> Result<u64> {
+    let timers = fs::read_to_string("/proc/timer_list")?;
+    let ticks = timers.lines().find_map(|line| line.strip_prefix("jiffies: "));
+    Ok(ticks.context("no number of ticks")?.trim().parse()?)
+}
+
+/// What the loader measured is the packet path's clock: to the tick, and after a restart too.
+pub(crate) fn clock_is_known(sandbox: &Sandbox) -> Result<()> {
+    let tick = clock::tick()?;
+    let since_start = |ticks: u64| (ticks - ticks_at_start(tick)) * tick;
+    let mut daemon = FakeDaemon::new(sandbox, "clock")?;
+    for _ in 0..2 {
+        let maps = daemon.read()?;
+        for _ in 0..100 {
+            let (before, now, after) = (ticks()?, maps.now(), ticks()?);
+            let expected = since_start(before) - tick..=since_start(after) + tick;
+            ensure!(expected.contains(&now), "{now} is not in {expected:?}");
+        }
+        daemon.restart()?;
+    }
+    Ok(())
+}
+
+/// Debt in connections, in tenths.
+fn debt(maps: &PinnedMaps, limiter: u32, now: u64) -> Result<u64> {
+    let Limiter { limit, arrival, .. } = maps.limiter(limiter).context("no such limiter")?;
+    let ahead = arrival.saturating_sub(now * LimitWord::PER_NANOSECOND);
+    Ok(10 * ahead / LimitWord(limit).interval())
+}
+
+/// Debt stays the same number of connections while the limit is another one, and through a restart.
+pub(crate) fn debt_stays(sandbox: &Sandbox) -> Result<()> {
+    const CONNECTIONS: u64 = 8;
+    let [interface, _] = interfaces("d")?;
+    let mut daemon = FakeDaemon::new(sandbox, "debt")?;
+    two_pools(&mut daemon, interface)?;
+    let (group, _) = limiters(&daemon, "pool0")?;
+    let maps = daemon.read()?;
+    // A tenth a second: none of them is over while this runs.
+    let set = |daemon: &mut FakeDaemon, capacity: f64| -> Result<()> {
+        let settings = GroupSettings {
+            capacity: Rate::new(capacity),
+            scaler: Scaler::new(1.0).unwrap(),
+            drained: false,
+        };
+        daemon.configuration.pool_mut(&name("pool0")).unwrap().groups.insert(name("eu"), settings);
+        daemon.apply()?;
+        ensure!(maps.limit(group).interval() == (16e9 / capacity).ceil() as u64);
+        Ok(())
+    };
+    set(&mut daemon, 0.1)?;
+    let (now, interval) = (maps.now(), maps.limit(group).interval());
+    arrive(daemon.bpffs(), group, now * LimitWord::PER_NANOSECOND + CONNECTIONS * interval)?;
+    for capacity in [0.2, 0.1, 0.5, 0.4, 0.1] {
+        set(&mut daemon, capacity)?;
+        let owed = debt(&maps, group, maps.now())?;
+        let seconds = (maps.now() - now) as f64 / 1e9;
+        let least = 10 * CONNECTIONS - 1 - (10.0 * 0.5 * seconds).ceil() as u64;
+        ensure!((least..=10 * CONNECTIONS).contains(&owed), "{owed} tenths at {capacity}/s");
+    }
+    let before = debt(&maps, group, maps.now())?;
+    daemon.restart()?;
+    let after = debt(&maps, group, maps.now())?;
+    ensure!(after <= before && after + 20 > before, "{before} tenths, {after} after a restart");
+    Ok(())
+}
+
 pub(crate) fn limiters_stay(sandbox: &Sandbox) -> Result<()> {
     let [interface, _] = interfaces("y")?;
     let mut daemon = FakeDaemon::new(sandbox, "stay")?;
     two_pools(&mut daemon, interface)?;
     let (group, members) = limiters(&daemon, "pool0")?;
-    for limiter in members.values().chain([&group]) {
+    for limiter in members.values() {
         arrive(daemon.bpffs(), *limiter, 1000 + u64::from(*limiter))?;
     }
+    // The group's limit changes, which keeps the debt, in connections; there is none in the past.
+    arrive(daemon.bpffs(), group, 1000)?;
     // One backend more: the group is written anew, with its members.
     let more = many(1, 4, 7, 0).pools[&name("pool0")].clone();
     let new = *more.backends.keys().next_back().unwrap();
@@ -128,10 +199,12 @@ pub(crate) fn limiters_stay(sandbox: &Sandbox) -> Result<()> {
     daemon.restart()?;
     ensure!(limiters(&daemon, "pool0")? == (group, members.clone()));
     let maps = daemon.read()?;
-    for limiter in members.values().chain([&group]) {
+    for limiter in members.values() {
         let arrival = maps.limiter(*limiter).unwrap().arrival;
         ensure!(arrival == 1000 + u64::from(*limiter), "limiter {limiter} began anew: {arrival}");
     }
+    let arrival = maps.limiter(group).unwrap().arrival;
+    ensure!((1000..1100).contains(&arrival), "the group's limiter began anew: {arrival}");
 
     // What was given back begins anew with whoever has it next.
     daemon.configuration.pools.remove(&name("pool0"));

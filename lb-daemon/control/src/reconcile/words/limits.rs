@@ -23,7 +23,7 @@ impl MemberWords {
     /// the limits for ICMP messages that the packet path sends.
     pub(super) fn write_budgets(&self) {
         for (limiter, limit) in budgets(self.maps.safe_displaced_entries()) {
-            self.maps.set_limit(limiter, limit);
+            self.maps.set_displaced_limit(limiter, limit);
         }
         self.maps.set_limit(ERRORS, per_second(self.settings.icmp_errors));
         self.maps.set_limit(ECHOES, per_second(self.settings.icmp_echoes));
@@ -84,7 +84,7 @@ impl MemberWords {
         word.with_limit(member.limiter != NO_LIMITER)
     }
 
-    /// Updates a group's limit after a change of members: one store. While other settings of the group are being
+    /// Updates a group's limit after a change of members. While other settings of the group are being
     /// published, the limit only gets lower.
     pub(super) fn update_limit(&self, at: u32) {
         if let Some(group) = self.groups.get(&at)
