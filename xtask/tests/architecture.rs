@@ -219,6 +219,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("config", &["lb-base", "lb-common", "lb-model"]),
     ("maps", &["lb-base", "lb-common"]),
     ("net", &["lb-base", "lb-common", "lb-model"]),
+    ("fleet", &["lb-base", "lb-model"]),
     ("inspect", &["lb-base", "lb-common", "lb-config", "lb-maps", "lb-model"]),
     ("health", &["lb-base", "lb-common", "lb-model", "lb-net"]),
     (

@@ -36,7 +36,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 23] = [
+const ALL: [Wanted; 26] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench, Control]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench, Control]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench, Control]),
@@ -59,6 +59,9 @@ const ALL: [Wanted; 23] = [
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
     wanted("python3-pip", &["python3", "pip3"], "a client of the API in another language", &[Test]),
     wanted("g++", &["c++"], "builds libFuzzer", &[Test, Fuzz]),
+    wanted("etcd-server", &["etcd"], "what a fleet shares is kept in it", &[Test]),
+    wanted("etcd-client", &["etcdctl"], "a second opinion on what is in etcd", &[Test]),
+    wanted("protobuf-compiler", &["protoc"], "builds the client of etcd", &[Test]),
     wanted("debootstrap", &["debootstrap"], "makes the Debian that the package is tried in", &[Test]),
 ];
 

@@ -1,0 +1,255 @@
+//! The connection to etcd, and what its errors mean.
+
+use std::{error::Error as _, future::Future, path::Path, time::Duration};
+
+use etcd_client::{
+    Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, TlsOptions, Txn,
+    TxnOp, TxnOpResponse,
+};
+use lb_base::error_chain;
+use lb_model::Name;
+
+use crate::{Keys, settings::FleetSettings};
+
+/// Longest time for one request. etcd itself gives up after 7 s; a balancer should know earlier that it has no etcd.
+const REQUEST_TIME: Duration = Duration::from_secs(5);
+
+/// Pings of HTTP/2, so that a silent peer is noticed. etcd closes connections with more than one in 5 s.
+const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
+
+/// Largest answer, bytes: a page of keys, or the changes since a watch fell behind.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// Keys in one answer.
+const PAGE: i64 = 200;
+
+/// Why etcd did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EtcdError {
+    #[error("etcd cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("etcd did not answer within {} s", REQUEST_TIME.as_secs())]
+    NoAnswer,
+    #[error("etcd has no quorum: {0}")]
+    NoQuorum(String),
+    #[error(
+        "etcd is out of space and takes no changes: compact and defragment it, then disarm its alarm"
+    )]
+    NoSpace,
+    #[error("etcd compacted what was asked for: {0}")]
+    Compacted(String),
+    #[error("a certificate of the connection to etcd has expired: {0}")]
+    CertificateExpired(String),
+    #[error("etcd denies access: {0}")]
+    Denied(String),
+    #[error("{path}: cannot be read: {cause}")]
+    File { path: String, cause: String },
+    #[error("etcd refuses the request: {0}")]
+    Refused(String),
+}
+
+impl EtcdError {
+    /// Whether the request may have been carried out, now or later, although it failed.
+    pub fn is_indefinite(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::NoAnswer | Self::NoQuorum(_))
+    }
+}
+
+impl From<etcd_client::Error> for EtcdError {
+    fn from(error: etcd_client::Error) -> Self {
+        use etcd_client::Error;
+        let (code, text) = match &error {
+            Error::GRpcStatus(status) => {
+                let causes = status.source().map(error_chain::message);
+                let text = match causes {
+                    Some(causes) => format!("{}: {causes}", status.message()),
+                    None => status.message().to_owned(),
+                };
+                (status.code() as i32, text)
+            }
+            Error::TransportError(error) => (14, error_chain::message(error)),
+            Error::IoError(error) => (14, error_chain::message(error)),
+            other => (3, other.to_string()),
+        };
+        let has = |part: &str| text.contains(part);
+        if has("CertificateExpired") || has("Expired") || has("certificate expired") {
+            return Self::CertificateExpired(text);
+        }
+        match code {
+            _ if has("no leader") || has("request timed out") || has("leader changed") => {
+                Self::NoQuorum(text)
+            }
+            _ if has("database space exceeded") => Self::NoSpace,
+            _ if has("compacted") => Self::Compacted(text),
+            // Permission denied, unauthenticated.
+            7 | 16 => Self::Denied(text),
+            // Invalid argument, not found, exists, exhausted, precondition, range, unimplemented.
+            3 | 5 | 6 | 8 | 9 | 11 | 12 => Self::Refused(text),
+            _ => Self::Unreachable(text),
+        }
+    }
+}
+
+/// A fleet's part of etcd. Clones share the connection.
+#[derive(Clone)]
+pub struct Fleet {
+    client: Client,
+    keys: Keys,
+    name: Name,
+}
+
+/// A value, and when it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) mod_revision: i64,
+}
+
+impl From<&etcd_client::KeyValue> for Row {
+    fn from(row: &etcd_client::KeyValue) -> Self {
+        Self {
+            key: row.key().to_vec(),
+            value: row.value().to_vec(),
+            mod_revision: row.mod_revision(),
+        }
+    }
+}
+
+/// All rows of a range at one revision.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) revision: i64,
+    pub(crate) cluster: u64,
+}
+
+/// What a transaction did.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    /// Whether its comparisons held.
+    pub(crate) is_done: bool,
+    pub(crate) revision: i64,
+    /// What its `get`s found.
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Fleet {
+    /// Prepares a connection. Whether etcd can be reached is seen with the first request.
+    ///
+    /// # Errors
+    /// A file of `settings` cannot be read or used.
+    pub async fn new(settings: &FleetSettings) -> Result<Self, EtcdError> {
+        let mut options = ConnectOptions::new()
+            .with_require_leader(true)
+            .with_connect_timeout(Duration::from_secs(2))
+            .with_keep_alive(PING.0, PING.1);
+        if let Some(tls) = &settings.tls {
+            let authorities = Certificate::from_pem(read(&tls.authorities).await?);
+            let identity = Identity::from_pem(read(&tls.certificate).await?, read(&tls.key).await?);
+            let tls = TlsOptions::new().ca_certificate(authorities).identity(identity);
+            options = options.with_tls(tls);
+        }
+        let client = Client::connect(&settings.endpoints, Some(options)).await?;
+        Ok(Self { client, keys: Keys::new(&settings.fleet), name: settings.name.clone() })
+    }
+
+    pub const fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// This balancer's.
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client for watches whose answers may be large.
+    pub(crate) fn watches(&self) -> etcd_client::WatchClient {
+        self.client.watch_client().max_decoding_message_size(MAX_ANSWER)
+    }
+
+    /// The row of a key, read linearizably.
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<Row>, EtcdError> {
+        let answer = timed(self.client.kv_client().get(key, None)).await?;
+        Ok(answer.kvs().first().map(Row::from))
+    }
+
+    /// Rows from `first` to before `end`, in pages of one revision: the given one, or that of the first page, which is
+    /// read linearizably.
+    pub(crate) async fn range(
+        &self,
+        first: &str,
+        end: &str,
+        at: Option<i64>,
+        are_keys_only: bool,
+    ) -> Result<Rows, EtcdError> {
+        let mut client = self.client.kv_client().max_decoding_message_size(MAX_ANSWER);
+        let mut all = Rows { rows: Vec::new(), revision: at.unwrap_or(0), cluster: 0 };
+        let mut next = first.as_bytes().to_vec();
+        loop {
+            let mut options =
+                GetOptions::new().with_range(end).with_limit(PAGE).with_revision(all.revision);
+            if are_keys_only {
+                options = options.with_keys_only();
+            }
+            let answer = timed(client.get(next, Some(options))).await?;
+            if let Some(header) = answer.header() {
+                all.cluster = header.cluster_id();
+                if all.revision == 0 {
+                    all.revision = header.revision();
+                }
+            }
+            all.rows.extend(answer.kvs().iter().map(Row::from));
+            match all.rows.last() {
+                Some(last) if answer.more() => next = [&last.key[..], &[0]].concat(),
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    pub(crate) async fn put(&self, key: String, value: Vec<u8>) -> Result<(), EtcdError> {
+        timed(self.client.kv_client().put(key, value, None)).await.map(drop)
+    }
+
+    pub(crate) async fn transact(&self, transaction: Txn) -> Result<Committed, EtcdError> {
+        let answer = timed(self.client.kv_client().txn(transaction)).await?;
+        let mut rows = Vec::new();
+        for response in answer.op_responses() {
+            if let TxnOpResponse::Get(found) = response {
+                rows.extend(found.kvs().iter().map(Row::from));
+            }
+        }
+        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+        Ok(Committed { is_done: answer.succeeded(), revision, rows })
+    }
+
+    /// Marks that a transaction changes what the revision covers.
+    pub(crate) fn touch(&self) -> TxnOp {
+        TxnOp::put(self.keys.changed(), "", None)
+    }
+}
+
+/// That a key was last written at a revision; at 0: that it is absent.
+pub(crate) fn is_at(key: &str, mod_revision: i64) -> Compare {
+    Compare::mod_revision(key, CompareOp::Equal, mod_revision)
+}
+
+/// # Errors
+/// That of the request, or [`EtcdError::NoAnswer`].
+pub(crate) async fn timed<T>(
+    request: impl Future<Output = Result<T, etcd_client::Error>>,
+) -> Result<T, EtcdError> {
+    let answer = tokio::time::timeout(REQUEST_TIME, request).await;
+    Ok(answer.map_err(|_| EtcdError::NoAnswer)??)
+}
+
+async fn read(path: &Path) -> Result<Vec<u8>, EtcdError> {
+    tokio::fs::read(path).await.map_err(|error| EtcdError::File {
+        path: path.display().to_string(),
+        cause: error_chain::message(&error),
+    })
+}

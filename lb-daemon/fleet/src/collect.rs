@@ -1,0 +1,101 @@
+//! Removes generations that are too old, and pieces that no generation has.
+//!
+//! Each transaction compares that the current generation is still the one that was read, so it does not meet a commit that
+//! builds on it. A commit that follows compares that its pieces exist, and puts those again that were removed.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use etcd_client::{Txn, TxnOp};
+
+use crate::{
+    DocumentError, EtcdError, Fleet, FleetKey,
+    client::is_at,
+    commit::{Committed, committed},
+    documents::WallTime,
+};
+
+/// Generations that stay however old they are, the current one among them.
+pub const HISTORY: usize = 20;
+
+/// Deletions in one transaction: etcd takes 128 operations.
+const BATCH: usize = 100;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    pub generations: usize,
+    pub pieces: usize,
+    /// A commit came in between: what is left is for the next time.
+    pub is_interrupted: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectError {
+    /// What it refers to is not known, so nothing is removed.
+    #[error("old generations cannot be removed: {0}")]
+    Unreadable(#[from] DocumentError),
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+}
+
+impl Fleet {
+    /// Keeps the last [`HISTORY`] generations, and those that were applied or replaced less than `keep` before `now`.
+    ///
+    /// # Errors
+    /// [`CollectError`]
+    pub async fn collect(&self, keep: Duration, now: WallTime) -> Result<Collected, CollectError> {
+        let current = self.keys().current();
+        // From `config/current` over the whole history, at one revision.
+        let end = format!("{}0", self.keys().histories().trim_end_matches('/'));
+        let configurations = self.range(&current, &end, None, false).await?;
+        let at = Some(configurations.revision);
+        let (first, end) = (self.keys().chunks(), self.keys().after_chunks());
+        let pieces = self.range(&first, &end, at, true).await?;
+        let mut base = 0;
+        let mut used = BTreeSet::new();
+        let mut history: Vec<Committed> = Vec::new();
+        for row in &configurations.rows {
+            match self.keys().parse(&row.key) {
+                FleetKey::Current => {
+                    base = row.mod_revision;
+                    used.extend(committed(row)?.document.body.pieces);
+                }
+                FleetKey::History(_) => history.push(committed(row)?),
+                _ => {}
+            }
+        }
+        history.sort_by_key(|it| it.document.body.number);
+        let old = removable(&history, keep, now);
+        let kept = history.iter().skip(old);
+        used.extend(kept.flat_map(|it| it.document.body.pieces.iter().copied()));
+        let old = history.iter().take(old).map(|it| self.keys().history(it.document.body.number));
+        let unused = pieces.rows.iter().filter_map(|row| match self.keys().parse(&row.key) {
+            FleetKey::Chunk(digest) if !used.contains(&digest) => Some(self.keys().chunk(&digest)),
+            _ => None,
+        });
+        let mut collected = Collected::default();
+        // Generations first, so that none is ever there without its pieces.
+        for (keys, is_history) in [(old.collect::<Vec<_>>(), true), (unused.collect(), false)] {
+            for batch in keys.chunks(BATCH) {
+                let deletes: Vec<_> = batch.iter().map(|key| TxnOp::delete(&**key, None)).collect();
+                let transaction = Txn::new().when([is_at(&current, base)]).and_then(deletes);
+                if !self.transact(transaction).await?.is_done {
+                    return Ok(Collected { is_interrupted: true, ..collected });
+                }
+                match is_history {
+                    true => collected.generations += batch.len(),
+                    false => collected.pieces += batch.len(),
+                }
+            }
+        }
+        Ok(collected)
+    }
+}
+
+/// How many of the first generations may go. A generation is needed until `keep` after it was replaced, because it says
+/// where home was until then.
+fn removable(history: &[Committed], keep: Duration, now: WallTime) -> usize {
+    let most = history.len().saturating_sub(HISTORY);
+    let replaced = history.iter().skip(1).map(|next| next.document.body.applied_at);
+    replaced.take(most).take_while(|replaced| replaced.age(now) >= keep).count()
+}

@@ -1,0 +1,250 @@
+//! A commit of a generation: its pieces first, then one transaction that makes it the current one.
+//!
+//! The transaction compares what the commit builds on, so of two at once one wins. It also compares that each piece
+//! exists, because unused pieces are collected meanwhile ([`crate::collect`]). If the reply is lost, the same
+//! [`Attempt`] may be committed again: it is carried out once at most, since both requests build on the same revision.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use lb_model::Name;
+
+use crate::{
+    Digest, Document, DocumentError, EtcdError, Fleet,
+    client::{Row, is_at},
+    documents::{Generation, WallTime},
+};
+
+/// Largest piece, bytes: a third of what etcd takes in one request.
+pub const MAX_PIECE: usize = 512 << 10;
+
+/// Most pieces of a configuration. Each is compared in the transaction, and etcd takes 128 comparisons.
+pub const MAX_PIECES: usize = 120;
+
+const MAX_SIZE: usize = MAX_PIECE * MAX_PIECES;
+
+/// How often pieces are put again because they were collected between put and commit.
+const ROUNDS: usize = 5;
+
+/// A generation in etcd.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Committed {
+    pub document: Document<Generation>,
+    /// Of its value: what the next generation names as its parent.
+    pub digest: Digest,
+    /// Of `config/current`: what the next commit compares.
+    pub mod_revision: i64,
+}
+
+/// A configuration to be committed, and why.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub configuration: Arc<[u8]>,
+    pub live: BTreeSet<Name>,
+    pub births: BTreeMap<Name, BTreeMap<Name, u64>>,
+    pub author: String,
+    pub reason: String,
+    pub applied_at: WallTime,
+}
+
+/// A draft on top of a generation.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    base: i64,
+    configuration: Arc<[u8]>,
+    document: Document<Generation>,
+}
+
+/// Why a generation was not committed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CommitError {
+    #[error("{}", conflict(.0.as_deref()))]
+    Conflict(Option<Box<Committed>>),
+    #[error("the configuration has {size} bytes; a fleet shares at most {MAX_SIZE}")]
+    TooLarge { size: usize },
+    /// It may be in force, or may become so: read it with [`Fleet::resolve`], or commit the same attempt again.
+    #[error("it is unknown whether the configuration was applied: {0}")]
+    Unknown(EtcdError),
+    #[error("its pieces are collected faster than they can be written")]
+    PiecesVanish,
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// Nothing was changed.
+    #[error(transparent)]
+    Etcd(EtcdError),
+    #[error("no random number for the attempt: {0}")]
+    Random(String),
+}
+
+/// What became of an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolved {
+    Applied(Box<Committed>),
+    /// It was applied, and another generation is in force by now.
+    AppliedAndReplaced,
+    /// Another generation came first, so it will not be applied any more.
+    Lost(Option<Box<Committed>>),
+    /// It has not been applied so far. A request under way may still apply it; to commit it again is safe.
+    Open,
+}
+
+fn conflict(current: Option<&Committed>) -> String {
+    match current.map(|it| &it.document.body) {
+        None => "another balancer removed the configuration meanwhile".into(),
+        Some(Generation { number, author, .. }) if author.is_empty() => {
+            format!("generation {number} was applied meanwhile")
+        }
+        Some(Generation { number, author, .. }) => {
+            format!("generation {number} was applied meanwhile by {author}")
+        }
+    }
+}
+
+impl Attempt {
+    /// # Errors
+    /// [`CommitError::TooLarge`], or the system has no random numbers.
+    pub fn new(base: Option<&Committed>, draft: Draft) -> Result<Self, CommitError> {
+        let Draft { configuration, live, births, author, reason, applied_at } = draft;
+        let pieces: Vec<_> = configuration.chunks(MAX_PIECE).map(Digest::new).collect();
+        if pieces.len() > MAX_PIECES {
+            return Err(CommitError::TooLarge { size: configuration.len() });
+        }
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).map_err(|error| CommitError::Random(error.to_string()))?;
+        let body = Generation {
+            number: base.map_or(1, |base| base.document.body.number + 1),
+            parent: base.map(|base| base.digest),
+            attempt: format!("{:032x}", u128::from_le_bytes(id)),
+            pieces,
+            size: configuration.len() as u64,
+            live,
+            births,
+            author,
+            reason,
+            applied_at,
+        };
+        let base = base.map_or(0, |base| base.mod_revision);
+        Ok(Self { base, configuration, document: Document::from(body) })
+    }
+
+    pub const fn generation(&self) -> &Generation {
+        &self.document.body
+    }
+
+    fn is_in(&self, committed: &Committed) -> bool {
+        committed.document.body.attempt == self.generation().attempt
+    }
+}
+
+impl Fleet {
+    /// Makes an attempt the current generation.
+    ///
+    /// # Errors
+    /// [`CommitError`]
+    pub async fn commit(&self, attempt: &Attempt) -> Result<Committed, CommitError> {
+        let current = self.keys().current();
+        let value = attempt.document.write(&current)?;
+        for _ in 0..ROUNDS {
+            self.put_missing(attempt).await.map_err(CommitError::Etcd)?;
+            let done = self.transact(self.commit_transaction(attempt, &value)).await;
+            let done = done.map_err(|error| match error.is_indefinite() {
+                true => CommitError::Unknown(error),
+                false => CommitError::Etcd(error),
+            })?;
+            if done.is_done {
+                let document = attempt.document.clone();
+                let digest = Digest::new(&value);
+                return Ok(Committed { document, digest, mod_revision: done.revision });
+            }
+            let found = done.rows.first().map(committed).transpose()?;
+            let at = found.as_ref().map_or(0, |found| found.mod_revision);
+            if at != attempt.base {
+                return match found {
+                    Some(found) if attempt.is_in(&found) => Ok(found),
+                    found => Err(CommitError::Conflict(found.map(Box::new))),
+                };
+            }
+            // The base is still in force, so a piece was missing.
+        }
+        Err(CommitError::PiecesVanish)
+    }
+
+    /// Finds out what became of an attempt whose outcome is unknown.
+    ///
+    /// # Errors
+    /// etcd cannot be read, or holds a generation that this version cannot read.
+    pub async fn resolve(&self, attempt: &Attempt) -> Result<Resolved, CommitError> {
+        let history = self.keys().history(attempt.generation().number);
+        let both = Txn::new()
+            .and_then([TxnOp::get(self.keys().current(), None), TxnOp::get(&*history, None)]);
+        let rows = self.transact(both).await.map_err(CommitError::Etcd)?.rows;
+        let mut current = None;
+        for row in rows {
+            let is_old = row.key == history.as_bytes();
+            let found = committed(&row)?;
+            match is_old {
+                false if attempt.is_in(&found) => return Ok(Resolved::Applied(found.into())),
+                false => current = Some(Box::new(found)),
+                true if attempt.is_in(&found) => return Ok(Resolved::AppliedAndReplaced),
+                true => {}
+            }
+        }
+        match current.as_ref().map_or(0, |it| it.mod_revision) == attempt.base {
+            true => Ok(Resolved::Open),
+            false => Ok(Resolved::Lost(current)),
+        }
+    }
+
+    /// The current generation, read linearizably.
+    ///
+    /// # Errors
+    /// etcd cannot be read, or this version cannot read the generation.
+    pub async fn current(&self) -> Result<Option<Committed>, CommitError> {
+        let row = self.get(&self.keys().current()).await.map_err(CommitError::Etcd)?;
+        Ok(row.as_ref().map(committed).transpose()?)
+    }
+
+    async fn put_missing(&self, attempt: &Attempt) -> Result<(), EtcdError> {
+        let pieces =
+            attempt.generation().pieces.iter().zip(attempt.configuration.chunks(MAX_PIECE));
+        let pieces: BTreeMap<_, _> = pieces.collect();
+        let (first, end) = (self.keys().chunks(), self.keys().after_chunks());
+        let there = self.range(&first, &end, None, true).await?;
+        let there: BTreeSet<_> = there.rows.into_iter().map(|row| row.key).collect();
+        for (digest, content) in pieces {
+            let key = self.keys().chunk(digest);
+            if !there.contains(key.as_bytes()) {
+                self.put(key, content.to_vec()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn commit_transaction(&self, attempt: &Attempt, value: &[u8]) -> Txn {
+        let current = self.keys().current();
+        let generation = attempt.generation();
+        let mut compares = vec![is_at(&current, attempt.base)];
+        let pieces: BTreeSet<_> = generation.pieces.iter().collect();
+        compares.extend(
+            pieces
+                .into_iter()
+                .map(|digest| Compare::version(self.keys().chunk(digest), CompareOp::Greater, 0)),
+        );
+        let history = self.keys().history(generation.number);
+        let puts =
+            [TxnOp::put(&*current, value, None), TxnOp::put(history, value, None), self.touch()];
+        Txn::new().when(compares).and_then(puts).or_else([TxnOp::get(current, None)])
+    }
+}
+
+/// The generation in a row of `config/`.
+pub(crate) fn committed(row: &Row) -> Result<Committed, DocumentError> {
+    Ok(Committed {
+        document: Document::read(&row.key, &row.value)?,
+        digest: Digest::new(&row.value),
+        mod_revision: row.mod_revision,
+    })
+}

@@ -1,0 +1,228 @@
+//! The values of keys: JSON, each with the version of its format.
+//!
+//! A field that is not known here is kept, and written back when the value is rewritten: a balancer must not drop what a
+//! newer one wrote. A change that an older balancer must not ignore raises the version instead, and is refused as a whole.
+//! Only fields at the top of a value are kept this way, so new ones are added there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, SocketAddr},
+    time::{Duration, SystemTime},
+};
+
+use lb_model::{Name, overrides::Action};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use crate::Digest;
+
+/// The version that this program writes, and the newest that it reads.
+const FORMAT: u32 = 1;
+
+/// A value that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    #[error(
+        "{key}: has format {format}, and this version reads up to {FORMAT}: upgrade this balancer"
+    )]
+    Newer { key: String, format: u32 },
+    #[error("{key}: is malformed: {cause}")]
+    Malformed { key: String, cause: String },
+}
+
+/// A value, with the fields of it that are not known here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document<T> {
+    pub body: T,
+    unknown: Map<String, Value>,
+}
+
+impl<T> From<T> for Document<T> {
+    fn from(body: T) -> Self {
+        Self { body, unknown: Map::new() }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored<T> {
+    format: u32,
+    #[serde(flatten)]
+    body: T,
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+impl<T: Serialize + DeserializeOwned + Clone> Document<T> {
+    /// # Errors
+    /// [`DocumentError`]; it names `key`.
+    pub fn read(key: &[u8], value: &[u8]) -> Result<Self, DocumentError> {
+        let key = || String::from_utf8_lossy(key).into_owned();
+        let malformed = |error: serde_json::Error| DocumentError::Malformed {
+            key: key(),
+            cause: error.to_string(),
+        };
+        let Version { format } = serde_json::from_slice(value).map_err(malformed)?;
+        if format > FORMAT {
+            return Err(DocumentError::Newer { key: key(), format });
+        }
+        if format == 0 {
+            return Err(DocumentError::Malformed {
+                key: key(),
+                cause: "there is no format 0".into(),
+            });
+        }
+        let Stored { body, unknown, .. } = serde_json::from_slice(value).map_err(malformed)?;
+        Ok(Self { body, unknown })
+    }
+
+    /// # Errors
+    /// [`DocumentError`], which names `key`: a body that JSON cannot hold, such as a map whose keys are no texts.
+    pub fn write(&self, key: &str) -> Result<Vec<u8>, DocumentError> {
+        let stored =
+            Stored { format: FORMAT, body: self.body.clone(), unknown: self.unknown.clone() };
+        serde_json::to_vec(&stored)
+            .map_err(|error| DocumentError::Malformed { key: key.into(), cause: error.to_string() })
+    }
+}
+
+/// Milliseconds since 1970: of the wall clock, because balancers have no other clock in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WallTime(u64);
+
+impl From<SystemTime> for WallTime {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl WallTime {
+    /// How long ago it was at `now`; zero if it is yet to come.
+    pub fn age(self, now: Self) -> Duration {
+        Duration::from_millis(now.0.saturating_sub(self.0))
+    }
+}
+
+/// The value of `config/current` and of `config/history/<n>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    pub number: u64,
+    /// Digest of the value of the generation before; `None` for the first.
+    pub parent: Option<Digest>,
+    /// Random, different for each attempt to commit: tells whose attempt it was when a reply is lost.
+    pub attempt: String,
+    /// One after the other they are the configuration.
+    pub pieces: Vec<Digest>,
+    /// Bytes of the configuration.
+    pub size: u64,
+    /// Balancers that were alive: they own the groups that are born in this generation.
+    pub live: BTreeSet<Name>,
+    /// By pool and region, the generation in which a group was created.
+    pub births: BTreeMap<Name, BTreeMap<Name, u64>>,
+    pub author: String,
+    pub reason: String,
+    pub applied_at: WallTime,
+}
+
+/// The value of `overrides/<kind>/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedOverride {
+    pub action: Action,
+    pub author: String,
+    /// Why; empty: no reason was given.
+    pub reason: String,
+    pub set_at: WallTime,
+    /// From when on any balancer may delete it.
+    pub until: Option<WallTime>,
+}
+
+/// Members and regions of a pool that are home of no connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedOut {
+    pub members: BTreeSet<IpAddr>,
+    pub regions: BTreeSet<Name>,
+}
+
+/// The value of `homes/<region>/<pool>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Homes {
+    pub now: MarkedOut,
+    pub before: MarkedOut,
+    pub since: WallTime,
+    pub generation: u64,
+}
+
+/// A backend that a discoverer found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscoveredBackend {
+    pub region: Name,
+    /// `None`: that of the pool.
+    pub weight: Option<u32>,
+    /// It takes no new connections.
+    pub is_draining: bool,
+}
+
+/// The value of `discovered/<pool>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Discovered {
+    pub backends: BTreeMap<IpAddr, DiscoveredBackend>,
+}
+
+/// The value of `members/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetMember {
+    /// Where its peers reach it.
+    pub address: SocketAddr,
+    pub region: Option<Name>,
+    pub incarnation: u64,
+}
+
+/// The value of `alive/<name>`, which a lease holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Liveness {
+    /// Of the program.
+    pub version: String,
+    /// The revision that it has in force.
+    pub revision: i64,
+    /// Digests of its tables, by pool.
+    pub tables: BTreeMap<Name, String>,
+    pub conditions: BTreeSet<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(value: &str) -> Result<Document<FleetMember>, DocumentError> {
+        Document::read(b"members/a", value.as_bytes())
+    }
+
+    #[test]
+    fn fields_of_a_newer_version_survive_a_rewrite() {
+        let value = r#"{"format":1,"address":"192.0.2.1:7","region":null,"incarnation":4,"rack":{"row":9}}"#;
+        let mut member = read(value).unwrap();
+        member.body.incarnation = 5;
+        let written = String::from_utf8(member.write("members/a").unwrap()).unwrap();
+        assert_eq!(written, value.replace(":4,", ":5,"));
+    }
+
+    #[test]
+    fn newer_and_malformed_values_name_their_key() {
+        let error = |value: &str| read(value).unwrap_err().to_string();
+        assert_eq!(
+            error(r#"{"format":2,"address":7}"#),
+            "members/a: has format 2, and this version reads up to 1: upgrade this balancer"
+        );
+        for value in
+            ["", "[]", "{}", "\0", r#"{"format":1}"#, r#"{"format":0}"#, r#"{"format":-1}"#]
+        {
+            assert!(error(value).starts_with("members/a: is malformed: "), "{value}");
+        }
+    }
+}

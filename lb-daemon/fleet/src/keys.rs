@@ -1,0 +1,226 @@
+//! The layout of a fleet's keys. A name holds only `a-z`, `0-9` and `-`, so no part of a key has to be escaped; anything
+//! else that stands below the prefix is [`FleetKey::Unknown`], and is left alone.
+
+use lb_model::{
+    Name, NamedValue,
+    overrides::{Key as OverrideKey, Kind},
+};
+
+use crate::Digest;
+
+/// Where all fleets are.
+const ROOT: &str = "/spillway/";
+
+/// A key below a fleet's prefix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FleetKey {
+    /// An immutable piece of a configuration.
+    Chunk(Digest),
+    Current,
+    History(u64),
+    Override(OverrideKey),
+    /// What is marked out for a region's balancers, by pool.
+    Homes {
+        region: Name,
+        pool: Name,
+    },
+    Discovered(Name),
+    Shares(u64),
+    Member(Name),
+    Alive(Name),
+    /// Its `mod_revision` is the revision.
+    Changed,
+    /// No version that is known here writes it.
+    Unknown,
+}
+
+/// The keys of one fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub fn new(fleet: &Name) -> Self {
+        Self { prefix: format!("{ROOT}{fleet}/") }
+    }
+
+    /// Ends with `/`.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The key as etcd has it; `None` for an unknown one, which is never written.
+    pub fn text(&self, key: &FleetKey) -> Option<String> {
+        let prefix = &self.prefix;
+        Some(match key {
+            FleetKey::Chunk(digest) => self.chunk(digest),
+            FleetKey::Current => self.current(),
+            FleetKey::History(number) => self.history(*number),
+            FleetKey::Override(key) => self.override_of(key),
+            FleetKey::Homes { region, pool } => format!("{prefix}homes/{region}/{pool}"),
+            FleetKey::Discovered(pool) => format!("{prefix}discovered/{pool}"),
+            FleetKey::Shares(epoch) => format!("{prefix}shares/{epoch}"),
+            FleetKey::Member(name) => self.member(name),
+            FleetKey::Alive(name) => self.alive(name),
+            FleetKey::Changed => self.changed(),
+            FleetKey::Unknown => return None,
+        })
+    }
+
+    /// What a key names. A key with a second spelling, such as `history/01`, is unknown: otherwise two keys would be one
+    /// object.
+    pub fn parse(&self, key: &[u8]) -> FleetKey {
+        let text = std::str::from_utf8(key).ok();
+        let parsed = text.and_then(|text| parse_below(text.strip_prefix(&self.prefix)?));
+        let is_canonical = |it: &FleetKey| self.text(it).as_deref() == text;
+        parsed.filter(is_canonical).unwrap_or(FleetKey::Unknown)
+    }
+
+    pub(crate) fn chunk(&self, digest: &Digest) -> String {
+        format!("{}chunks/{digest}", self.prefix)
+    }
+
+    pub(crate) fn chunks(&self) -> String {
+        format!("{}chunks/", self.prefix)
+    }
+
+    /// The first possible key after all pieces.
+    pub(crate) fn after_chunks(&self) -> String {
+        format!("{}chunks0", self.prefix)
+    }
+
+    /// The first possible key after all of the fleet: `0` follows `/`.
+    pub(crate) fn end(&self) -> String {
+        format!("{}0", self.prefix.trim_end_matches('/'))
+    }
+
+    pub(crate) fn current(&self) -> String {
+        format!("{}config/current", self.prefix)
+    }
+
+    pub(crate) fn history(&self, number: u64) -> String {
+        format!("{}config/history/{number}", self.prefix)
+    }
+
+    pub(crate) fn histories(&self) -> String {
+        format!("{}config/history/", self.prefix)
+    }
+
+    pub(crate) fn changed(&self) -> String {
+        format!("{}changed", self.prefix)
+    }
+
+    pub(crate) fn member(&self, name: &Name) -> String {
+        format!("{}members/{name}", self.prefix)
+    }
+
+    pub(crate) fn alive(&self, name: &Name) -> String {
+        format!("{}alive/{name}", self.prefix)
+    }
+
+    /// The kind comes first, the target's path after it.
+    pub(crate) fn override_of(&self, key: &OverrideKey) -> String {
+        let path = key.to_string();
+        let kind = key.kind.name();
+        let target = path.strip_suffix(kind).and_then(|it| it.strip_suffix('/'));
+        format!("{}overrides/{kind}/{}", self.prefix, target.unwrap_or(&path))
+    }
+}
+
+fn parse_below(text: &str) -> Option<FleetKey> {
+    let name = |text: &str| Name::new(text).ok();
+    match text.split_once('/') {
+        None => (text == "changed").then_some(FleetKey::Changed),
+        Some(("chunks", digest)) => Digest::parse(digest).map(FleetKey::Chunk),
+        Some(("config", "current")) => Some(FleetKey::Current),
+        Some(("config", rest)) => {
+            let number = rest.strip_prefix("history/")?;
+            Some(FleetKey::History(number.parse().ok()?))
+        }
+        Some(("overrides", rest)) => {
+            let (kind, target) = rest.split_once('/')?;
+            Kind::from_name(kind)?;
+            Some(FleetKey::Override(format!("{target}/{kind}").parse().ok()?))
+        }
+        Some(("homes", rest)) => {
+            let (region, pool) = rest.split_once('/')?;
+            Some(FleetKey::Homes { region: name(region)?, pool: name(pool)? })
+        }
+        Some(("discovered", pool)) => name(pool).map(FleetKey::Discovered),
+        Some(("shares", epoch)) => Some(FleetKey::Shares(epoch.parse().ok()?)),
+        Some(("members", it)) => name(it).map(FleetKey::Member),
+        Some(("alive", it)) => name(it).map(FleetKey::Alive),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys() -> Keys {
+        Keys::new(&Name::new("edge").unwrap())
+    }
+
+    #[test]
+    fn keys_stand_where_the_design_says() {
+        let digest = Digest::new(b"");
+        let parse = |text: &str| keys().parse(format!("/spillway/edge/{text}").as_bytes());
+        let name = |text: &str| Name::new(text).unwrap();
+        assert_eq!(parse(&format!("chunks/{digest}")), FleetKey::Chunk(digest));
+        assert_eq!(parse("config/current"), FleetKey::Current);
+        assert_eq!(parse("config/history/7"), FleetKey::History(7));
+        let key = "pools/web/backends/2001:db8::1/drain".parse().unwrap();
+        let target = "overrides/drain/pools/web/backends/2001:db8::1";
+        assert_eq!(parse(target), FleetKey::Override(key));
+        let homes = FleetKey::Homes { region: name("eu"), pool: name("web") };
+        assert_eq!(parse("homes/eu/web"), homes);
+        assert_eq!(parse("discovered/web"), FleetKey::Discovered(name("web")));
+        assert_eq!(parse("shares/3"), FleetKey::Shares(3));
+        assert_eq!(parse("members/lb-1"), FleetKey::Member(name("lb-1")));
+        assert_eq!(parse("alive/lb-1"), FleetKey::Alive(name("lb-1")));
+        assert_eq!(parse("changed"), FleetKey::Changed);
+    }
+
+    #[test]
+    fn second_spellings_and_strangers_are_unknown() {
+        for text in [
+            "config/history/07",
+            "config/history/+7",
+            "overrides/drain/backends/2001:DB8::1",
+            "overrides/drain/backends/1.2.3.4/drain",
+            "members/LB",
+            "members/a/b",
+            "homes/eu",
+            "changed/",
+            "",
+        ] {
+            let key = format!("/spillway/edge/{text}");
+            assert_eq!(keys().parse(key.as_bytes()), FleetKey::Unknown, "{text}");
+        }
+        assert_eq!(keys().parse(b"/spillway/edge2/changed"), FleetKey::Unknown);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_key_with_one_spelling(below in prop::collection::vec(any::<u8>(), 0..80)) {
+            let key = [keys().prefix().as_bytes(), &below].concat();
+            let parsed = keys().parse(&key);
+            let text = keys().text(&parsed).map(String::into_bytes);
+            prop_assert!(parsed == FleetKey::Unknown || text == Some(key));
+        }
+
+        #[test]
+        fn any_words_are_a_key_with_one_spelling(
+            words in prop::collection::vec(
+                "(chunks|config|history|overrides|drain|scale|pools|regions|homes|[a-z0-9.:-]{0,9})", 0..7),
+        ) {
+            let key = format!("{}{}", keys().prefix(), words.join("/"));
+            let parsed = keys().parse(key.as_bytes());
+            prop_assert!(parsed == FleetKey::Unknown || keys().text(&parsed) == Some(key));
+        }
+    }
+}

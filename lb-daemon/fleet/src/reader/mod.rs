@@ -1,0 +1,242 @@
+//! Follows what a fleet shares: reads all of it at one revision of etcd, then watches what changes.
+//!
+//! Whatever goes wrong, everything is read again. It is also read again every minute, because watches lose events in
+//! practice without an error (etcd#17612, #18089). Pieces are not watched: one watch would get half a megabyte for each.
+//! So there are two watches, for the keys before the pieces (`alive/`, `changed`) and for those after them. All that must
+//! agree is after them, and changes of one transaction arrive together.
+
+mod pieces;
+mod snapshot;
+
+use std::{sync::Arc, time::Duration};
+
+use etcd_client::{AlarmAction, AlarmType, EventType, WatchOptions, WatchResponse, WatchStream};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+pub use snapshot::{SharedConfiguration, Snapshot, Versioned};
+
+use crate::{
+    DocumentError, EtcdError, Fleet,
+    client::{Row, timed},
+};
+use pieces::PieceCache;
+use snapshot::Draft;
+
+const READ_AGAIN: Duration = Duration::from_secs(60);
+
+/// Before the first new attempt; doubled up to [`MAX_BACKOFF`].
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+
+/// The watch of the keys after the pieces: its answers set the revision of etcd.
+const SHARED_WATCH: i64 = 1;
+const PRESENCE_WATCH: i64 = 2;
+
+/// Why what is known may be out of date.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LossCause {
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    #[error("generation {generation} cannot be used: {cause}")]
+    Damaged { generation: u64, cause: String },
+    #[error("etcd ended the watch: {0}")]
+    WatchEnded(String),
+}
+
+/// Whether the snapshot is up to date.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Connection {
+    /// Nothing was read yet.
+    #[default]
+    Connecting,
+    Connected,
+    /// As `Connected`, but etcd takes no changes.
+    NoSpace,
+    /// The snapshot may be out of date.
+    Lost {
+        since: Instant,
+        cause: LossCause,
+    },
+}
+
+impl Connection {
+    /// The sentence for operators; `None` if there is nothing wrong.
+    pub fn sentence(&self) -> Option<String> {
+        match self {
+            Self::Connecting | Self::Connected => None,
+            Self::NoSpace => Some(EtcdError::NoSpace.to_string()),
+            Self::Lost { cause, .. } => Some(cause.to_string()),
+        }
+    }
+}
+
+/// The latest of what is known.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// `None` until something was read.
+    pub snapshot: Option<Arc<Snapshot>>,
+    pub connection: Connection,
+}
+
+/// Publishes what a fleet shares.
+pub struct Reader {
+    fleet: Fleet,
+    view_tx: watch::Sender<View>,
+    pieces: PieceCache,
+    backoff: Duration,
+}
+
+impl Reader {
+    pub fn new(fleet: Fleet) -> (Self, watch::Receiver<View>) {
+        let (view_tx, view_rx) = watch::channel(View::default());
+        let reader = Self { fleet, view_tx, pieces: PieceCache::default(), backoff: MIN_BACKOFF };
+        (reader, view_rx)
+    }
+
+    /// Reads and watches until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.read_again_and_again() => {}
+        }
+    }
+
+    async fn read_again_and_again(&mut self) {
+        loop {
+            if let Err(cause) = self.follow().await {
+                self.lose(cause);
+                // Jitter: all balancers lose etcd at the same moment.
+                time::sleep(self.backoff.mul_f64(0.5 + fastrand::f64())).await;
+                self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
+            }
+        }
+    }
+
+    /// Returns when it is time to read all again.
+    async fn follow(&mut self) -> Result<(), LossCause> {
+        let mut draft = self.read().await?;
+        let connection = self.connection().await;
+        self.publish(&draft, connection).await?;
+        let mut watch = self.open_watch(draft.snapshot.etcd_revision + 1).await?;
+        self.backoff = MIN_BACKOFF;
+        let read_again = Instant::now() + READ_AGAIN;
+        loop {
+            let Ok(message) = time::timeout_at(read_again, watch.message()).await else {
+                return Ok(());
+            };
+            let ended = || LossCause::WatchEnded("the connection was closed".into());
+            let message = message.map_err(EtcdError::from)?.ok_or_else(ended)?;
+            if self.apply(&mut draft, &message)? {
+                let connection = self.view_tx.borrow().connection.clone();
+                self.publish(&draft, connection).await?;
+            }
+        }
+    }
+
+    /// All keys but the pieces, at one revision.
+    async fn read(&self) -> Result<Draft, LossCause> {
+        let keys = self.fleet.keys();
+        let mut all = self.fleet.range(&keys.after_chunks(), &keys.end(), None, false).await?;
+        let at = Some(all.revision);
+        let before = self.fleet.range(keys.prefix(), &keys.chunks(), at, false).await?;
+        all.rows.extend(before.rows);
+        Ok(Draft::read(keys, &all)?)
+    }
+
+    /// A cluster without space still answers reads, so it has to be asked. If it does not tell, a write will.
+    async fn connection(&self) -> Connection {
+        let mut client = self.fleet.client().maintenance_client();
+        match timed(client.alarm(AlarmAction::Get, AlarmType::None, None)).await {
+            Ok(answer) if answer.alarms().iter().any(|it| it.alarm() == AlarmType::Nospace) => {
+                Connection::NoSpace
+            }
+            _ => Connection::Connected,
+        }
+    }
+
+    async fn open_watch(&self, from: i64) -> Result<WatchStream, EtcdError> {
+        let keys = self.fleet.keys();
+        let options = |end: String, id| {
+            let options = WatchOptions::new().with_range(end).with_start_revision(from);
+            Some(options.with_progress_notify().with_watch_id(id))
+        };
+        let shared = options(keys.end(), SHARED_WATCH);
+        let mut client = self.fleet.watches();
+        let mut stream = timed(client.watch(keys.after_chunks(), shared)).await?;
+        timed(stream.watch(keys.prefix(), options(keys.chunks(), PRESENCE_WATCH))).await?;
+        Ok(stream)
+    }
+
+    /// Returns whether there is something new.
+    fn apply(&self, draft: &mut Draft, message: &WatchResponse) -> Result<bool, LossCause> {
+        if message.compact_revision() > 0 {
+            let cause = format!("revisions before {}", message.compact_revision());
+            return Err(EtcdError::Compacted(cause).into());
+        }
+        if message.canceled() {
+            let reason = message.cancel_reason();
+            return Err(match reason.contains("no leader") {
+                true => EtcdError::NoQuorum(reason.into()).into(),
+                false => LossCause::WatchEnded(reason.into()),
+            });
+        }
+        let keys = self.fleet.keys();
+        for event in message.events() {
+            let Some(row) = event.kv() else { continue };
+            match event.event_type() {
+                EventType::Put => draft.put(keys, &Row::from(row))?,
+                EventType::Delete => draft.delete(keys, row.key(), row.mod_revision()),
+            }
+        }
+        if let Some(header) = message.header()
+            && message.watch_id() == SHARED_WATCH
+            && !message.created()
+        {
+            draft.snapshot.etcd_revision = draft.snapshot.etcd_revision.max(header.revision());
+        }
+        Ok(!message.events().is_empty())
+    }
+
+    async fn publish(&mut self, draft: &Draft, connection: Connection) -> Result<(), LossCause> {
+        let mut snapshot = draft.snapshot.clone();
+        if let Some(current) = &draft.current {
+            let published = self.view_tx.borrow().snapshot.clone();
+            let known = published.and_then(|it| it.configuration.clone());
+            let is_same = |it: &Arc<SharedConfiguration>| it.committed == *current;
+            snapshot.configuration = match known.filter(is_same) {
+                Some(known) => Some(known),
+                None => {
+                    let bytes = self.pieces.join(&self.fleet, current).await?;
+                    let committed = current.clone();
+                    Some(Arc::new(SharedConfiguration { committed, bytes }))
+                }
+            };
+        }
+        if matches!(self.view_tx.borrow().connection, Connection::Lost { .. }) {
+            info!("etcd: connected again, at revision {}", snapshot.revision);
+        }
+        self.view_tx.send_replace(View { snapshot: Some(snapshot.into()), connection });
+        Ok(())
+    }
+
+    /// Keeps the snapshot, and since when it may be out of date.
+    fn lose(&self, cause: LossCause) {
+        self.view_tx.send_modify(|view| {
+            let since = match &view.connection {
+                Connection::Lost { since, .. } => *since,
+                _ => {
+                    warn!("{cause}");
+                    Instant::now()
+                }
+            };
+            view.connection = Connection::Lost { since, cause };
+        });
+    }
+}

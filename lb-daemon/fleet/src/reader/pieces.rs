@@ -1,0 +1,56 @@
+//! Pieces of configurations, kept by digest: a piece never changes, so each is fetched once.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::LossCause;
+use crate::{
+    Digest, Fleet,
+    commit::{Committed, MAX_PIECE, MAX_PIECES},
+};
+
+/// The pieces of the last configuration that was put together.
+#[derive(Debug, Default)]
+pub(super) struct PieceCache {
+    pieces: BTreeMap<Digest, Arc<[u8]>>,
+}
+
+impl PieceCache {
+    /// The bytes of a generation. What the generation does not have is forgotten.
+    ///
+    /// # Errors
+    /// A piece is missing, damaged or too large, or etcd does not answer.
+    pub(super) async fn join(
+        &mut self,
+        fleet: &Fleet,
+        committed: &Committed,
+    ) -> Result<Arc<[u8]>, LossCause> {
+        let generation = &committed.document.body;
+        let damaged = |cause: String| LossCause::Damaged { generation: generation.number, cause };
+        if generation.pieces.len() > MAX_PIECES {
+            return Err(damaged(format!("it has more than {MAX_PIECES} pieces")));
+        }
+        let mut kept = BTreeMap::new();
+        let mut bytes = Vec::new();
+        for digest in &generation.pieces {
+            let piece = match self.pieces.get(digest).or_else(|| kept.get(digest)) {
+                Some(piece) => Arc::clone(piece),
+                None => {
+                    let row = fleet.get(&fleet.keys().chunk(digest)).await?;
+                    let row = row.ok_or_else(|| damaged(format!("piece {digest} is missing")))?;
+                    if row.value.len() > MAX_PIECE || Digest::new(&row.value) != *digest {
+                        return Err(damaged(format!("piece {digest} is damaged")));
+                    }
+                    row.value.into()
+                }
+            };
+            bytes.extend_from_slice(&piece);
+            kept.insert(*digest, piece);
+        }
+        if bytes.len() as u64 != generation.size {
+            let size = generation.size;
+            return Err(damaged(format!("it has {} bytes instead of {size}", bytes.len())));
+        }
+        self.pieces = kept;
+        Ok(bytes.into())
+    }
+}

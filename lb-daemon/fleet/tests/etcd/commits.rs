@@ -1,0 +1,251 @@
+//! Commits, lost replies, and the collection of what is not needed any more.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use lb_fleet::{
+    Digest, EtcdError, Fleet,
+    collect::{Collected, HISTORY},
+    commit::{Attempt, CommitError, MAX_PIECE, MAX_PIECES, Resolved},
+    documents::WallTime,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{
+    Following, attempt,
+    cluster::{Cluster, until},
+    commit, draft, noise,
+};
+
+const LATER: u64 = 1_000_000;
+
+fn later() -> WallTime {
+    (std::time::UNIX_EPOCH + Duration::from_secs(LATER)).into()
+}
+
+/// The keys of all pieces.
+fn pieces(cluster: &Cluster) -> Vec<String> {
+    let all = ["get", "--prefix", "--keys-only", "/spillway/edge/chunks/"];
+    let all = cluster.etcdctl(&[0], &all).unwrap();
+    all.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_first_commit_is_read_with_its_bytes_and_its_revision() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    assert_eq!(fleet.current().await, Ok(None));
+    let first = commit(&fleet, None, b"one").await;
+    assert_eq!(fleet.current().await, Ok(Some(first.clone())));
+    let snapshot = Following::new(&fleet).until_generation(1).await;
+    let configuration = snapshot.configuration.as_ref().unwrap();
+    assert_eq!(configuration.bytes[..], *b"one");
+    assert_eq!(configuration.committed, first);
+    assert_eq!(snapshot.revision, first.mod_revision);
+    assert_eq!(*snapshot.history[&1], first);
+    let second = commit(&fleet, Some(&first), b"two").await;
+    assert_eq!(second.document.body.parent, Some(first.digest));
+    let changed = cluster.etcdctl(&[0], &["get", "/spillway/edge/changed", "-w=fields"]).unwrap();
+    assert!(changed.contains(&format!("\"ModRevision\" : {}\n", second.mod_revision)), "{changed}");
+}
+
+#[tokio::test]
+async fn of_two_writers_one_wins_and_the_other_learns_who() {
+    let cluster = Cluster::start(1).await;
+    let (one, other) = (cluster.fleet("lb-1").await, cluster.fleet("lb-2").await);
+    let mut base = None;
+    for round in 0..10u8 {
+        let attempts = [attempt(base.as_ref(), &[round, 1]), attempt(base.as_ref(), &[round, 2])];
+        let results = tokio::join!(one.commit(&attempts[0]), other.commit(&attempts[1]));
+        let (winner, conflict, lost) = match results {
+            (Ok(winner), Err(conflict)) => (winner, conflict, &attempts[1]),
+            (Err(conflict), Ok(winner)) => (winner, conflict, &attempts[0]),
+            both => panic!("{both:?}"),
+        };
+        let sentence =
+            format!("generation {} was applied meanwhile by alice", u64::from(round) + 1);
+        assert_eq!(conflict.to_string(), sentence);
+        assert_eq!(conflict, CommitError::Conflict(Some(winner.clone().into())));
+        let resolved = one.resolve(lost).await;
+        assert_eq!(resolved, Ok(Resolved::Lost(Some(winner.clone().into()))));
+        base = Some(winner);
+    }
+}
+
+/// Passes bytes to etcd, and its answers back, until a request has `word` in it: that one arrives, and is not answered.
+async fn answers_lost_after(word: &'static str, address: (Ipv4Addr, u16)) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let loses = Arc::new(AtomicBool::new(false));
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let Ok(server) = TcpStream::connect(address).await else { continue };
+            let (mut from_client, mut to_client) = client.into_split();
+            let (mut from_server, mut to_server) = server.into_split();
+            let word_loses = Arc::clone(&loses);
+            tokio::spawn(async move {
+                let mut buffer = [0; 64 << 10];
+                while let Ok(length @ 1..) = from_client.read(&mut buffer).await {
+                    let has_word =
+                        buffer[..length].windows(word.len()).any(|it| it == word.as_bytes());
+                    word_loses.fetch_or(has_word, Ordering::SeqCst);
+                    to_server.write_all(&buffer[..length]).await.unwrap();
+                }
+            });
+            let loses = Arc::clone(&loses);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
+                    if !loses.load(Ordering::SeqCst)
+                        && to_client.write_all(&buffer[..length]).await.is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_an_unknown_outcome_that_reading_resolves() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    // Only the transaction names the history.
+    let port = answers_lost_after("config/history/2", cluster.address(0)).await;
+    let mut settings = cluster.settings("lb-2");
+    settings.endpoints = vec![format!("http://127.0.0.1:{port}")];
+    let cut = Fleet::new(&settings).await.unwrap();
+    let lost = attempt(Some(&first), b"two");
+    assert_eq!(fleet.resolve(&lost).await, Ok(Resolved::Open));
+    let error = cut.commit(&lost).await.unwrap_err();
+    assert_eq!(error, CommitError::Unknown(EtcdError::NoAnswer));
+    let Ok(Resolved::Applied(applied)) = fleet.resolve(&lost).await else {
+        panic!("{:?}", fleet.resolve(&lost).await)
+    };
+    assert_eq!(fleet.current().await, Ok(Some((*applied).clone())));
+    assert_eq!(fleet.commit(&lost).await, Ok((*applied).clone()), "it is applied once");
+    assert_eq!(fleet.current().await, Ok(Some((*applied).clone())));
+    commit(&fleet, Some(&applied), b"next").await;
+    assert_eq!(fleet.resolve(&lost).await, Ok(Resolved::AppliedAndReplaced));
+}
+
+#[tokio::test]
+async fn pieces_that_no_generation_has_go_and_a_commit_puts_them_again() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let pieces = || pieces(&cluster).len();
+    let mut last = None;
+    for number in 0..=HISTORY as u64 {
+        last = Some(commit(&fleet, last.as_ref(), &number.to_be_bytes()).await);
+    }
+    let all = HISTORY + 1;
+    assert_eq!(pieces(), all);
+    let week = Duration::from_secs(LATER + 1);
+    assert_eq!(fleet.collect(week, later()).await, Ok(Collected::default()), "all are young");
+    let one = Collected { generations: 1, pieces: 1, is_interrupted: false };
+    assert_eq!(fleet.collect(Duration::ZERO, later()).await, Ok(one));
+    assert_eq!(pieces(), HISTORY);
+    let again = commit(&fleet, last.as_ref(), &0u64.to_be_bytes()).await;
+    assert_eq!(pieces(), HISTORY + 1);
+    assert_eq!(fleet.current().await, Ok(Some(again)));
+}
+
+#[tokio::test]
+async fn a_generation_never_lacks_a_piece_while_others_collect() {
+    const PIECES: usize = 4;
+    let cluster = Cluster::start(1).await;
+    let (fleet, collector) = (cluster.fleet("lb-1").await, cluster.fleet("lb-2").await);
+    let removed = Arc::new(AtomicUsize::new(0));
+    let collecting = tokio::spawn({
+        let removed = Arc::clone(&removed);
+        async move {
+            loop {
+                let collected = collector.collect(Duration::ZERO, later()).await.unwrap();
+                removed.fetch_add(collected.pieces, Ordering::SeqCst);
+            }
+        }
+    });
+    let mut last = None;
+    let mut put = 0;
+    until("a piece that was removed before its transaction", async || {
+        let mut content = Vec::new();
+        for piece in put..put + PIECES {
+            content.extend(piece.to_be_bytes().repeat(MAX_PIECE / size_of::<usize>()));
+        }
+        put += PIECES;
+        let next = attempt(last.as_ref(), &content);
+        let committed = loop {
+            match fleet.commit(&next).await {
+                Ok(committed) => break committed,
+                Err(CommitError::PiecesVanish) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        // First what was removed, then what is left: without a race both are at most what was put.
+        let removed = removed.load(Ordering::SeqCst);
+        let left = pieces(&cluster);
+        for piece in &committed.document.body.pieces {
+            assert!(left.contains(&format!("/spillway/edge/chunks/{piece}")), "{committed:?}");
+        }
+        last = Some(committed);
+        eprintln!("removed {removed} left {} put {put}", left.len());
+        (removed + left.len() > put).then_some(())
+    })
+    .await;
+    collecting.abort();
+}
+
+#[tokio::test]
+async fn a_piece_that_vanished_before_the_transaction_is_put_again() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let key = format!("/spillway/edge/chunks/{}", Digest::new(b"one"));
+    cluster.etcdctl(&[0], &["del", &key]).unwrap();
+    let second = commit(&fleet, Some(&first), b"one").await;
+    assert_eq!(cluster.etcdctl(&[0], &["get", "--print-value-only", &key]).unwrap(), "one\n");
+    assert_eq!(second.document.body.number, 2);
+}
+
+#[tokio::test]
+async fn five_megabytes_are_shared_and_only_new_pieces_are_written() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut configuration = noise(5 << 20);
+    let first = commit(&fleet, None, &configuration).await;
+    let mut following = Following::new(&fleet);
+    let snapshot = following.until_generation(1).await;
+    assert!(snapshot.configuration.as_ref().unwrap().bytes[..] == configuration[..]);
+    configuration[MAX_PIECE + 7] ^= 1;
+    let second = commit(&fleet, Some(&first), &configuration).await;
+    // One piece, then the generation.
+    assert_eq!(second.mod_revision, first.mod_revision + 2);
+    let snapshot = following.until_generation(2).await;
+    assert!(snapshot.configuration.as_ref().unwrap().bytes[..] == configuration[..]);
+    let large = draft(&vec![0; MAX_PIECE * MAX_PIECES + 1]);
+    let error = Attempt::new(Some(&second), large).unwrap_err();
+    let sentence = "the configuration has 62914561 bytes; a fleet shares at most 62914560";
+    assert_eq!(error.to_string(), sentence);
+}
+
+#[tokio::test]
+async fn the_largest_number_of_pieces_fits_one_transaction() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let largest = noise(MAX_PIECE * MAX_PIECES);
+    let committed = commit(&fleet, None, &largest).await;
+    assert_eq!(committed.document.body.pieces.len(), MAX_PIECES);
+    until("current generation", async || fleet.current().await.unwrap()).await;
+}

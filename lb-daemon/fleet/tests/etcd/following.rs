@@ -1,0 +1,195 @@
+//! What a reader shows while etcd fails, falls behind, or comes back as another one.
+
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
+use lb_fleet::{
+    EtcdError,
+    commit::CommitError,
+    lineage::{Conflict, InForce},
+    reader::{Connection, LossCause, View},
+};
+
+use crate::{
+    Following,
+    cluster::{Cluster, until},
+    commit,
+};
+
+fn is_connected(view: &View) -> bool {
+    view.connection == Connection::Connected
+}
+
+fn is_lost(view: &View) -> bool {
+    matches!(view.connection, Connection::Lost { .. })
+}
+
+#[tokio::test]
+async fn a_watch_survives_the_death_of_the_leader() {
+    let mut cluster = Cluster::start(3).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let mut following = Following::new(&fleet);
+    following.until_generation(1).await;
+    let leader = cluster.leader().await;
+    cluster.kill(leader);
+    assert_ne!(cluster.leader().await, leader);
+    // A request may meet the dead server; the same attempt is committed again until it is known to be applied.
+    let attempt = crate::attempt(Some(&first), b"two");
+    until("commit", async || fleet.commit(&attempt).await.ok()).await;
+    following.until_generation(2).await;
+    cluster.start_node(leader);
+    following.until("connected", is_connected).await;
+}
+
+#[tokio::test]
+async fn all_servers_go_and_come_back() {
+    let mut cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let mut following = Following::new(&fleet);
+    following.until_generation(1).await;
+    cluster.kill_all();
+    let lost = following.until("lost", is_lost).await;
+    assert_eq!(crate::generation(&lost), Some(1), "what is known stays");
+    cluster.start_all();
+    let view = following.until("connected", is_connected).await;
+    assert_eq!(crate::generation(&view), Some(1));
+    let attempt = crate::attempt(Some(&first), b"two");
+    until("commit", async || fleet.commit(&attempt).await.ok()).await;
+    following.until_generation(2).await;
+}
+
+#[tokio::test]
+async fn without_a_quorum_the_reader_says_so_and_keeps_what_it_has() {
+    let mut cluster = Cluster::start(3).await;
+    let fleet = cluster.fleet("lb-1").await;
+    commit(&fleet, None, b"one").await;
+    let mut following = Following::new(&fleet);
+    following.until_generation(1).await;
+    cluster.kill(0);
+    cluster.kill(1);
+    let without_quorum = |view: &View| {
+        matches!(
+            view.connection,
+            Connection::Lost { cause: LossCause::Etcd(EtcdError::NoQuorum(_)), .. }
+        )
+    };
+    let view = following.until("without a quorum", without_quorum).await;
+    assert!(view.connection.sentence().unwrap().starts_with("etcd has no quorum: "));
+    assert_eq!(crate::generation(&view), Some(1));
+    cluster.start_node(0);
+    following.until("connected", is_connected).await;
+}
+
+#[tokio::test]
+async fn compaction_while_disconnected_loses_nothing() {
+    let mut cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let mut following = Following::new(&fleet);
+    following.until_generation(1).await;
+    cluster.kill_all();
+    following.until("lost", is_lost).await;
+    cluster.start_all();
+    let writer = cluster.fleet("lb-2").await;
+    let attempt = crate::attempt(Some(&first), b"two");
+    let mut last = until("commit", async || writer.commit(&attempt).await.ok()).await;
+    for number in 0..10u8 {
+        last = commit(&writer, Some(&last), &[number]).await;
+    }
+    let revision = last.mod_revision.to_string();
+    cluster.etcdctl(&[0], &["compact", &revision, "--physical"]).unwrap();
+    let snapshot = following.until_generation(12).await;
+    assert_eq!(snapshot.history.len(), 12);
+    assert_eq!(snapshot.revision, last.mod_revision);
+}
+
+#[tokio::test]
+async fn an_older_backup_is_a_conflict() {
+    let mut cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let backup = cluster.save_snapshot();
+    let second = commit(&fleet, Some(&first), b"two").await;
+    let mut following = Following::new(&fleet);
+    let snapshot = following.until_generation(2).await;
+    let in_force = InForce {
+        cluster: snapshot.cluster,
+        revision: snapshot.revision,
+        generation: Some((2, second.digest)),
+    };
+    assert_eq!(snapshot.lineage().check(&in_force), Ok(()));
+    cluster.restore(&backup).await;
+    let restored = following.until_generation(1).await;
+    let older = Conflict::Older { in_force: second.mod_revision, offered: first.mod_revision };
+    assert_eq!(restored.lineage().check(&in_force), Err(older));
+    // Later the revision is as high again, and the generation too, but with another past.
+    let mut last = first;
+    for content in ["other two", "other three"] {
+        last = commit(&fleet, Some(&last), content.as_bytes()).await;
+    }
+    let snapshot = following.until_generation(3).await;
+    let conflict = Conflict::NotDescended { in_force: 2, offered: 3 };
+    assert_eq!(snapshot.lineage().check(&in_force), Err(conflict));
+    let other = Cluster::start(1).await;
+    let elsewhere = other.fleet("lb-1").await;
+    commit(&elsewhere, None, b"one").await;
+    let snapshot = Following::new(&elsewhere).until_generation(1).await;
+    let conflict = snapshot.lineage().check(&in_force).unwrap_err();
+    assert!(matches!(conflict, Conflict::OtherCluster { .. }), "{conflict}");
+}
+
+#[tokio::test]
+async fn hostile_keys_and_values_are_named_and_change_nothing_else() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let hostile = [
+        ("members/lb-9", "{"),
+        ("alive/lb-9", "\u{7f}"),
+        ("overrides/drain/pools/web", r#"{"format":2}"#),
+        ("members/../../x", "1"),
+        ("config/history/-1", "1"),
+        ("chunks/xyz", "1"),
+        ("\u{1b}[31m", "1"),
+    ];
+    let mut following = Following::new(&fleet);
+    following.until_generation(1).await;
+    for (key, value) in hostile {
+        cluster.etcdctl(&[0], &["put", "--", &format!("/spillway/edge/{key}"), value]).unwrap();
+    }
+    let second = commit(&fleet, Some(&first), b"two").await;
+    // As they come in by the watch, and as they are read at the start.
+    let mut read_later = Following::new(&fleet);
+    for snapshot in [following.until_generation(2).await, read_later.until_generation(2).await] {
+        let unreadable: Vec<_> = snapshot.unreadable.keys().map(String::as_str).collect();
+        assert!(unreadable.contains(&"/spillway/edge/members/lb-9"), "{unreadable:?}");
+        assert!(unreadable.contains(&"/spillway/edge/overrides/drain/pools/web"));
+        assert!(snapshot.members.is_empty() && snapshot.overrides.is_empty());
+    }
+    // A current generation of a newer version: what is in force stays, and the reason is shown.
+    let current = "/spillway/edge/config/current";
+    cluster.etcdctl(&[0], &["put", current, r#"{"format":7}"#]).unwrap();
+    let view = following.until("lost", is_lost).await;
+    let sentence =
+        format!("{current}: has format 7, and this version reads up to 1: upgrade this balancer");
+    assert_eq!(view.connection.sentence(), Some(sentence));
+    assert_eq!(crate::generation(&view), Some(second.document.body.number));
+}
+
+#[tokio::test]
+async fn a_full_etcd_is_read_and_refuses_changes() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = commit(&fleet, None, b"one").await;
+    let endpoints = cluster.settings("lb-1").endpoints;
+    let mut client = etcd_client::Client::connect(endpoints, None).await.unwrap();
+    let member = cluster.member_id(0);
+    let mut options = AlarmOptions::new();
+    options.with_member(member);
+    client.alarm(AlarmAction::Activate, AlarmType::Nospace, Some(options)).await.unwrap();
+    let view = Following::new(&fleet).until("generation", |it| it.snapshot.is_some()).await;
+    assert_eq!(view.connection, Connection::NoSpace);
+    assert_eq!(crate::generation(&view), Some(1));
+    let refused = fleet.commit(&crate::attempt(Some(&first), b"one")).await;
+    assert_eq!(refused, Err(CommitError::Etcd(EtcdError::NoSpace)));
+}

@@ -1,0 +1,86 @@
+//! The fleet's part of etcd, against real clusters.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed unwrap is a failed test")]
+
+mod cluster;
+mod commits;
+mod following;
+mod presence;
+mod security;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use lb_fleet::{
+    Fleet,
+    commit::{Attempt, Committed, Draft},
+    documents::WallTime,
+    reader::{Reader, Snapshot, View},
+};
+use lb_model::Name;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use cluster::PATIENCE;
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn draft(configuration: &[u8]) -> Draft {
+    Draft {
+        configuration: configuration.into(),
+        live: BTreeSet::from([name("lb-1")]),
+        births: BTreeMap::new(),
+        author: "alice".into(),
+        reason: "test".into(),
+        applied_at: WallTime::from(std::time::UNIX_EPOCH),
+    }
+}
+
+fn attempt(base: Option<&Committed>, configuration: &[u8]) -> Attempt {
+    Attempt::new(base, draft(configuration)).unwrap()
+}
+
+async fn commit(fleet: &Fleet, base: Option<&Committed>, configuration: &[u8]) -> Committed {
+    fleet.commit(&attempt(base, configuration)).await.unwrap()
+}
+
+/// Bytes that do not repeat.
+fn noise(length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(length as u64);
+    (0..length).map(|_| random.u8(..)).collect()
+}
+
+/// A reader that runs until it is dropped.
+struct Following {
+    view_rx: watch::Receiver<View>,
+    _shutdown: DropGuard,
+}
+
+impl Following {
+    fn new(fleet: &Fleet) -> Self {
+        let (reader, view_rx) = Reader::new(fleet.clone());
+        let shutdown = CancellationToken::new();
+        tokio::spawn(reader.run(shutdown.clone()));
+        Self { view_rx, _shutdown: shutdown.drop_guard() }
+    }
+
+    async fn until(&mut self, what: &str, mut holds: impl FnMut(&View) -> bool) -> View {
+        let found = timeout(PATIENCE, self.view_rx.wait_for(|view| holds(view))).await;
+        let found = found.ok().map(|view| view.unwrap().clone());
+        found.unwrap_or_else(|| panic!("not {what}: {:?}", self.view_rx.borrow().connection))
+    }
+
+    async fn until_generation(&mut self, number: u64) -> Arc<Snapshot> {
+        let is_there = |view: &View| generation(view) == Some(number);
+        let view = self.until(&format!("generation {number}"), is_there).await;
+        view.snapshot.unwrap()
+    }
+}
+
+fn generation(view: &View) -> Option<u64> {
+    let configuration = view.snapshot.as_ref()?.configuration.as_ref()?;
+    Some(configuration.committed.document.body.number)
+}

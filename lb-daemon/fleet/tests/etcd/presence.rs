@@ -1,0 +1,151 @@
+//! Leases, members and overrides.
+
+use std::{
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use lb_fleet::{
+    Document,
+    documents::{FleetMember, Liveness, SharedOverride, WallTime},
+    overrides::{OverrideChange, OverrideError, expired},
+    presence::{LeaseState, MemberError},
+};
+use lb_model::overrides::Action;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Following,
+    cluster::{Cluster, PATIENCE},
+    name,
+};
+
+fn liveness(revision: i64) -> Arc<Document<Liveness>> {
+    Arc::new(Document::from(Liveness { revision, ..Liveness::default() }))
+}
+
+async fn held(state_rx: &mut watch::Receiver<LeaseState>, not: Option<i64>) -> i64 {
+    let is_held =
+        |state: &LeaseState| matches!(state, LeaseState::Held { lease } if Some(*lease) != not);
+    match *timeout(PATIENCE, state_rx.wait_for(is_held)).await.unwrap().unwrap() {
+        LeaseState::Held { lease } => lease,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_lost_lease_is_replaced_and_the_last_one_is_revoked() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut following = Following::new(&fleet);
+    let (liveness_tx, liveness_rx) = watch::channel(liveness(1));
+    let (state_tx, mut state_rx) = watch::channel(LeaseState::Waiting);
+    let shutdown = CancellationToken::new();
+    let staying = tokio::spawn(fleet.clone().stay_alive(liveness_rx, state_tx, shutdown.clone()));
+    let first = held(&mut state_rx, None).await;
+    let me = name("lb-1");
+    let shown = |revision| {
+        let me = me.clone();
+        move |view: &lb_fleet::reader::View| {
+            let alive = view.snapshot.as_ref().and_then(|it| it.alive.get(&me));
+            alive.is_some_and(|it| it.document.body.revision == revision)
+        }
+    };
+    let view = following.until("alive", shown(1)).await;
+    assert_eq!(view.snapshot.unwrap().revision, 0, "liveness is no shared change");
+    cluster.etcdctl(&[0], &["lease", "revoke", &format!("{first:x}")]).unwrap();
+    let second = held(&mut state_rx, Some(first)).await;
+    assert_ne!(first, second);
+    liveness_tx.send_replace(liveness(2));
+    following.until("shown anew", shown(2)).await;
+    shutdown.cancel();
+    timeout(PATIENCE, staying).await.unwrap().unwrap();
+    let leases = cluster.etcdctl(&[0], &["lease", "list"]).unwrap();
+    assert!(leases.starts_with("found 0 leases"), "{leases}");
+    let is_gone = |view: &lb_fleet::reader::View| {
+        view.snapshot.as_ref().is_some_and(|it| !it.alive.contains_key(&me))
+    };
+    following.until("gone", is_gone).await;
+}
+
+#[tokio::test]
+async fn what_does_not_change_is_not_written() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let (liveness_tx, liveness_rx) = watch::channel(liveness(1));
+    let (state_tx, mut state_rx) = watch::channel(LeaseState::Waiting);
+    let shutdown = CancellationToken::new();
+    let staying = tokio::spawn(fleet.stay_alive(liveness_rx, state_tx, shutdown.clone()));
+    held(&mut state_rx, None).await;
+    for _ in 0..5 {
+        liveness_tx.send_replace(liveness(1));
+        tokio::task::yield_now().await;
+    }
+    liveness_tx.send_replace(liveness(2));
+    let fields = ["get", "/spillway/edge/alive/lb-1", "-w=fields"];
+    let version = crate::cluster::until("the second value", async || {
+        let fields = cluster.etcdctl(&[0], &fields)?;
+        let line = fields.lines().find(|line| line.starts_with("\"Version\""))?.to_owned();
+        fields.contains("\\\"revision\\\":2").then_some(line)
+    })
+    .await;
+    assert_eq!(version, "\"Version\" : 2");
+    shutdown.cancel();
+    timeout(PATIENCE, staying).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn members_join_and_leave() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let address = "192.0.2.1:7000".parse().unwrap();
+    let member = Document::from(FleetMember { address, region: None, incarnation: 1 });
+    fleet.join(&member, 0).await.unwrap();
+    assert_eq!(fleet.join(&member, 0).await, Err(MemberError::Conflict(name("lb-1"))));
+    let mut following = Following::new(&fleet);
+    let has = |count| {
+        move |view: &lb_fleet::reader::View| {
+            view.snapshot.as_ref().is_some_and(|it| it.members.len() == count)
+        }
+    };
+    let snapshot = following.until("joined", has(1)).await.snapshot.unwrap();
+    assert_eq!(snapshot.members[&name("lb-1")].document, member);
+    fleet.remove_member(&name("lb-1")).await.unwrap();
+    following.until("left", has(0)).await;
+}
+
+#[tokio::test]
+async fn overrides_compare_what_they_replace_and_expire_once() {
+    let cluster = Cluster::start(1).await;
+    let (fleet, other) = (cluster.fleet("lb-1").await, cluster.fleet("lb-2").await);
+    let key = "pools/web/backends/192.0.2.1/drain".parse::<lb_model::overrides::Key>().unwrap();
+    let at = |seconds| WallTime::from(UNIX_EPOCH + Duration::from_secs(seconds));
+    let value = Document::from(SharedOverride {
+        action: Action::Drain,
+        author: "alice".into(),
+        reason: String::new(),
+        set_at: at(1),
+        until: Some(at(100)),
+    });
+    let set = [OverrideChange { key: key.clone(), expected: 0, value: Some(value.clone()) }];
+    let revision = fleet.change_overrides(&set).await.unwrap();
+    assert_eq!(other.change_overrides(&set).await, Err(OverrideError::Conflict));
+    let mut following = Following::new(&fleet);
+    let is_at = |revision| {
+        move |view: &lb_fleet::reader::View| {
+            view.snapshot.as_ref().is_some_and(|it| it.revision == revision)
+        }
+    };
+    let snapshot = following.until("set", is_at(revision)).await.snapshot.unwrap();
+    assert_eq!(snapshot.overrides[&key].document, value);
+    assert_eq!(expired(&snapshot, at(99)), []);
+    let over = expired(&snapshot, at(100));
+    assert_eq!(over.len(), 1);
+    let deleted = fleet.change_overrides(&over).await.unwrap();
+    assert_eq!(other.change_overrides(&over).await, Err(OverrideError::Conflict));
+    let snapshot = following.until("deleted", is_at(deleted)).await.snapshot.unwrap();
+    assert!(snapshot.overrides.is_empty());
+    let many = vec![set[0].clone(); 101];
+    assert_eq!(fleet.change_overrides(&many).await, Err(OverrideError::TooMany(101)));
+}
