@@ -1,21 +1,30 @@
 //! Removes generations that are too old, and pieces that no generation has.
 //!
 //! Each transaction compares that the current generation is still the one that was read, so it does not meet a commit that
-//! builds on it. A commit that follows compares that its pieces exist, and puts those again that were removed.
+//! builds on it. A commit that follows compares that its pieces exist, and puts those again that were removed. A piece is
+//! removed only some time after it was first found unused: one of a commit under way is unused too, and a collector that took
+//! it each time would keep the commit from ever succeeding.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use etcd_client::{Txn, TxnOp};
+use tokio::time::Instant;
 
 use crate::{
-    DocumentError, EtcdError, Fleet, FleetKey,
-    client::is_at,
+    Digest, DocumentError, EtcdError, Fleet, FleetKey,
+    client::{Rows, is_at},
     commit::{Committed, committed},
     documents::WallTime,
 };
 
 /// Generations that stay however old they are, the current one among them.
 pub const HISTORY: usize = 20;
+
+/// How long a piece stays unused before it goes; much longer than a commit.
+pub const GRACE: Duration = Duration::from_secs(600);
 
 /// Deletions in one transaction: etcd takes 128 operations.
 const BATCH: usize = 100;
@@ -38,24 +47,43 @@ pub enum CollectError {
     Etcd(#[from] EtcdError),
 }
 
-impl Fleet {
+/// Removes what is not needed, and remembers since when pieces were unused.
+#[derive(Debug)]
+pub struct Collector {
+    grace: Duration,
+    /// With the `mod_revision` of the piece: one that was written anew is a new one.
+    unused: BTreeMap<(Digest, i64), Instant>,
+}
+
+impl Collector {
+    /// `grace` is [`GRACE`], but for tests.
+    pub const fn new(grace: Duration) -> Self {
+        Self { grace, unused: BTreeMap::new() }
+    }
+
     /// Keeps the last [`HISTORY`] generations, and those that were applied or replaced less than `keep` before `now`.
     ///
     /// # Errors
     /// [`CollectError`]
-    pub async fn collect(&self, keep: Duration, now: WallTime) -> Result<Collected, CollectError> {
-        let current = self.keys().current();
+    pub async fn collect(
+        &mut self,
+        fleet: &Fleet,
+        keep: Duration,
+        now: WallTime,
+    ) -> Result<Collected, CollectError> {
+        let keys = fleet.keys();
+        let current = keys.current();
         // From `config/current` over the whole history, at one revision.
-        let end = format!("{}0", self.keys().histories().trim_end_matches('/'));
-        let configurations = self.range(&current, &end, None, false).await?;
+        let end = format!("{}0", keys.histories().trim_end_matches('/'));
+        let configurations = fleet.range(&current, &end, None, false).await?;
         let at = Some(configurations.revision);
-        let (first, end) = (self.keys().chunks(), self.keys().after_chunks());
-        let pieces = self.range(&first, &end, at, true).await?;
+        let (first, end) = (keys.chunks(), keys.after_chunks());
+        let pieces = fleet.range(&first, &end, at, true).await?;
         let mut base = 0;
         let mut used = BTreeSet::new();
         let mut history: Vec<Committed> = Vec::new();
         for row in &configurations.rows {
-            match self.keys().parse(&row.key) {
+            match keys.parse(&row.key) {
                 FleetKey::Current => {
                     base = row.mod_revision;
                     used.extend(committed(row)?.document.body.pieces);
@@ -68,18 +96,16 @@ impl Fleet {
         let old = removable(&history, keep, now);
         let kept = history.iter().skip(old);
         used.extend(kept.flat_map(|it| it.document.body.pieces.iter().copied()));
-        let old = history.iter().take(old).map(|it| self.keys().history(it.document.body.number));
-        let unused = pieces.rows.iter().filter_map(|row| match self.keys().parse(&row.key) {
-            FleetKey::Chunk(digest) if !used.contains(&digest) => Some(self.keys().chunk(&digest)),
-            _ => None,
-        });
+        let old = history.iter().take(old).map(|it| keys.history(it.document.body.number));
+        let unused = self.long_unused(fleet, &pieces, &used);
+        let unused = unused.iter().map(|digest| keys.chunk(digest));
         let mut collected = Collected::default();
         // Generations first, so that none is ever there without its pieces.
         for (keys, is_history) in [(old.collect::<Vec<_>>(), true), (unused.collect(), false)] {
             for batch in keys.chunks(BATCH) {
                 let deletes: Vec<_> = batch.iter().map(|key| TxnOp::delete(&**key, None)).collect();
                 let transaction = Txn::new().when([is_at(&current, base)]).and_then(deletes);
-                if !self.transact(transaction).await?.is_done {
+                if !fleet.transact(transaction).await?.is_done {
                     return Ok(Collected { is_interrupted: true, ..collected });
                 }
                 match is_history {
@@ -89,6 +115,25 @@ impl Fleet {
             }
         }
         Ok(collected)
+    }
+
+    /// Notes which pieces are unused, and returns those that have been for long enough.
+    fn long_unused(
+        &mut self,
+        fleet: &Fleet,
+        pieces: &Rows,
+        used: &BTreeSet<Digest>,
+    ) -> Vec<Digest> {
+        let now = Instant::now();
+        let unused = pieces.rows.iter().filter_map(|row| match fleet.keys().parse(&row.key) {
+            FleetKey::Chunk(digest) if !used.contains(&digest) => Some((digest, row.mod_revision)),
+            _ => None,
+        });
+        self.unused =
+            unused.map(|piece| (piece, self.unused.get(&piece).copied().unwrap_or(now))).collect();
+        let long =
+            self.unused.iter().filter(|(_, since)| now.duration_since(**since) >= self.grace);
+        long.map(|((digest, _), _)| *digest).collect()
     }
 }
 
