@@ -72,7 +72,7 @@ impl From<etcd_client::Error> for EtcdError {
             other => (3, other.to_string()),
         };
         let has = |part: &str| text.contains(part);
-        if has("CertificateExpired") || has("Expired") || has("certificate expired") {
+        if has("certificate") && (has("expired") || has("Expired")) || has("CertificateExpired") {
             return Self::CertificateExpired(text);
         }
         match code {

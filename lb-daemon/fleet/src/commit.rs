@@ -126,8 +126,12 @@ impl Attempt {
             reason,
             applied_at,
         };
+        let document = match base {
+            Some(base) => base.document.replaced_by(body),
+            None => body.into(),
+        };
         let base = base.map_or(0, |base| base.mod_revision);
-        Ok(Self { base, configuration, document: Document::from(body) })
+        Ok(Self { base, configuration, document })
     }
 
     pub const fn generation(&self) -> &Generation {

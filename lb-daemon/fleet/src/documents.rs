@@ -57,6 +57,14 @@ struct Version {
     format: u32,
 }
 
+impl<T> Document<T> {
+    /// The value that replaces this one: what is not known here stays.
+    #[must_use]
+    pub fn replaced_by(&self, body: T) -> Self {
+        Self { body, unknown: self.unknown.clone() }
+    }
+}
+
 impl<T: Serialize + DeserializeOwned + Clone> Document<T> {
     /// # Errors
     /// [`DocumentError`]; it names `key`.

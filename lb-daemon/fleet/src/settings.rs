@@ -18,7 +18,7 @@ pub struct FleetSettings {
     pub region: Option<Name>,
 }
 
-/// Files in PEM for the connection to etcd, which are read anew for each connection to a cluster.
+/// Files in PEM for the connection to etcd, which are read once: a renewed certificate needs a new [`crate::Fleet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdTls {
     pub authorities: PathBuf,

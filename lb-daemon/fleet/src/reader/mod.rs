@@ -125,7 +125,6 @@ impl Reader {
         let connection = self.connection().await;
         self.publish(&draft, connection).await?;
         let mut watch = self.open_watch(draft.snapshot.etcd_revision + 1).await?;
-        self.backoff = MIN_BACKOFF;
         let read_again = Instant::now() + READ_AGAIN;
         loop {
             let Ok(message) = time::timeout_at(read_again, watch.message()).await else {
@@ -133,7 +132,10 @@ impl Reader {
             };
             let ended = || LossCause::WatchEnded("the connection was closed".into());
             let message = message.map_err(EtcdError::from)?.ok_or_else(ended)?;
-            if self.apply(&mut draft, &message)? {
+            let is_new = self.apply(&mut draft, &message)?;
+            // Not before: a watch that is refused would be asked for in a tight loop.
+            self.backoff = MIN_BACKOFF;
+            if is_new {
                 let connection = self.view_tx.borrow().connection.clone();
                 self.publish(&draft, connection).await?;
             }
@@ -232,7 +234,7 @@ impl Reader {
             let since = match &view.connection {
                 Connection::Lost { since, .. } => *since,
                 _ => {
-                    warn!("{cause}");
+                    warn!("what the fleet shares may be out of date: {cause}");
                     Instant::now()
                 }
             };

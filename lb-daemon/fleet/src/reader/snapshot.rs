@@ -83,6 +83,9 @@ impl Draft {
         draft.snapshot.etcd_revision = rows.revision;
         for row in &rows.rows {
             draft.put(keys, row)?;
+            if keys.parse(&row.key) == FleetKey::Changed {
+                draft.snapshot.revision = draft.snapshot.revision.max(row.mod_revision);
+            }
         }
         Ok(draft)
     }
@@ -147,13 +150,12 @@ impl Draft {
     }
 }
 
-/// Whether a write of the key sets the revision. `changed` is written with each of the others, but is watched apart from
-/// them, so the others are looked at too.
+/// Whether a change of the key sets the revision. `changed` is written with each of them, but is watched apart from them: by
+/// it alone a snapshot would have the new revision before it has what changed.
 const fn is_shared(key: &FleetKey) -> bool {
     matches!(
         key,
-        FleetKey::Changed
-            | FleetKey::Current
+        FleetKey::Current
             | FleetKey::Override(_)
             | FleetKey::Homes { .. }
             | FleetKey::Discovered(_)

@@ -64,6 +64,22 @@ async fn the_first_commit_is_read_with_its_bytes_and_its_revision() {
 }
 
 #[tokio::test]
+async fn a_field_of_a_newer_version_stays_in_the_next_generation() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    commit(&fleet, None, b"one").await;
+    let get = || {
+        let current = ["get", "/spillway/edge/config/current", "--print-value-only"];
+        cluster.etcdctl(&[0], &current).unwrap()
+    };
+    let newer = get().trim().replacen('{', r#"{"rack":{"row":9},"#, 1);
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/config/current", &newer]).unwrap();
+    let current = fleet.current().await.unwrap();
+    commit(&fleet, current.as_ref(), b"two").await;
+    assert!(get().contains(r#""rack":{"row":9}"#), "{}", get());
+}
+
+#[tokio::test]
 async fn of_two_writers_one_wins_and_the_other_learns_who() {
     let cluster = Cluster::start(1).await;
     let (one, other) = (cluster.fleet("lb-1").await, cluster.fleet("lb-2").await);

@@ -1,12 +1,18 @@
 //! What a reader shows while etcd fails, falls behind, or comes back as another one.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
 use lb_fleet::{
-    EtcdError,
+    DocumentError, EtcdError,
+    collect::{CollectError, Collector},
     commit::CommitError,
+    documents::SharedOverride,
     lineage::{Conflict, InForce},
+    overrides::OverrideChange,
     reader::{Connection, LossCause, View},
 };
+use lb_model::overrides::Action;
 
 use crate::{
     Following,
@@ -174,6 +180,64 @@ async fn hostile_keys_and_values_are_named_and_change_nothing_else() {
         format!("{current}: has format 7, and this version reads up to 1: upgrade this balancer");
     assert_eq!(view.connection.sentence(), Some(sentence));
     assert_eq!(crate::generation(&view), Some(second.document.body.number));
+    // What it refers to is unknown, so nothing is removed.
+    let now = std::time::UNIX_EPOCH.into();
+    let refused = Collector::new(Duration::ZERO).collect(&fleet, Duration::ZERO, now).await;
+    let newer = DocumentError::Newer { key: current.into(), format: 7 };
+    assert_eq!(refused, Err(CollectError::Unreadable(newer)));
+}
+
+#[tokio::test]
+async fn a_revision_is_never_shown_before_what_changed() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut last = commit(&fleet, None, b"").await;
+    let mut following = Following::new(&fleet);
+    following.until_generation(1).await;
+    let writer = cluster.fleet("lb-2").await;
+    tokio::spawn(async move {
+        for number in 1..100u8 {
+            last = commit(&writer, Some(&last), &[number]).await;
+        }
+    });
+    let is_last = |view: &View| {
+        let snapshot = view.snapshot.as_ref().unwrap();
+        let committed = &snapshot.configuration.as_ref().unwrap().committed;
+        assert_eq!(snapshot.revision, committed.mod_revision);
+        assert_eq!(snapshot.history.len() as u64, committed.document.body.number);
+        committed.document.body.number == 100
+    };
+    following.until("the last generation", is_last).await;
+}
+
+#[tokio::test]
+async fn many_keys_are_read_in_pages() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let body = SharedOverride {
+        action: Action::Drain,
+        author: "alice".into(),
+        reason: String::new(),
+        set_at: std::time::UNIX_EPOCH.into(),
+        until: None,
+    };
+    let changes: Vec<_> = (0..450u16)
+        .map(|number| OverrideChange {
+            key: format!("backends/2001:db8::{number:x}/drain").parse().unwrap(),
+            expected: 0,
+            value: Some(body.clone().into()),
+        })
+        .collect();
+    let mut revision = 0;
+    for changes in changes.chunks(90) {
+        revision = fleet.change_overrides(changes).await.unwrap();
+    }
+    let mut following = Following::new(&fleet);
+    let snapshot = following.until("read", |view| view.snapshot.is_some()).await.snapshot.unwrap();
+    assert!(
+        snapshot.overrides.keys().eq(changes.iter().map(|it| &it.key).collect::<BTreeSet<_>>())
+    );
+    assert_eq!(snapshot.revision, revision);
 }
 
 #[tokio::test]
