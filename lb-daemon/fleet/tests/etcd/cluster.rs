@@ -84,7 +84,8 @@ impl Cluster {
         let nodes: Vec<_> =
             (0..size).map(|_| Node { address: own_address(), process: None }).collect();
         let (client_port, peer_port) = free_ports(nodes[0].address);
-        let folder = tempfile::tempdir().unwrap();
+        // In the target folder, so that nothing stays elsewhere when the test is killed.
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         Self { folder, nodes, certificates: None, client_port, peer_port, data: "data" }
     }
 
