@@ -10,7 +10,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lb_model::{Name, overrides::Action};
+use lb_model::{
+    Name,
+    overrides::{Action, Key},
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -150,6 +153,20 @@ pub struct SharedOverride {
     pub until: Option<WallTime>,
 }
 
+impl Document<SharedOverride> {
+    /// # Errors
+    /// The override is of another kind than its key, or its target does not allow it. `text` is the key in etcd.
+    pub(crate) fn check(&self, key: &Key, text: &[u8]) -> Result<(), DocumentError> {
+        let action = self.body.action;
+        let cause = match action.check(&key.target) {
+            Err(error) => error.to_string(),
+            Ok(()) if action.kind() != key.kind => format!("its action is {action}"),
+            Ok(()) => return Ok(()),
+        };
+        Err(DocumentError::Malformed { key: String::from_utf8_lossy(text).into_owned(), cause })
+    }
+}
+
 /// Members and regions of a pool that are home of no connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedOut {
@@ -218,6 +235,47 @@ mod tests {
         member.body.incarnation = 5;
         let written = String::from_utf8(member.write("members/a").unwrap()).unwrap();
         assert_eq!(written, value.replace(":4,", ":5,"));
+    }
+
+    fn rewritten<T: Serialize + DeserializeOwned + Clone>(body: &T) -> T {
+        let written = Document::from(body.clone()).write("x").unwrap();
+        Document::read(b"x", &written).unwrap().body
+    }
+
+    #[test]
+    fn each_value_is_read_as_it_was_written() {
+        let name = |text: &str| Name::new(text).unwrap();
+        let addresses: [IpAddr; 2] = ["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        let out =
+            MarkedOut { members: BTreeSet::from(addresses), regions: BTreeSet::from([name("eu")]) };
+        let homes =
+            Homes { now: out, before: MarkedOut::default(), since: WallTime(7), generation: 3 };
+        assert_eq!(rewritten(&homes), homes);
+        let backend =
+            DiscoveredBackend { region: name("eu"), weight: Some(u32::MAX), is_draining: true };
+        let backends = addresses.map(|address| (address, backend.clone()));
+        let discovered = Discovered { backends: backends.into() };
+        assert_eq!(rewritten(&discovered), discovered);
+        let liveness = Liveness {
+            version: "1.2".into(),
+            revision: i64::MAX,
+            tables: BTreeMap::from([(name("web"), "0a".into())]),
+            conditions: BTreeSet::from(["a: b".into()]),
+        };
+        assert_eq!(rewritten(&liveness), liveness);
+        let generation = Generation {
+            number: u64::MAX,
+            parent: Some(Digest::new(b"")),
+            attempt: "0f".into(),
+            pieces: vec![Digest::new(b"1"); 2],
+            size: 2,
+            live: BTreeSet::from([name("lb-1")]),
+            births: BTreeMap::from([(name("web"), BTreeMap::from([(name("eu"), 4)]))]),
+            author: "alice".into(),
+            reason: "\"quoted\"".into(),
+            applied_at: WallTime(u64::MAX),
+        };
+        assert_eq!(rewritten(&generation), generation);
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl Fleet {
             compares.push(is_at(&key, change.expected));
             operations.push(match &change.value {
                 Some(value) => {
+                    value.check(&change.key, key.as_bytes())?;
                     let value = value.write(&key)?;
                     TxnOp::put(key, value, None)
                 }

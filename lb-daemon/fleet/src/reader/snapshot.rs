@@ -114,7 +114,15 @@ impl Draft {
                     Some(error)
                 }
             },
-            FleetKey::Override(key) => store(&mut snapshot.overrides, key, row),
+            FleetKey::Override(key) => {
+                let error = store(&mut snapshot.overrides, key.clone(), row);
+                let stored = snapshot.overrides.get(&key);
+                let wrong = stored.and_then(|it| it.document.check(&key, &row.key).err());
+                if wrong.is_some() {
+                    snapshot.overrides.remove(&key);
+                }
+                error.or(wrong)
+            }
             FleetKey::Homes { region, pool } => store(&mut snapshot.homes, (region, pool), row),
             FleetKey::Discovered(pool) => store(&mut snapshot.discovered, pool, row),
             FleetKey::Member(name) => store(&mut snapshot.members, name, row),

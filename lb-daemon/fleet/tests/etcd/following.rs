@@ -153,6 +153,10 @@ async fn hostile_keys_and_values_are_named_and_change_nothing_else() {
         ("members/lb-9", "{"),
         ("alive/lb-9", "\u{7f}"),
         ("overrides/drain/pools/web", r#"{"format":2}"#),
+        (
+            "overrides/scale/pools/web",
+            r#"{"format":1,"action":"drain","author":"","reason":"","set_at":1,"until":null}"#,
+        ),
         ("members/../../x", "1"),
         ("config/history/-1", "1"),
         ("chunks/xyz", "1"),
@@ -170,6 +174,10 @@ async fn hostile_keys_and_values_are_named_and_change_nothing_else() {
         let unreadable: Vec<_> = snapshot.unreadable.keys().map(String::as_str).collect();
         assert!(unreadable.contains(&"/spillway/edge/members/lb-9"), "{unreadable:?}");
         assert!(unreadable.contains(&"/spillway/edge/overrides/drain/pools/web"));
+        let other_kind = &snapshot.unreadable["/spillway/edge/overrides/scale/pools/web"];
+        let sentence =
+            "/spillway/edge/overrides/scale/pools/web: is malformed: its action is drain";
+        assert_eq!(other_kind.to_string(), sentence);
         assert!(snapshot.members.is_empty() && snapshot.overrides.is_empty());
     }
     // A current generation of a newer version: what is in force stays, and the reason is shown.

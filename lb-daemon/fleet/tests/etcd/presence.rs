@@ -146,6 +146,13 @@ async fn overrides_compare_what_they_replace_and_expire_once() {
     assert_eq!(other.change_overrides(&over).await, Err(OverrideError::Conflict));
     let snapshot = following.until("deleted", is_at(deleted)).await.snapshot.unwrap();
     assert!(snapshot.overrides.is_empty());
+    let region = "regions/eu/disable".parse().unwrap();
+    let disable = SharedOverride { action: Action::Disable, ..value.body };
+    let change = OverrideChange { key: region, expected: 0, value: Some(disable.into()) };
+    assert_eq!(
+        fleet.change_overrides(&[change]).await.unwrap_err().to_string(),
+        "/spillway/edge/overrides/disable/regions/eu: is malformed: only single backends can be disabled; drain it"
+    );
     let many = vec![set[0].clone(); 101];
     assert_eq!(fleet.change_overrides(&many).await, Err(OverrideError::TooMany(101)));
 }
