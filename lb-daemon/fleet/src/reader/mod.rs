@@ -27,7 +27,8 @@ use crate::{
 use pieces::PieceCache;
 use snapshot::Draft;
 
-const READ_AGAIN: Duration = Duration::from_secs(60);
+/// How often all is read again although the watch is silent.
+pub const READ_AGAIN: Duration = Duration::from_secs(60);
 
 /// Before the first new attempt; doubled up to [`MAX_BACKOFF`].
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
@@ -91,12 +92,20 @@ pub struct Reader {
     view_tx: watch::Sender<View>,
     pieces: PieceCache,
     backoff: Duration,
+    read_again: Duration,
 }
 
 impl Reader {
-    pub fn new(fleet: Fleet) -> (Self, watch::Receiver<View>) {
+    /// `read_again` is [`READ_AGAIN`], but for tests.
+    pub fn new(fleet: Fleet, read_again: Duration) -> (Self, watch::Receiver<View>) {
         let (view_tx, view_rx) = watch::channel(View::default());
-        let reader = Self { fleet, view_tx, pieces: PieceCache::default(), backoff: MIN_BACKOFF };
+        let reader = Self {
+            fleet,
+            view_tx,
+            pieces: PieceCache::default(),
+            backoff: MIN_BACKOFF,
+            read_again,
+        };
         (reader, view_rx)
     }
 
@@ -125,7 +134,7 @@ impl Reader {
         let connection = self.connection().await;
         self.publish(&draft, connection).await?;
         let mut watch = self.open_watch(draft.snapshot.etcd_revision + 1).await?;
-        let read_again = Instant::now() + READ_AGAIN;
+        let read_again = Instant::now() + self.read_again;
         loop {
             let Ok(message) = time::timeout_at(read_again, watch.message()).await else {
                 return Ok(());

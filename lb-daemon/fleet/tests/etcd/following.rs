@@ -200,7 +200,7 @@ async fn a_revision_is_never_shown_before_what_changed() {
     let cluster = Cluster::start(1).await;
     let fleet = cluster.fleet("lb-1").await;
     let mut last = commit(&fleet, None, b"").await;
-    let mut following = Following::new(&fleet);
+    let mut following = Following::reading_again(&fleet, Duration::from_millis(50));
     following.until_generation(1).await;
     let writer = cluster.fleet("lb-2").await;
     tokio::spawn(async move {
@@ -258,10 +258,14 @@ async fn a_full_etcd_is_read_and_refuses_changes() {
     let member = cluster.member_id(0);
     let mut options = AlarmOptions::new();
     options.with_member(member);
-    client.alarm(AlarmAction::Activate, AlarmType::Nospace, Some(options)).await.unwrap();
-    let view = Following::new(&fleet).until("generation", |it| it.snapshot.is_some()).await;
+    client.alarm(AlarmAction::Activate, AlarmType::Nospace, Some(options.clone())).await.unwrap();
+    let mut following = Following::reading_again(&fleet, Duration::from_millis(100));
+    let view = following.until("read", |view| view.snapshot.is_some()).await;
     assert_eq!(view.connection, Connection::NoSpace);
     assert_eq!(crate::generation(&view), Some(1));
     let refused = fleet.commit(&crate::attempt(Some(&first), b"one")).await;
     assert_eq!(refused, Err(CommitError::Etcd(EtcdError::NoSpace)));
+    client.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
+    // No watch tells: it is found because all is read again.
+    following.until("connected", is_connected).await;
 }

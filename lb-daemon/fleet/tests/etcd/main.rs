@@ -10,13 +10,14 @@ mod security;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use lb_fleet::{
     Fleet,
     commit::{Attempt, Committed, Draft},
     documents::WallTime,
-    reader::{Reader, Snapshot, View},
+    reader::{READ_AGAIN, Reader, Snapshot, View},
 };
 use lb_model::Name;
 use tokio::{sync::watch, time::timeout};
@@ -61,7 +62,11 @@ struct Following {
 
 impl Following {
     fn new(fleet: &Fleet) -> Self {
-        let (reader, view_rx) = Reader::new(fleet.clone());
+        Self::reading_again(fleet, READ_AGAIN)
+    }
+
+    fn reading_again(fleet: &Fleet, every: Duration) -> Self {
+        let (reader, view_rx) = Reader::new(fleet.clone(), every);
         let shutdown = CancellationToken::new();
         tokio::spawn(reader.run(shutdown.clone()));
         Self { view_rx, _shutdown: shutdown.drop_guard() }
