@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{PutOptions, Txn, TxnOp};
+use etcd_client::{LeaseTimeToLiveOptions, PutOptions, Txn, TxnOp};
 use lb_model::Name;
 use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
@@ -135,14 +135,28 @@ impl Fleet {
                         return timed(client.revoke(lease)).await.map(drop).or(Ok(()));
                     }
                 }
-                _ = renewals.tick() => match timed(client.keep_alive(lease)).await {
-                    Ok(_) => renewed_at = time::Instant::now(),
+                _ = renewals.tick() => match self.renew(lease).await {
+                    Ok(is_shown) => {
+                        renewed_at = time::Instant::now();
+                        shown = shown.filter(|_| is_shown);
+                    }
                     // It may still be there: another server of etcd may answer in time.
                     Err(error) if error.is_indefinite() && renewed_at.elapsed() < EXPIRY => {}
                     Err(error) => return Err(error),
                 },
             }
         }
+    }
+
+    /// Returns whether the lease holds the key. It does not if the key was deleted, or if an earlier write, under another
+    /// lease, arrived late.
+    async fn renew(&self, lease: i64) -> Result<bool, EtcdError> {
+        let mut client = self.client().lease_client();
+        timed(client.keep_alive(lease)).await?;
+        let options = LeaseTimeToLiveOptions::new().with_keys();
+        let held = timed(client.time_to_live(lease, Some(options))).await?;
+        let key = self.keys().alive(self.name());
+        Ok(held.keys().iter().any(|held| held == key.as_bytes()))
     }
 
     async fn show(&self, liveness: &Document<Liveness>, lease: i64) -> Result<(), EtcdError> {

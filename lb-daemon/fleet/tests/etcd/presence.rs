@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Following,
-    cluster::{Cluster, PATIENCE},
+    cluster::{Cluster, PATIENCE, until},
     name,
 };
 
@@ -59,6 +59,19 @@ async fn a_lost_lease_is_replaced_and_the_last_one_is_revoked() {
     assert_ne!(first, second);
     liveness_tx.send_replace(liveness(2));
     following.until("shown anew", shown(2)).await;
+    // Deleted, or held by another lease: it is shown again under the lease that is renewed.
+    let key = "/spillway/edge/alive/lb-1";
+    cluster.etcdctl(&[0], &["del", key]).unwrap();
+    let holder = || {
+        let fields = cluster.etcdctl(&[0], &["get", key, "-w=fields"])?;
+        fields.lines().find_map(|line| line.strip_prefix("\"Lease\" : ")?.parse::<i64>().ok())
+    };
+    until("the key again", async || holder().filter(|it| *it == second)).await;
+    let other = cluster.etcdctl(&[0], &["lease", "grant", "600"]).unwrap();
+    let other = other.split_whitespace().nth(1).unwrap();
+    cluster.etcdctl(&[0], &["put", key, "{}", &format!("--lease={other}")]).unwrap();
+    until("the key again", async || holder().filter(|it| *it == second)).await;
+    cluster.etcdctl(&[0], &["lease", "revoke", other]).unwrap();
     shutdown.cancel();
     timeout(PATIENCE, staying).await.unwrap().unwrap();
     let leases = cluster.etcdctl(&[0], &["lease", "list"]).unwrap();
@@ -84,7 +97,7 @@ async fn what_does_not_change_is_not_written() {
     }
     liveness_tx.send_replace(liveness(2));
     let fields = ["get", "/spillway/edge/alive/lb-1", "-w=fields"];
-    let version = crate::cluster::until("the second value", async || {
+    let version = until("the second value", async || {
         let fields = cluster.etcdctl(&[0], &fields)?;
         let line = fields.lines().find(|line| line.starts_with("\"Version\""))?.to_owned();
         fields.contains("\\\"revision\\\":2").then_some(line)
