@@ -175,10 +175,12 @@ pub(crate) fn many_at_a_time(command: &mut Command) {
     command.env("RUST_TEST_THREADS", "8");
 }
 
-/// The packages that a plain `cargo test` runs; of their tests those whose names contain `word`.
+/// The packages that a plain `cargo test` runs, and the one whose tests want etcd; of their tests those whose names contain
+/// `word`.
 pub(super) fn unit(word: Option<&str>) -> Command {
     let mut command = cargo();
-    command.args(["test", "--no-fail-fast"]);
+    command.args(["test", "--no-fail-fast", "--workspace"]);
+    command.args(["--exclude", "lb-ebpf", "--exclude", "lb-tests"]);
     many_at_a_time(&mut command);
     build::with_objects(&mut command);
     command.arg("--").args(word);

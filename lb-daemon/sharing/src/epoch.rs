@@ -1,0 +1,181 @@
+//! Epochs: how parts are created again after a balancer was forgotten.
+//!
+//! An epoch is a record that all balancers see alike (in etcd). Each member that is not forgotten says in it what it owns,
+//! once, and then neither gives nor takes. A forgotten one that comes back meanwhile says that it owns nothing. When all have, the epoch is closed, and everybody computes from the record who
+//! owns what from then on: in proportion to what they owned, but together the whole. Transfers of earlier epochs are void
+//! on both sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lb_model::Name;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    GroupKey, Parts,
+    ledger::{Pair, as_list},
+};
+
+/// What a balancer owns when an epoch asks it, and what it sent and applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contribution {
+    #[serde(with = "as_list")]
+    pub owned: BTreeMap<GroupKey, Parts>,
+    pub pairs: BTreeMap<Name, Pair>,
+}
+
+/// An epoch, as all balancers see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    pub number: u64,
+    /// The generation that was in force when it was opened. Balancers contribute once they have it. Groups of later
+    /// generations have owners that are not forgotten, so nothing of them is created again.
+    pub generation: u64,
+    /// Balancers whose parts are created again for the others.
+    pub forgotten: BTreeSet<Name>,
+    /// What the others said that they own, and those forgotten ones that came back.
+    pub contributions: BTreeMap<Name, Contribution>,
+    /// Whether all have said so, and the result is in force.
+    pub closed: bool,
+}
+
+impl Epoch {
+    /// Members that have yet to say what they own.
+    pub fn awaited<'e>(&'e self, members: &'e BTreeSet<Name>) -> impl Iterator<Item = &'e Name> {
+        let is_known =
+            |name: &&Name| self.forgotten.contains(*name) || self.contributions.contains_key(*name);
+        members.iter().filter(move |name| !is_known(name))
+    }
+}
+
+/// Who owns what once an epoch is closed, by group and balancer. Pure, and the same for everybody who computes it.
+///
+/// A transfer that its receiver had not applied when it contributed goes back to its sender, because the receiver will
+/// not apply it any more. What a forgotten balancer owned, and what was on its way to it, is created again.
+pub fn settle(epoch: &Epoch) -> BTreeMap<GroupKey, BTreeMap<Name, Parts>> {
+    let live = || epoch.contributions.iter().filter(|(name, _)| !epoch.forgotten.contains(*name));
+    // Who does not know a group yet has its portion still to take, so it has no say in that group.
+    let mut owned: BTreeMap<&GroupKey, BTreeMap<&Name, Parts>> = BTreeMap::new();
+    for (name, given) in &epoch.contributions {
+        let is_forgotten = epoch.forgotten.contains(name);
+        for (group, parts) in &given.owned {
+            let covered = is_forgotten && group.birth <= epoch.generation;
+            let parts = if covered { Parts::NONE } else { *parts };
+            owned.entry(group).or_default().insert(name, parts);
+        }
+    }
+    for (sender, given) in live() {
+        for (receiver, pair) in &given.pairs {
+            if epoch.forgotten.contains(receiver) {
+                continue;
+            }
+            let theirs =
+                epoch.contributions.get(receiver).and_then(|theirs| theirs.pairs.get(sender));
+            let applied = theirs.map_or(0, |theirs| theirs.applied);
+            for transfer in pair.unacknowledged.iter().filter(|t| t.number > applied) {
+                let back = owned.get_mut(&transfer.group).and_then(|owned| owned.get_mut(sender));
+                if let Some(back) = back {
+                    *back += transfer.parts;
+                }
+            }
+        }
+    }
+    let scale = |group: &GroupKey, owned: BTreeMap<&Name, Parts>| {
+        let mut amounts: Vec<_> = owned.values().copied().collect();
+        if group.birth <= epoch.generation {
+            amounts = Parts::scale_to_whole(&amounts);
+        }
+        owned.into_keys().cloned().zip(amounts).collect()
+    };
+    owned.into_iter().map(|(group, owned)| (group.clone(), scale(group, owned))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ledger, Transfer};
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    fn group() -> GroupKey {
+        GroupKey { pool: name("web"), region: name("eu"), birth: 1 }
+    }
+
+    fn contribution(owned: u64, pairs: &[(&str, Pair)]) -> Contribution {
+        let pairs = pairs.iter().map(|(other, pair)| (name(other), pair.clone())).collect();
+        Ledger { owned: [(group(), Parts(owned))].into(), pairs, ..Ledger::default() }
+            .contribution()
+    }
+
+    fn sent(number: u64, parts: u64) -> Pair {
+        let transfer = Transfer { number, group: group(), parts: Parts(parts) };
+        Pair { sent: number, applied: 0, unacknowledged: vec![transfer] }
+    }
+
+    fn settled(forgotten: &[&str], contributions: &[(&str, Contribution)]) -> Vec<u64> {
+        let epoch = Epoch {
+            number: 1,
+            generation: 1,
+            forgotten: forgotten.iter().map(|text| name(text)).collect(),
+            contributions: contributions.iter().map(|(who, c)| (name(who), c.clone())).collect(),
+            ..Epoch::default()
+        };
+        settle(&epoch).remove(&group()).unwrap().into_values().map(|parts| parts.0).collect()
+    }
+
+    const QUARTER: u64 = Parts::WHOLE.0 / 4;
+
+    #[test]
+    fn what_is_left_is_scaled_to_the_whole() {
+        let left = [("a", contribution(QUARTER, &[])), ("b", contribution(2 * QUARTER, &[]))];
+        assert_eq!(settled(&["c"], &left), [1_431_655_766, 2_863_311_530]);
+    }
+
+    #[test]
+    fn what_was_not_applied_goes_back_and_what_was_does_not() {
+        let a = contribution(QUARTER, &[("b", sent(1, QUARTER))]);
+        let before = contribution(QUARTER, &[]);
+        let both = [("a", a.clone()), ("b", before)];
+        assert_eq!(settled(&["c"], &both), [1_431_655_766 * 2 - 1, 1_431_655_765]);
+        let applied = Pair { applied: 1, ..Pair::default() };
+        let after = contribution(2 * QUARTER, &[("a", applied)]);
+        let both = [("a", a), ("b", after)];
+        assert_eq!(settled(&["c"], &both), [1_431_655_766, 2_863_311_530]);
+    }
+
+    #[test]
+    fn what_was_on_its_way_to_a_forgotten_one_is_created_again() {
+        let a = contribution(0, &[("c", sent(1, 3 * QUARTER))]);
+        let b = contribution(QUARTER, &[]);
+        assert_eq!(settled(&["c"], &[("a", a), ("b", b)]), [0, Parts::WHOLE.0]);
+    }
+
+    #[test]
+    fn if_nobody_owns_any_all_get_the_same() {
+        let nothing = || contribution(0, &[]);
+        let whole = settled(&["c"], &[("a", nothing()), ("b", nothing())]);
+        assert_eq!(whole, [2 * QUARTER, 2 * QUARTER]);
+        // So does a forgotten one that came back, which owns nothing if others do.
+        let back = || contribution(3 * QUARTER, &[]);
+        let half = 2 * QUARTER;
+        assert_eq!(settled(&["c"], &[("a", nothing()), ("c", back())]), [half, half]);
+        let owner = contribution(QUARTER, &[]);
+        assert_eq!(settled(&["c"], &[("a", owner), ("c", back())]), [Parts::WHOLE.0, 0]);
+    }
+
+    #[test]
+    fn a_group_of_a_later_generation_stays_as_it_is() {
+        let later = GroupKey { birth: 2, ..group() };
+        let owning = |parts| Contribution {
+            owned: [(later.clone(), Parts(parts))].into(),
+            ..Contribution::default()
+        };
+        let mut epoch = Epoch { generation: 1, ..Epoch::default() };
+        epoch.forgotten.insert(name("c"));
+        epoch.contributions = [(name("a"), owning(QUARTER)), (name("c"), owning(QUARTER))].into();
+        let owned = &settle(&epoch)[&later];
+        assert_eq!(owned[&name("a")], Parts(QUARTER));
+        assert_eq!(owned[&name("c")], Parts(QUARTER), "it was alive when the group was created");
+    }
+}
