@@ -1,4 +1,5 @@
 //! A simulated fleet that shares capacities: what it admits, and what it survives.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod simulation;
 
