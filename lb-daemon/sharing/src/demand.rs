@@ -15,12 +15,12 @@ const DEVIATIONS: f64 = 4.0;
 /// (Poisson) vary by; otherwise the rate is the average of two seconds. So demand that stands still has few changes, and
 /// demand that moved to another balancer is not credited to this one for two more seconds.
 #[derive(Clone, Debug, Default)]
-pub struct DemandMeter {
+pub struct DemandAverage {
     /// Times and counts, oldest first; the first one is at most [`LONG`] old, or the last one that is older.
     readings: VecDeque<(Duration, u64)>,
 }
 
-impl DemandMeter {
+impl DemandAverage {
     /// Takes a reading of the counter. One that is lower than the last starts the measurement again: the counter was
     /// reset.
     pub fn record(&mut self, now: Duration, offered: u64) {
@@ -59,14 +59,14 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(250);
 
-    /// The rates that a meter shows while so many connections come in each step.
+    /// The rates that an average shows while so many connections come in each step.
     fn rates(counts: &[u64]) -> Vec<f64> {
-        let (mut meter, mut total) = (DemandMeter::default(), 0);
-        meter.record(Duration::ZERO, 0);
+        let (mut average, mut total) = (DemandAverage::default(), 0);
+        average.record(Duration::ZERO, 0);
         let mut rate = |(step, count): (usize, &u64)| {
             total += count;
-            meter.record(STEP * (step as u32 + 1), total);
-            meter.per_second()
+            average.record(STEP * (step as u32 + 1), total);
+            average.per_second()
         };
         counts.iter().enumerate().map(&mut rate).collect()
     }
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn a_counter_that_starts_again_gives_no_demand() {
-        let mut meter = DemandMeter::default();
-        meter.record(Duration::ZERO, 1_000_000);
-        meter.record(STEP, 1_000_100);
-        assert_eq!(meter.per_second(), 400.0);
-        meter.record(2 * STEP, 5);
-        assert_eq!(meter.per_second(), 0.0);
-        meter.record(3 * STEP, 10);
-        assert_eq!(meter.per_second(), 20.0);
+        let mut average = DemandAverage::default();
+        average.record(Duration::ZERO, 1_000_000);
+        average.record(STEP, 1_000_100);
+        assert_eq!(average.per_second(), 400.0);
+        average.record(2 * STEP, 5);
+        assert_eq!(average.per_second(), 0.0);
+        average.record(3 * STEP, 10);
+        assert_eq!(average.per_second(), 20.0);
     }
 }

@@ -27,7 +27,7 @@ mod parts;
 mod sharing;
 pub mod target;
 
-pub use demand::DemandMeter;
+pub use demand::DemandAverage;
 pub use ledger::{GroupKey, Ledger, Transfer};
 pub use message::{GroupReport, Message, ReportedCapacity};
 pub use parts::Parts;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lb_model::Name;
 use lb_sharing::{
-    Demand, DemandMeter, GroupKey, Ledger, Message, ReportedCapacity, Sharing, epoch::Epoch,
+    Demand, DemandAverage, GroupKey, Ledger, Message, ReportedCapacity, Sharing, epoch::Epoch,
     forget::Membership,
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Host {
 #[derive(Debug)]
 pub(crate) struct Daemon {
     pub(crate) sharing: Sharing,
-    meters: BTreeMap<GroupKey, DemandMeter>,
+    averages: BTreeMap<GroupKey, DemandAverage>,
     /// The write that is under way: what is written, and when it is done.
     pub(crate) writing: Option<(Ledger, Duration)>,
     pub(crate) next_round: Duration,
@@ -60,7 +60,7 @@ impl Host {
         let lost_maps = lost_maps.map(|peers| peers.into_iter().collect());
         self.daemon = Some(Daemon {
             sharing: Sharing::start(self.name.clone(), self.disk.clone(), now, lost_maps),
-            meters: BTreeMap::new(),
+            averages: BTreeMap::new(),
             writing: None,
             next_round: now,
             last_round: now,
@@ -89,13 +89,13 @@ impl Host {
         let daemon = self.daemon.as_mut()?;
         daemon.last_round = now;
         for (group, limiter) in &self.kernel.limiters {
-            let meter = daemon.meters.entry(group.clone()).or_default();
-            meter.record(now, limiter.offered);
+            let average = daemon.averages.entry(group.clone()).or_default();
+            average.record(now, limiter.offered);
             let capacity = match capacity(group) {
                 0.0 => ReportedCapacity::Closed,
                 rate => ReportedCapacity::PerSecond(rate),
             };
-            let demand = Demand { per_second: meter.per_second(), capacity, may_send: true };
+            let demand = Demand { per_second: average.per_second(), capacity, may_send: true };
             daemon.sharing.set_demand(group, demand);
         }
         if daemon.writing.is_some() {
