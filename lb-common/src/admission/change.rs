@@ -5,7 +5,14 @@ use crate::{
     word::Word,
 };
 
-/// Changes a limit and keeps the debt in connections. For the one writer of the limit, while packets debit.
+/// The longest time that debt of before a change may keep an open limit from admitting, besides the limit's own interval.
+///
+/// A window of ten seconds that contains one change still has no more than the integral of the rate plus the largest
+/// burst. Debt beyond that is forgiven: a full burst of 10,000 a second would close a limit of one a minute for 16.5 h.
+pub const MAX_WAIT: Nanoseconds = 10_000_000_000;
+
+/// Changes a limit and keeps the debt in connections, up to [`MAX_WAIT`]. For the one writer of the limit, while packets
+/// debit.
 ///
 /// 1. The limit admits nothing for the moment, so no debit begins.
 /// 2. The arrival is converted. Debits that began earlier fail from then on, because it is another number.
@@ -46,20 +53,25 @@ fn between(from: LimitWord, to: LimitWord) -> LimitWord {
 }
 
 /// The arrival that means as many connections under `to` as `arrival` does under `from`, but is another number. Rounded
-/// up, so that debt never shrinks, unless it is more than any limit admits at a time.
+/// up, so that debt never shrinks, unless it is more than any limit admits at a time, or is beyond [`MAX_WAIT`].
 fn converted(arrival: u64, from: LimitWord, to: LimitWord, now: Nanoseconds) -> u64 {
     let now = now.wrapping_mul(LimitWord::PER_NANOSECOND);
     if arrival <= now {
         // No debt, wherever it is in the past.
         return if arrival == now && now > 0 { arrival - 1 } else { arrival + 1 };
     }
+    // A closed limit admits nothing anyway, so the debt waits there whole.
+    let most = match to.is_closed() {
+        true => u64::MAX,
+        false => to.allowance() + MAX_WAIT * LimitWord::PER_NANOSECOND,
+    };
     let (from, to) = (per_connection(from), per_connection(to));
     if from == 0 || to == 0 {
         return now;
     }
     let debt = (arrival - now).min(from * u64::from(LimitWord::MAX_BURST));
     let converted = (u128::from(debt) * u128::from(to)).div_ceil(u128::from(from));
-    let converted = now.wrapping_add(converted as u64);
+    let converted = now.wrapping_add(most.min(converted as u64));
     if converted == arrival { arrival.wrapping_add(1) } else { converted }
 }
 

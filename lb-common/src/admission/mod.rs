@@ -5,11 +5,12 @@
 //! connections are admitted.
 //!
 //! How many connections that time stands for, the debt, depends on the interval. [`change_limit`] therefore converts it,
-//! so that whenever the limit changes, at most the integral of the rate plus the largest burst is admitted.
+//! so that when the limit changes, at most the integral of the rate plus the largest burst is admitted, in any window of
+//! up to [`MAX_WAIT`] that contains one change. Debt that would close the new limit for longer is forgiven.
 
 mod change;
 
-pub use change::{change_limit, settle};
+pub use change::{MAX_WAIT, change_limit, settle};
 
 use crate::{
     abi::{clock::Nanoseconds, limiter::LimitWord},
@@ -42,6 +43,10 @@ pub fn is_full(limit: LimitWord, arrival: u64, now: Nanoseconds) -> bool {
 ///
 /// The arrival is read before the limit, and is replaced only if it has not changed since. [`change_limit`] always
 /// changes it, between two stores of the limit. So no debit adds the interval of one limit to the arrival of another.
+///
+/// That holds if the two reads happen in this order. On x86 they do: loads are not reordered. On arm64 they are plain
+/// loads without an acquire, which the CPU may reorder: a debit may then read the limit of before a change and the
+/// arrival of after it, and add the interval of the limit before.
 #[inline(always)]
 pub fn debit<W: Word>(limit: impl Fn() -> LimitWord, arrival: W, now: Nanoseconds) -> Debit {
     let mut seen = arrival.load();

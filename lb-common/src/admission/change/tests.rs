@@ -43,6 +43,14 @@ impl Limiter {
         change_limit(&self.limit, &self.arrival, to, now);
         assert_eq!(self.limit.get(), to.0);
     }
+
+    /// Debt, connections.
+    fn debt(&self, now: u64) -> f64 {
+        match per_connection(LimitWord(self.limit.get())) {
+            0 => 0.0,
+            interval => self.arrival.get().saturating_sub(now * PARTS) as f64 / interval as f64,
+        }
+    }
 }
 
 #[test]
@@ -86,6 +94,52 @@ fn a_lowered_limit_waits_until_the_debt_is_within_its_burst() {
     // What lies beyond the lower burst is kept for the higher limit too.
     limiter.change(per_second(1_000, 100), START + 91 * SECOND / 100);
     assert_eq!(limiter.admitted(200, START + 91 * SECOND / 100), 90);
+}
+
+/// Without the cap the first one waits for 16.5 h, the second one for 99 s.
+#[test]
+fn a_lowered_limit_admits_after_ten_seconds_and_its_interval() {
+    let minute = 60 * SECOND;
+    for (from, to, interval) in [
+        (per_second(10_000, 1_000), LimitWord::new(minute * PARTS, 10), minute),
+        (per_second(100_000, 10_000), per_second(100, 100), SECOND / 100),
+    ] {
+        let limiter = Limiter::new(from);
+        let burst = limiter.admitted(20_000, START);
+        assert_eq!(u64::from(burst), from.burst());
+        limiter.change(to, START);
+        let next = START + MAX_WAIT + interval;
+        assert_eq!(limiter.admitted(20, START + MAX_WAIT), 0, "{to:?}");
+        assert_eq!(limiter.admitted(20, next - 1), 0, "{to:?}");
+        assert_eq!(limiter.admitted(20, next), 1, "{to:?}");
+        assert_eq!(limiter.admitted(20, next + interval), 1, "{to:?}");
+    }
+}
+
+#[test]
+fn debt_is_forgiven_when_a_closed_limit_opens_not_when_it_closes() {
+    let (fast, slow) = (per_second(10_000, 1_000), LimitWord::new(60 * SECOND * PARTS, 10));
+    let limiter = Limiter::new(fast);
+    assert_eq!(limiter.admitted(2_000, START), 1_000);
+    limiter.change(LimitWord::CLOSED, START);
+    limiter.change(fast, START);
+    assert_eq!(limiter.admitted(2_000, START), 0);
+    limiter.change(LimitWord::CLOSED, START);
+    limiter.change(slow, START);
+    assert_eq!(limiter.admitted(20, START + 70 * SECOND - 1), 0);
+    assert_eq!(limiter.admitted(20, START + 70 * SECOND), 1);
+}
+
+/// What was forgiven is not remembered: the bound is that of one change in ten seconds.
+#[test]
+fn a_limit_that_is_raised_again_admits_what_was_forgiven() {
+    let (fast, slow) = (per_second(10_000, 1_000), LimitWord::new(60 * SECOND * PARTS, 10));
+    let limiter = Limiter::new(fast);
+    assert_eq!(limiter.admitted(2_000, START), 1_000);
+    limiter.change(slow, START);
+    limiter.change(fast, START);
+    // The burst of ten, and a sixth of a connection for ten seconds.
+    assert_eq!(limiter.admitted(2_000, START), 1_000 - 11);
 }
 
 #[test]
@@ -328,6 +382,15 @@ impl Bucket {
         }
         room.abs() < Self::ROUNDING || admitted == (room > 0.0)
     }
+
+    /// Forgives what a changed limit would wait for too long.
+    fn change(&mut self, to: LimitWord) {
+        self.limit = to;
+        self.pass(0);
+        if !to.is_closed() && !to.is_unlimited() {
+            self.debt = self.debt.min(burst(to) + MAX_WAIT as f64 * rate(to));
+        }
+    }
 }
 
 /// Moments at which connections were admitted, and which limits there were.
@@ -335,6 +398,8 @@ impl Bucket {
 struct History {
     admitted: Vec<(u64, u64)>,
     limits: Vec<(u64, LimitWord)>,
+    /// Connections of debt that changes forgave.
+    forgiven: Vec<(u64, f64)>,
 }
 
 impl History {
@@ -354,6 +419,16 @@ impl History {
         (integral, largest)
     }
 
+    /// What was forgiven and may be admitted again from one moment to another. If the limit stays, the next connection
+    /// comes later than [`MAX_WAIT`] after its change.
+    fn forgiven(&self, from: u64, to: u64) -> f64 {
+        let changes =
+            |from: u64| self.limits.iter().filter(move |(at, _)| (from..=to).contains(at));
+        let is_again = |at: u64| to > at + MAX_WAIT || changes(at).count() > 1;
+        let within = self.forgiven.iter().filter(|(at, _)| (from..=to).contains(at));
+        within.filter(|(at, _)| is_again(*at)).map(|(_, forgiven)| forgiven).sum()
+    }
+
     /// The first window with more connections than the definition allows.
     fn excess(&self) -> Option<(u64, u64)> {
         let starts = self.admitted.iter().enumerate();
@@ -365,7 +440,8 @@ impl History {
         });
         let excess = windows.find(|(from, to, admitted)| {
             let (integral, burst) = self.allowed(*from, *to);
-            *admitted as f64 > integral + burst + Bucket::ROUNDING
+            let forgiven = self.forgiven(*from, *to);
+            *admitted as f64 > integral + burst + forgiven + Bucket::ROUNDING
         });
         excess.map(|(from, to, _)| (from, to))
     }
@@ -374,8 +450,8 @@ impl History {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Each connection is admitted that a bucket of connections admits, and no other; and in no window more than the
-    /// integral of the rate and the largest burst.
+    /// Each connection is admitted that a bucket of connections admits, and no other. In no window of up to ten seconds
+    /// with one change more than the integral of the rate and the largest burst; in others also what was forgiven.
     #[test]
     fn debt_is_kept_in_connections(first in limits(), acts in acts()) {
         let limiter = Limiter::new(first);
@@ -387,10 +463,11 @@ proptest! {
             bucket.pass(gap);
             match act {
                 Act::Change(to) => {
+                    let debt = limiter.debt(now);
                     limiter.change(to, now);
-                    bucket.limit = to;
-                    bucket.pass(0);
+                    bucket.change(to);
                     history.limits.push((now, to));
+                    history.forgiven.push((now, (debt - limiter.debt(now)).max(0.0)));
                 }
                 Act::Ask(demand) => {
                     let mut sum = 0;
@@ -410,7 +487,8 @@ proptest! {
     /// owed for a higher one.
     #[test]
     fn demand_is_not_starved(
-        changes in vec((1..300_u64, 1..1_000_u64, 2..50_u32), 1..20),
+        // No burst is more than what the lowest rate admits in ten seconds, so nothing is forgiven.
+        changes in vec((1..300_u64, 5..1_000_u64, 2..50_u32), 1..20),
     ) {
         let first = per_second(changes[0].1, changes[0].2);
         let limiter = Limiter::new(first);
@@ -490,7 +568,8 @@ proptest! {
 
     #[test]
     fn threads_keep_the_bound_beside_changes(
-        kinds in vec((0..4_u32, 1..100_u32, 0..30_u64), 2..100), lossy: bool,
+        // No burst is more than what the lowest rate admits in ten seconds, so nothing is forgiven.
+        kinds in vec((1..5_u32, 1..100_u32, 0..30_u64), 2..100), lossy: bool,
     ) {
         let changes: Vec<_> = kinds.into_iter().map(|(power, burst, gap)| {
             (per_second(10_u64.pow(power), burst), gap * SECOND / 100)
