@@ -74,7 +74,9 @@ pub fn debit<W: Word>(limit: impl Fn() -> LimitWord, arrival: W, now: Nanosecond
 /// result is beyond the burst, it is taken back. Meanwhile it may have caused refusals on other CPUs, but no admissions.
 ///
 /// If the limit changes within the few instructions between its last reading and the addition, the addition is of an
-/// interval of the limit before: one connection of a CPU is counted wrongly.
+/// interval of the limit before: one connection of a CPU is counted wrongly. On x86 the readings come in
+/// the order of the instructions. On arm64 an exchange that fails is no barrier for the reading after it, so that time can
+/// be longer.
 #[inline(always)]
 fn add<W: Word>(
     limit: impl Fn() -> LimitWord,
