@@ -25,7 +25,7 @@ pub fn now() -> io::Result<Nanoseconds> {
     Ok(now.as_nanos() as Nanoseconds)
 }
 
-/// The packet path's clock to the tick, as [`now`] is not: what a limit admits can depend on less than the difference.
+/// The packet path's clock to within a tick, as [`now`] is not: what a limit admits can depend on less than the difference.
 #[derive(Debug)]
 pub(super) struct PacketClock<M> {
     arrays: Arc<M>,
@@ -62,18 +62,27 @@ pub(super) fn measure_ahead<E: From<io::Error>>(
     ticks: impl Fn() -> Result<u32, E>,
 ) -> Result<i64, E> {
     let tick = tick()?;
+    let mut samples = Vec::new();
     for _ in 0..ATTEMPTS {
         let (before, ticks, after) = (coarse(), ticks()?, coarse());
         if before == after {
             let by_ticks = nearest(after / tick, ticks).wrapping_mul(tick);
-            return Ok(by_ticks.wrapping_sub(after).cast_signed());
+            samples.push(by_ticks.wrapping_sub(after).cast_signed());
+        }
+        if samples.len() == SAMPLES {
+            break;
         }
     }
-    Err(io::Error::other("each reading took longer than a tick").into())
+    // The kernel counts a tick before it advances the clock: a sample in between is a tick too large.
+    let smallest = samples.into_iter().min();
+    smallest.ok_or_else(|| io::Error::other("each reading took longer than a tick").into())
 }
 
 /// How often both clocks are read if a tick comes in between.
 const ATTEMPTS: u32 = 100;
+
+/// How many readings between two ticks are enough.
+const SAMPLES: usize = 5;
 
 /// The number with this low half that is nearest to another number.
 fn nearest(number: u64, low: u32) -> u64 {

@@ -54,9 +54,9 @@ pub enum LoadError {
     /// The balancer's slow path cannot be reached.
     #[error("slow path")]
     SlowPath(#[source] SlowPathError),
-    /// The length of the kernel's tick, or the number of ticks, is not known.
-    #[error("cannot read the packet path's clock")]
-    Clock { source: io::Error },
+    /// The length of the kernel's tick is not known, from which the programs tell the time.
+    #[error("cannot read the length of the kernel's tick")]
+    Tick { source: io::Error },
     /// The object holds no program for the hook.
     #[error("{0} object: holds no program for this hook")]
     NoProgram(Component),
@@ -94,7 +94,7 @@ pub(super) fn load(
     }
     let (tick, start, layout);
     if component == Component::Balancer {
-        tick = clock::tick().map_err(|source| LoadError::Clock { source })?;
+        tick = clock::tick().map_err(|source| LoadError::Tick { source })?;
         start = ticks_at_start(tick);
         layout = ArrayLayout::new(&sizes).numbers();
         loader
@@ -110,28 +110,42 @@ pub(super) fn load(
             SlowPathError::Program(source) => refused(component, source),
             source => LoadError::SlowPath(source),
         })?;
-        set_clock(&mut loaded, pins)?;
+        set_clock(&mut loaded, pins);
     }
     Ok(loaded)
 }
 
-/// Tells those who read the arrays the difference between the packet path's clock and theirs.
-fn set_clock(loaded: &mut Ebpf, pins: &Pins) -> Result<(), LoadError> {
+/// Writes the difference between the packet path's clock and `CLOCK_MONOTONIC_COARSE` into the arrays: 0 if it cannot be
+/// measured, because limits that err are better than no balancer.
+fn set_clock(loaded: &mut Ebpf, pins: &Pins) {
+    let ahead = measure_clock(loaded).unwrap_or_else(|error| {
+        warn_of_clock(&error);
+        0
+    });
+    let map = MapData::from_pin(pins.map(names::ARRAYS)).map_err(io::Error::other);
+    if let Err(error) = map.and_then(|map| arrays::set_clock_ahead(&map, ahead)) {
+        warn_of_clock(&error);
+    }
+}
+
+fn warn_of_clock(error: &io::Error) {
+    tracing::warn!(
+        error = lb_base::error_chain::message(error),
+        "the packet path's clock cannot be measured: limits that change may forgive or keep up to a second's debt"
+    );
+}
+
+fn measure_clock(loaded: &mut Ebpf) -> io::Result<i64> {
     let component = Component::Balancer;
-    let program = loaded.program_mut(BALANCER_CLOCK).ok_or(LoadError::NoProgram(component))?;
-    let program: &mut Xdp =
-        program.try_into().map_err(|source| LoadError::Program { component, source })?;
-    program.load().map_err(|source| refused(component, source))?;
-    let ticks = || {
+    let program = loaded.program_mut(BALANCER_CLOCK);
+    let program = program.ok_or_else(|| io::Error::other(LoadError::NoProgram(component)))?;
+    let program: &mut Xdp = program.try_into().map_err(io::Error::other)?;
+    program.load().map_err(|source| io::Error::other(refused(component, source)))?;
+    clock::measure_ahead(|| {
         // The kernel asks for an Ethernet header at least.
         let options = TestRunOptions { data_in: Some(&[0; 64]), ..TestRunOptions::new() };
         program.test_run(options).map(|run| run.return_value).map_err(io::Error::other)
-    };
-    let set = |ahead| {
-        let map = MapData::from_pin(pins.map(names::ARRAYS)).map_err(io::Error::other)?;
-        arrays::set_clock_ahead(&map, ahead)
-    };
-    clock::measure_ahead(ticks).and_then(set).map_err(|source| LoadError::Clock { source })
+    })
 }
 
 /// Creates and pins the arrays, and returns their sizes.
