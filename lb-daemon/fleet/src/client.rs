@@ -49,9 +49,10 @@ pub enum EtcdError {
 }
 
 impl EtcdError {
-    /// Whether the request may have been carried out, now or later, although it failed.
+    /// Whether the request may have been carried out, now or later, although it failed. A write that finds no space may
+    /// have been: etcd applies the one that reaches its quota, and answers with this error.
     pub fn is_indefinite(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::NoAnswer | Self::NoQuorum(_))
+        matches!(self, Self::Unreachable(_) | Self::NoAnswer | Self::NoQuorum(_) | Self::NoSpace)
     }
 }
 

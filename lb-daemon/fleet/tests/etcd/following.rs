@@ -264,7 +264,7 @@ async fn a_full_etcd_is_read_and_refuses_changes() {
     assert_eq!(view.connection, Connection::NoSpace);
     assert_eq!(crate::generation(&view), Some(1));
     let refused = fleet.commit(&crate::attempt(Some(&first), b"one")).await;
-    assert_eq!(refused, Err(CommitError::Etcd(EtcdError::NoSpace)));
+    assert_eq!(refused, Err(CommitError::Unknown(EtcdError::NoSpace)));
     client.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
     // No watch tells: it is found because all is read again.
     following.until("connected", is_connected).await;
