@@ -54,6 +54,11 @@ impl EtcdError {
     pub fn is_indefinite(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::NoAnswer | Self::NoQuorum(_) | Self::NoSpace)
     }
+
+    /// Whether etcd says that the lease of the request does not exist.
+    pub(crate) fn is_lease_gone(&self) -> bool {
+        matches!(self, Self::Refused(text) if text.contains("lease not found"))
+    }
 }
 
 impl From<etcd_client::Error> for EtcdError {

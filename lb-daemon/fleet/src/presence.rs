@@ -40,7 +40,14 @@ pub enum MemberError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
     Waiting,
-    Held { lease: i64 },
+    Held {
+        lease: i64,
+    },
+    /// The lease is held, but `alive/` could not be written. If an earlier value is there, others still read that.
+    Unshown {
+        lease: i64,
+        error: EtcdError,
+    },
     Lost(EtcdError),
 }
 
@@ -85,7 +92,8 @@ impl Fleet {
             match held {
                 Ok(()) => return,
                 Err(error) => {
-                    if matches!(*state_tx.borrow(), LeaseState::Held { .. }) {
+                    let state = state_tx.borrow().clone();
+                    if matches!(state, LeaseState::Held { .. } | LeaseState::Unshown { .. }) {
                         warn!("lost the lease of alive/{}: {error}", self.name());
                     }
                     state_tx.send_replace(LeaseState::Lost(error));
@@ -98,7 +106,8 @@ impl Fleet {
         }
     }
 
-    /// Returns when `shutdown` is requested; otherwise when the lease is lost, with the cause.
+    /// Returns when `shutdown` is requested; otherwise when the lease is lost, with the cause. While etcd has no space it
+    /// grants no leases, so a write that fails is no reason to give up the one that is held.
     async fn hold_lease(
         &self,
         liveness_rx: &mut watch::Receiver<Arc<Document<Liveness>>>,
@@ -106,23 +115,32 @@ impl Fleet {
         shutdown: &CancellationToken,
     ) -> Result<(), EtcdError> {
         let mut client = self.client().lease_client();
+        let mut renewed_at = time::Instant::now();
         let granted = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
             granted = timed(client.grant(LEASE, None)) => granted?,
         };
         let lease = granted.id();
-        let mut renewed_at = time::Instant::now();
         let mut shown: Option<Arc<Document<Liveness>>> = None;
+        // After a failure the lease is renewed first: writes that hang must not keep it from that.
+        let mut may_show = true;
         let mut renewals = time::interval_at(renewed_at + RENEW_EVERY, RENEW_EVERY);
         renewals.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
             let liveness = Arc::clone(&liveness_rx.borrow_and_update());
-            if shown.as_ref() != Some(&liveness) {
-                self.show(&liveness, lease).await?;
-                shown = Some(liveness);
-                if state_tx.send_replace(LeaseState::Held { lease }) != (LeaseState::Held { lease })
-                {
-                    info!("alive/{} is held by lease {lease:x}", self.name());
+            if may_show && shown.as_ref() != Some(&liveness) {
+                match self.show(&liveness, lease).await {
+                    Ok(()) => {
+                        shown = Some(liveness);
+                        self.set_state(state_tx, LeaseState::Held { lease });
+                    }
+                    Err(error) if error.is_lease_gone() => return Err(error),
+                    Err(error) => {
+                        // It may have been written although it failed.
+                        shown = None;
+                        may_show = false;
+                        self.set_state(state_tx, LeaseState::Unshown { lease, error });
+                    }
                 }
             }
             tokio::select! {
@@ -135,24 +153,44 @@ impl Fleet {
                         return timed(client.revoke(lease)).await.map(drop).or(Ok(()));
                     }
                 }
-                _ = renewals.tick() => match self.renew(lease).await {
-                    Ok(is_shown) => {
-                        renewed_at = time::Instant::now();
-                        shown = shown.filter(|_| is_shown);
+                _ = renewals.tick() => {
+                    let asked_at = time::Instant::now();
+                    match timed(client.keep_alive(lease)).await {
+                        Ok(_) => {
+                            renewed_at = asked_at;
+                            may_show = true;
+                            if self.is_shown(lease).await == Ok(false) {
+                                shown = None;
+                            }
+                        }
+                        Err(error) if error.is_lease_gone() || renewed_at.elapsed() >= EXPIRY => {
+                            return Err(error);
+                        }
+                        // It may still be there: another server of etcd may answer in time.
+                        Err(_) => {}
                     }
-                    // It may still be there: another server of etcd may answer in time.
-                    Err(error) if error.is_indefinite() && renewed_at.elapsed() < EXPIRY => {}
-                    Err(error) => return Err(error),
-                },
+                }
             }
         }
     }
 
-    /// Returns whether the lease holds the key. It does not if the key was deleted, or if an earlier write, under another
-    /// lease, arrived late.
-    async fn renew(&self, lease: i64) -> Result<bool, EtcdError> {
+    fn set_state(&self, state_tx: &watch::Sender<LeaseState>, state: LeaseState) {
+        if state_tx.send_replace(state.clone()) == state {
+            return;
+        }
+        match state {
+            LeaseState::Held { lease } => info!("alive/{} is held by lease {lease:x}", self.name()),
+            LeaseState::Unshown { error, .. } => {
+                warn!("alive/{} cannot be written, its lease stays: {error}", self.name());
+            }
+            LeaseState::Waiting | LeaseState::Lost(_) => {}
+        }
+    }
+
+    /// Whether the lease holds the key. It does not if the key was deleted, or if an earlier write, under another lease,
+    /// arrived late.
+    async fn is_shown(&self, lease: i64) -> Result<bool, EtcdError> {
         let mut client = self.client().lease_client();
-        timed(client.keep_alive(lease)).await?;
         let options = LeaseTimeToLiveOptions::new().with_keys();
         let held = timed(client.time_to_live(lease, Some(options))).await?;
         let key = self.keys().alive(self.name());

@@ -5,14 +5,18 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
 use lb_fleet::{
-    Document,
+    Document, EtcdError,
     documents::{FleetMember, Liveness, SharedOverride, WallTime},
     overrides::{OverrideChange, OverrideError, expired},
-    presence::{LeaseState, MemberError},
+    presence::{LEASE, LeaseState, MemberError},
 };
 use lb_model::overrides::Action;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -80,6 +84,40 @@ async fn a_lost_lease_is_replaced_and_the_last_one_is_revoked() {
         view.snapshot.as_ref().is_some_and(|it| !it.alive.contains_key(&me))
     };
     following.until("gone", is_gone).await;
+}
+
+/// etcd grants no lease then, so a balancer that gave its lease up would seem dead.
+#[tokio::test]
+async fn a_lease_survives_that_etcd_has_no_space() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let (liveness_tx, liveness_rx) = watch::channel(liveness(1));
+    let (state_tx, mut state_rx) = watch::channel(LeaseState::Waiting);
+    let shutdown = CancellationToken::new();
+    let staying = tokio::spawn(fleet.stay_alive(liveness_rx, state_tx, shutdown.clone()));
+    let first = held(&mut state_rx, None).await;
+    let endpoints = cluster.settings("lb-1").endpoints;
+    let mut client = etcd_client::Client::connect(endpoints, None).await.unwrap();
+    let mut options = AlarmOptions::new();
+    options.with_member(cluster.member_id(0));
+    client.alarm(AlarmAction::Activate, AlarmType::Nospace, Some(options.clone())).await.unwrap();
+    liveness_tx.send_replace(liveness(2));
+    let unshown = LeaseState::Unshown { lease: first, error: EtcdError::NoSpace };
+    timeout(PATIENCE, state_rx.wait_for(|it| *it == unshown)).await.unwrap().unwrap();
+    let seen = Instant::now();
+    let key = "/spillway/edge/alive/lb-1";
+    while seen.elapsed() < Duration::from_secs(LEASE.unsigned_abs() + 5) {
+        let value = cluster.etcdctl(&[0], &["get", key, "--print-value-only"]).unwrap();
+        assert!(value.contains("\"revision\":1"), "{value}");
+        assert_eq!(*state_rx.borrow(), unshown);
+        sleep(Duration::from_secs(1)).await;
+    }
+    client.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
+    assert_eq!(held(&mut state_rx, None).await, first);
+    let value = cluster.etcdctl(&[0], &["get", key, "--print-value-only"]).unwrap();
+    assert!(value.contains("\"revision\":2"), "{value}");
+    shutdown.cancel();
+    timeout(PATIENCE, staying).await.unwrap().unwrap();
 }
 
 #[tokio::test]
