@@ -12,6 +12,7 @@ use std::{
 
 use etcd_client::{Txn, TxnOp};
 use tokio::time::Instant;
+use tracing::warn;
 
 use crate::{
     Digest, DocumentError, EtcdError, Fleet, FleetKey,
@@ -34,6 +35,8 @@ const BATCH: usize = 100;
 pub struct Collected {
     pub generations: usize,
     pub pieces: usize,
+    /// Keys of generations whose values say another number. They stay, with their pieces.
+    pub misnumbered: usize,
     /// A commit came in between: what is left is for the next time.
     pub is_interrupted: bool,
 }
@@ -82,13 +85,25 @@ impl Collector {
         let mut base = 0;
         let mut used = BTreeSet::new();
         let mut history: Vec<Committed> = Vec::new();
+        let mut collected = Collected::default();
         for row in &configurations.rows {
             match keys.parse(&row.key) {
                 FleetKey::Current => {
                     base = row.mod_revision;
                     used.extend(committed(row)?.document.body.pieces);
                 }
-                FleetKey::History(_) => history.push(committed(row)?),
+                FleetKey::History(number) => {
+                    let found = committed(row)?;
+                    let said = found.document.body.number;
+                    if said == number {
+                        history.push(found);
+                    } else {
+                        let key = keys.history(number);
+                        warn!("{key}: its value says generation {said}, so it is not removed");
+                        used.extend(found.document.body.pieces);
+                        collected.misnumbered += 1;
+                    }
+                }
                 _ => {}
             }
         }
@@ -99,7 +114,6 @@ impl Collector {
         let old = history.iter().take(old).map(|it| keys.history(it.document.body.number));
         let unused = self.long_unused(fleet, &pieces, &used);
         let unused = unused.iter().map(|digest| keys.chunk(digest));
-        let mut collected = Collected::default();
         // Generations first, so that none is ever there without its pieces.
         for (keys, is_history) in [(old.collect::<Vec<_>>(), true), (unused.collect(), false)] {
             for batch in keys.chunks(BATCH) {
@@ -138,9 +152,56 @@ impl Collector {
 }
 
 /// How many of the first generations may go. A generation is needed until `keep` after it was replaced, because it says
-/// where home was until then.
+/// where home was until then. An `applied_at` that is yet to come is of a clock that was wrong: the next one that is not,
+/// or `now`, counts instead.
 fn removable(history: &[Committed], keep: Duration, now: WallTime) -> usize {
     let most = history.len().saturating_sub(HISTORY);
-    let replaced = history.iter().skip(1).map(|next| next.document.body.applied_at);
+    let applied = history.iter().map(|it| it.document.body.applied_at);
+    let applied = applied.rev().scan(now, |later, applied_at| {
+        if applied_at <= now {
+            *later = applied_at;
+        }
+        Some(*later)
+    });
+    let applied: Vec<_> = applied.collect();
+    let replaced = applied.into_iter().rev().skip(1);
     replaced.take(most).take_while(|replaced| replaced.age(now) >= keep).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use super::*;
+    use crate::documents::Generation;
+
+    fn at(time: SystemTime, number: u64) -> Committed {
+        let body = Generation {
+            number,
+            parent: None,
+            attempt: String::new(),
+            pieces: Vec::new(),
+            size: 0,
+            live: BTreeSet::new(),
+            births: BTreeMap::new(),
+            author: String::new(),
+            reason: String::new(),
+            applied_at: time.into(),
+        };
+        Committed { document: body.into(), digest: Digest::new(b""), mod_revision: 0 }
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_keeps_no_generation_for_ever() {
+        let seconds = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let length = HISTORY as u64 + 5;
+        let mut history: Vec<_> = (0..length).map(|it| at(seconds(it), it)).collect();
+        let now = seconds(length).into();
+        assert_eq!(removable(&history, Duration::ZERO, now), 5);
+        history[2] = at(seconds(1_000_000), 2);
+        assert_eq!(removable(&history, Duration::ZERO, now), 5);
+        // The one before it counts as replaced when the one after it was applied.
+        let ages = [2, 3, 4].map(|it| Duration::from_secs(length - it));
+        assert_eq!(ages.map(|age| removable(&history, age, now)), [1, 3, 4]);
+    }
 }

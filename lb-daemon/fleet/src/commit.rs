@@ -75,6 +75,8 @@ pub enum CommitError {
     /// Nothing was changed.
     #[error(transparent)]
     Etcd(EtcdError),
+    #[error("no number follows that of generation {last}")]
+    NoNumber { last: u64 },
     #[error("no random number for the attempt: {0}")]
     Random(String),
 }
@@ -105,17 +107,24 @@ fn conflict(current: Option<&Committed>) -> String {
 
 impl Attempt {
     /// # Errors
-    /// [`CommitError::TooLarge`], or the system has no random numbers.
+    /// [`CommitError::TooLarge`], [`CommitError::NoNumber`], or the system has no random numbers.
     pub fn new(base: Option<&Committed>, draft: Draft) -> Result<Self, CommitError> {
         let Draft { configuration, live, births, author, reason, applied_at } = draft;
         let pieces: Vec<_> = configuration.chunks(MAX_PIECE).map(Digest::new).collect();
         if pieces.len() > MAX_PIECES {
             return Err(CommitError::TooLarge { size: configuration.len() });
         }
+        let number = match base {
+            Some(base) => {
+                let last = base.document.body.number;
+                last.checked_add(1).ok_or(CommitError::NoNumber { last })?
+            }
+            None => 1,
+        };
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|error| CommitError::Random(error.to_string()))?;
         let body = Generation {
-            number: base.map_or(1, |base| base.document.body.number + 1),
+            number,
             parent: base.map(|base| base.digest),
             attempt: format!("{:032x}", u128::from_le_bytes(id)),
             pieces,

@@ -177,12 +177,30 @@ async fn pieces_that_no_generation_has_go_and_a_commit_puts_them_again() {
     let mut collector = Collector::new(Duration::ZERO);
     let collected = collector.collect(&fleet, week, later()).await;
     assert_eq!(collected, Ok(Collected::default()), "all are young");
-    let one = Collected { generations: 1, pieces: 1, is_interrupted: false };
+    let one = Collected { generations: 1, pieces: 1, ..Collected::default() };
     assert_eq!(collector.collect(&fleet, Duration::ZERO, later()).await, Ok(one));
     assert_eq!(pieces(), HISTORY);
     let again = commit(&fleet, last.as_ref(), &0u64.to_be_bytes()).await;
     assert_eq!(pieces(), HISTORY + 1);
     assert_eq!(fleet.current().await, Ok(Some(again)));
+}
+
+#[tokio::test]
+async fn a_generation_under_another_number_stays_and_is_counted() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut last = commit(&fleet, None, b"").await;
+    let [own, other] = [1, 900].map(|number| format!("/spillway/edge/config/history/{number}"));
+    let value = |key: &str| cluster.etcdctl(&[0], &["get", key, "--print-value-only"]).unwrap();
+    let first = value(&own);
+    cluster.etcdctl(&[0], &["put", &other, first.trim()]).unwrap();
+    for number in 0..HISTORY as u64 {
+        last = commit(&fleet, Some(&last), &number.to_be_bytes()).await;
+    }
+    let collected = Collector::new(Duration::ZERO).collect(&fleet, Duration::ZERO, later()).await;
+    let expected = Collected { generations: 1, misnumbered: 1, ..Collected::default() };
+    assert_eq!(collected, Ok(expected), "its pieces are used");
+    assert_eq!((value(&own), value(&other)), (String::new(), first));
 }
 
 #[tokio::test]
