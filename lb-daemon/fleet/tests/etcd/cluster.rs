@@ -35,6 +35,8 @@ pub(crate) struct Cluster {
     certificates: Option<Certificates>,
     client_port: u16,
     peer_port: u16,
+    /// Bytes that etcd may store, if not its default.
+    quota: Option<u64>,
     /// Data folders are new after a restore.
     data: &'static str,
 }
@@ -64,6 +66,15 @@ impl Cluster {
         cluster
     }
 
+    /// Starts one server that may store so many bytes.
+    pub(crate) async fn start_with_quota(quota: u64) -> Self {
+        let mut cluster = Self::new(1);
+        cluster.quota = Some(quota);
+        cluster.start_all();
+        cluster.wait_until_it_answers().await;
+        cluster
+    }
+
     /// Starts one server with a certificate, which `issue` writes into a folder for an address. Clients use it too.
     pub(crate) async fn start_with_tls(issue: impl FnOnce(&Path, &str) -> Certificates) -> Self {
         let cluster = Self::start_unanswered(issue);
@@ -86,7 +97,15 @@ impl Cluster {
         let (client_port, peer_port) = free_ports(nodes[0].address);
         // In the target folder, so that nothing stays elsewhere when the test is killed.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self { folder, nodes, certificates: None, client_port, peer_port, data: "data" }
+        Self {
+            folder,
+            nodes,
+            certificates: None,
+            client_port,
+            peer_port,
+            quota: None,
+            data: "data",
+        }
     }
 
     pub(crate) fn start_all(&mut self) {
@@ -117,6 +136,9 @@ impl Cluster {
         }
         command.arg(format!("--initial-cluster={}", self.initial_cluster()));
         command.arg("--initial-cluster-token=test");
+        if let Some(quota) = self.quota {
+            command.arg(format!("--quota-backend-bytes={quota}"));
+        }
         if let Some(files) = &self.certificates {
             command.args(["--client-cert-auth"]);
             command.arg(format!("--trusted-ca-file={}", files.authorities.display()));

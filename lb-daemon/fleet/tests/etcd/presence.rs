@@ -5,7 +5,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
+use etcd_client::CompactionOptions;
 use lb_fleet::{
     Document, EtcdError,
     documents::{FleetMember, Liveness, SharedOverride, WallTime},
@@ -89,7 +89,7 @@ async fn a_lost_lease_is_replaced_and_the_last_one_is_revoked() {
 /// etcd grants no lease then, so a balancer that gave its lease up would seem dead.
 #[tokio::test]
 async fn a_lease_survives_that_etcd_has_no_space() {
-    let cluster = Cluster::start(1).await;
+    let cluster = Cluster::start_with_quota(4 << 20).await;
     let fleet = cluster.fleet("lb-1").await;
     let (liveness_tx, liveness_rx) = watch::channel(liveness(1));
     let (state_tx, mut state_rx) = watch::channel(LeaseState::Waiting);
@@ -98,9 +98,11 @@ async fn a_lease_survives_that_etcd_has_no_space() {
     let first = held(&mut state_rx, None).await;
     let endpoints = cluster.settings("lb-1").endpoints;
     let mut client = etcd_client::Client::connect(endpoints, None).await.unwrap();
-    let mut options = AlarmOptions::new();
-    options.with_member(cluster.member_id(0));
-    client.alarm(AlarmAction::Activate, AlarmType::Nospace, Some(options.clone())).await.unwrap();
+    let mut writes = 0;
+    while client.put("fill", vec![0; 1 << 20], None).await.is_ok() {
+        writes += 1;
+        assert!(writes < 100, "the quota is not kept");
+    }
     liveness_tx.send_replace(liveness(2));
     let unshown = LeaseState::Unshown { lease: first, error: EtcdError::NoSpace };
     timeout(PATIENCE, state_rx.wait_for(|it| *it == unshown)).await.unwrap().unwrap();
@@ -112,7 +114,10 @@ async fn a_lease_survives_that_etcd_has_no_space() {
         assert_eq!(*state_rx.borrow(), unshown);
         sleep(Duration::from_secs(1)).await;
     }
-    client.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
+    let revision = client.delete("fill", None).await.unwrap().header().unwrap().revision();
+    client.compact(revision, Some(CompactionOptions::new().with_physical())).await.unwrap();
+    client.defragment().await.unwrap();
+    cluster.etcdctl(&[0], &["alarm", "disarm"]).unwrap();
     assert_eq!(held(&mut state_rx, None).await, first);
     let value = cluster.etcdctl(&[0], &["get", key, "--print-value-only"]).unwrap();
     assert!(value.contains("\"revision\":2"), "{value}");
