@@ -1,7 +1,7 @@
 //! Epochs: how parts are created again after a balancer was forgotten.
 //!
 //! An epoch is a record that all balancers see alike (in etcd). Each member that is not forgotten says in it what it owns,
-//! once, and then neither gives nor takes. A forgotten one that comes back meanwhile says that it owns nothing. When all have, the epoch is closed, and everybody computes from the record who
+//! once, and then neither gives nor takes. A forgotten one that comes back meanwhile says that it owns nothing. Once all have, the epoch is closed, and everybody computes from the record who
 //! owns what from then on: in proportion to what they owned, but together the whole. Transfers of earlier epochs are void
 //! on both sides.
 
@@ -51,30 +51,28 @@ impl Epoch {
 ///
 /// A transfer that its receiver had not applied when it contributed goes back to its sender, because the receiver will
 /// not apply it any more. What a forgotten balancer owned, and what was on its way to it, is created again.
-pub fn settle(epoch: &Epoch) -> BTreeMap<GroupKey, BTreeMap<Name, Parts>> {
+pub fn compute_result(epoch: &Epoch) -> BTreeMap<GroupKey, BTreeMap<Name, Parts>> {
     let live = || epoch.contributions.iter().filter(|(name, _)| !epoch.forgotten.contains(*name));
-    // Who does not know a group yet has its portion still to take, so it has no say in that group.
     let mut owned: BTreeMap<&GroupKey, BTreeMap<&Name, Parts>> = BTreeMap::new();
     for (name, given) in &epoch.contributions {
         let is_forgotten = epoch.forgotten.contains(name);
         for (group, parts) in &given.owned {
             let covered = is_forgotten && group.birth <= epoch.generation;
-            let parts = if covered { Parts::NONE } else { *parts };
+            let parts = if covered { Parts::NONE } else { (*parts).min(Parts::WHOLE) };
             owned.entry(group).or_default().insert(name, parts);
         }
     }
     for (sender, given) in live() {
         for (receiver, pair) in &given.pairs {
+            let Some(theirs) = epoch.contributions.get(receiver) else { continue };
             if epoch.forgotten.contains(receiver) {
                 continue;
             }
-            let theirs =
-                epoch.contributions.get(receiver).and_then(|theirs| theirs.pairs.get(sender));
-            let applied = theirs.map_or(0, |theirs| theirs.applied);
+            let applied = theirs.pairs.get(sender).map_or(0, |theirs| theirs.applied);
             for transfer in pair.unacknowledged.iter().filter(|t| t.number > applied) {
                 let back = owned.get_mut(&transfer.group).and_then(|owned| owned.get_mut(sender));
                 if let Some(back) = back {
-                    *back += transfer.parts;
+                    *back = (*back + transfer.parts.min(Parts::WHOLE)).min(Parts::WHOLE);
                 }
             }
         }
@@ -121,7 +119,12 @@ mod tests {
             contributions: contributions.iter().map(|(who, c)| (name(who), c.clone())).collect(),
             ..Epoch::default()
         };
-        settle(&epoch).remove(&group()).unwrap().into_values().map(|parts| parts.0).collect()
+        compute_result(&epoch)
+            .remove(&group())
+            .unwrap()
+            .into_values()
+            .map(|parts| parts.0)
+            .collect()
     }
 
     const QUARTER: u64 = Parts::WHOLE.0 / 4;
@@ -174,7 +177,7 @@ mod tests {
         let mut epoch = Epoch { generation: 1, ..Epoch::default() };
         epoch.forgotten.insert(name("c"));
         epoch.contributions = [(name("a"), owning(QUARTER)), (name("c"), owning(QUARTER))].into();
-        let owned = &settle(&epoch)[&later];
+        let owned = &compute_result(&epoch)[&later];
         assert_eq!(owned[&name("a")], Parts(QUARTER));
         assert_eq!(owned[&name("c")], Parts(QUARTER), "it was alive when the group was created");
     }

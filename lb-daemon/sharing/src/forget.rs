@@ -28,19 +28,41 @@ pub struct Membership {
     pub alive: BTreeSet<Name>,
 }
 
-/// What an epoch needs of this balancer. The caller writes it in a transaction, which fails if the record is not the one
-/// that was seen. The transaction of [`EpochStep::Open`] and [`EpochStep::Forget`] also checks that no lease of those to
-/// be forgotten is there; the one of [`EpochStep::Close`] that the members are the same.
+/// What an epoch needs of this balancer. The caller writes it in a transaction, which fails if the epoch is not the one
+/// that was seen, as far as its number, who is forgotten, and whether it is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EpochStep {
-    /// Open an epoch that forgets these.
-    Open(BTreeSet<Name>),
+    /// Open the epoch with this number.
+    Open { number: u64, forgotten: Forgotten },
     /// Forget these in the open epoch too: they are gone before they said what they own.
-    Forget(BTreeSet<Name>),
-    /// Say what this balancer owns.
+    Forget(Forgotten),
+    /// Say what this balancer owns. A contribution needs a key of its own: together they may be larger than a value of
+    /// etcd.
     Contribute(Contribution),
-    /// All have said what they own.
+    /// All have said what they own. The transaction checks that the members are the same.
     Close,
+}
+
+/// Members that an epoch forgets, and what the transaction checks of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// They are gone: their leases are not there.
+    pub gone: BTreeSet<Name>,
+    /// They say that their store is an old copy. Their leases may be there.
+    pub old_copies: BTreeSet<Name>,
+    /// They were forgotten before and own nothing since: the epoch in [`Membership::members`] is the one that was seen.
+    pub still_forgotten: BTreeSet<Name>,
+}
+
+impl Forgotten {
+    /// All of them.
+    pub fn names(&self) -> BTreeSet<Name> {
+        &(&self.gone | &self.old_copies) | &self.still_forgotten
+    }
+
+    fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.old_copies.is_empty()
+    }
 }
 
 impl Sharing {
@@ -55,16 +77,22 @@ impl Sharing {
         for name in membership.members.keys() {
             self.member_since.entry(name.clone()).or_insert(now);
         }
+        // One that joins again begins anew.
+        self.peers.retain(|name, _| membership.members.contains_key(name));
         self.membership = membership;
         self.epoch = last_epoch;
     }
 
     /// What the epoch needs of this balancer now, if anything.
     pub fn epoch_step(&self, now: Duration) -> Option<EpochStep> {
+        if !self.membership.members.contains_key(self.name()) || self.was_interrupted(now) {
+            return None;
+        }
         if let Some(epoch) = self.epoch.as_ref().filter(|epoch| !epoch.closed) {
             return self.step_of_open(now, epoch);
         }
-        if self.epoch.as_ref().map_or(0, |epoch| epoch.number) != self.ledger().epoch {
+        let current = self.ledger().epoch;
+        if self.epoch.as_ref().map_or(0, |epoch| epoch.number) > current {
             return None;
         }
         let mut forgotten = self.forgettable(now);
@@ -73,8 +101,12 @@ impl Sharing {
         }
         // Those that are still gone since the last epoch cannot contribute to this one either.
         let members = self.membership.members.keys();
-        forgotten.extend(members.filter(|name| self.owns_nothing(name)).cloned());
-        Some(EpochStep::Open(forgotten))
+        forgotten.still_forgotten =
+            members.filter(|name| self.owns_nothing(name)).cloned().collect();
+        let number = self.highest_epoch() + 1;
+        // A balancer that has not entered the last epoch yet could not tell what became of its parts.
+        let all_follow = self.all_have(current, &forgotten.names(), now);
+        all_follow.then_some(EpochStep::Open { number, forgotten })
     }
 
     fn step_of_open(&self, now: Duration, epoch: &Epoch) -> Option<EpochStep> {
@@ -90,36 +122,46 @@ impl Sharing {
         if awaited.is_empty() {
             return has_contributed.then_some(EpochStep::Close);
         }
-        let forgotten = &self.forgettable(now) & &awaited;
+        let mut forgotten = self.forgettable(now);
+        forgotten.gone.retain(|name| awaited.contains(name));
+        forgotten.old_copies.retain(|name| awaited.contains(name));
         (!forgotten.is_empty()).then_some(EpochStep::Forget(forgotten))
     }
 
-    /// Members whose parts may be created again: their lease is gone, and neither this balancer nor any other one that is
-    /// alive has heard from them for [`SILENCE`]. Also those that say that they lost what they owned, which may be this one.
-    fn forgettable(&self, now: Duration) -> BTreeSet<Name> {
+    /// Members whose parts may be created again: their lease is gone, and neither this balancer nor any other one that it
+    /// hears has heard from them for [`SILENCE`]. Also those whose store is an old copy, which may be this one.
+    fn forgettable(&self, now: Duration) -> Forgotten {
         let Membership { members, alive } = &self.membership;
         let others = || members.keys().filter(|name| *name != self.name());
-        let alive: Vec<_> = others().filter(|name| alive.contains(*name)).collect();
-        let all_alive_are_heard = alive.iter().all(|name| self.hears_within(name, RECENT, now));
-        let is_gone = |name: &Name| {
+        let all_alive_are_heard = others()
+            .filter(|name| alive.contains(*name))
+            .all(|name| self.hears_within(name, RECENT, now));
+        let heard: Vec<_> = others().filter(|name| self.hears_within(name, RECENT, now)).collect();
+        let is_gone = |name: &&Name| {
             all_alive_are_heard
-                && !alive.contains(&name)
+                && !alive.contains(*name)
+                && !self.owns_nothing(name)
                 && self.has_watched(name, SILENCE, now)
                 && !self.hears_within(name, SILENCE, now)
-                && !alive.iter().any(|other| self.says_it_hears(other, name))
+                && !heard.iter().any(|other| self.says_it_hears(other, name))
         };
-        let may_be = |name: &&Name| {
-            !self.owns_nothing(name) && (is_gone(name) || self.lost_its_store(name, now))
-        };
-        let own = self.store_is_old().then_some(self.name());
-        others().filter(may_be).chain(own).cloned().collect()
+        let is_old = |name: &&Name| !self.owns_nothing(name) && self.lost_its_store(name, now);
+        let own = self.ledger().is_old_copy.then_some(self.name());
+        Forgotten {
+            gone: others().filter(is_gone).cloned().collect(),
+            old_copies: others().filter(is_old).chain(own).cloned().collect(),
+            still_forgotten: BTreeSet::new(),
+        }
     }
 
-    /// Whether a member was forgotten in the last epoch and has not come back since.
-    fn owns_nothing(&self, name: &Name) -> bool {
+    /// Whether a member was forgotten in the last epoch, and has neither come back since nor taken part in a later group.
+    pub(crate) fn owns_nothing(&self, name: &Name) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| {
             let since = self.membership.members.get(name);
-            epoch.forgotten.contains(name) && since.is_some_and(|since| *since < epoch.number)
+            epoch.forgotten.contains(name)
+                && since.is_some_and(|since| *since < epoch.number)
+                && !epoch.contributions.contains_key(name)
+                && !self.has_later_portion(name, epoch)
         })
     }
 }

@@ -52,15 +52,20 @@ pub struct Ledger {
     pub frozen: Option<u64>,
     /// The last generation whose new groups it has its portion of.
     pub adopted: u64,
+    /// The store turned out to be an old copy: others may own what it says. Nothing of it is enforced until the balancer
+    /// was forgotten.
+    pub is_old_copy: bool,
     #[serde(with = "as_list")]
     pub owned: BTreeMap<GroupKey, Parts>,
     pub pairs: BTreeMap<Name, Pair>,
 }
 
 impl Ledger {
-    /// Of a balancer that joins a fleet: it owns nothing, and has a portion only of groups that are created later. `epoch`
-    /// is the last one that is closed; one that is open waits for the new member too.
-    pub fn of_new_member(generation: u64, epoch: u64) -> Self {
+    /// The ledger of a balancer that joins a fleet. It owns nothing, and has a portion only of groups that are created
+    /// after `generation`, which has to be the one that was in force when the fleet first saw the balancer alive. `epoch`
+    /// is the last one that is closed; one that is open waits for the new member too. A balancer that was a member before
+    /// has to go on from its last incarnation.
+    pub fn new_member(generation: u64, epoch: u64) -> Self {
         Self { adopted: generation, epoch, ..Self::default() }
     }
 
@@ -107,7 +112,8 @@ impl Ledger {
             }
             pair.applied = transfer.number;
             if !is_gone(&transfer.group) {
-                *self.owned.entry(transfer.group.clone()).or_default() += transfer.parts;
+                let owned = self.owned.entry(transfer.group.clone()).or_default();
+                *owned = (*owned + transfer.parts).min(Parts::WHOLE);
             }
         }
     }
@@ -143,7 +149,7 @@ impl Ledger {
 
     /// Takes over the result of a closed epoch.
     pub(crate) fn enter(&mut self, own: &Name, epoch: &Epoch) {
-        for (group, owners) in epoch::settle(epoch) {
+        for (group, owners) in epoch::compute_result(epoch) {
             if let (Some(owned), Some(parts)) = (self.owned.get_mut(&group), owners.get(own)) {
                 *owned = *parts;
             }
@@ -161,6 +167,7 @@ impl Ledger {
             .filter(|(group, _)| is_covered(group))
             .for_each(|(_, p)| *p = Parts::NONE);
         self.adopted = self.adopted.max(epoch.generation);
+        self.is_old_copy = false;
         self.pairs.clear();
     }
 

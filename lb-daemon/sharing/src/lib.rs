@@ -3,10 +3,11 @@
 //! A group (a pool's backends in one region) has a capacity for the whole fleet. Each balancer owns a fraction of it, in
 //! [`Parts`] of 2^32, and enforces that fraction of the capacity as it sees it. Balancers move parts among themselves, by
 //! messages that may be lost, repeated, delayed and reordered. Parts are moved, never created: what all balancers own,
-//! with what is on its way between them, is one whole at any time. So the fleet never admits more than the capacity, and
-//! no clock, lease or majority is needed for that.
+//! with what is on its way between them, is never more than one whole. So the fleet never admits more than the capacity,
+//! and no clock, lease or majority is needed for that.
 //!
-//! Only an [`epoch`] creates parts, to replace those of a balancer that is gone for good ([`forget`]).
+//! Parts come into being with their group, when its first owners take their portions. After that only an [`epoch`] creates
+//! some, to replace those of a balancer that is gone for good ([`forget`]).
 //!
 //! Pure code: time is handed in, messages, the store and the limits in the kernel are the caller's. [`Sharing`] is the
 //! state of one balancer and says in which order the caller has to do what.
@@ -16,7 +17,7 @@
 //! | who should own how much | [`target`] |
 //! | what must survive a crash | [`Ledger`] |
 //! | when parts are given away | [`Sharing::round`] |
-//! | how a lost balancer's parts come back | [`epoch::settle`] |
+//! | how a lost balancer's parts come back | [`epoch::compute_result`] |
 
 mod demand;
 pub mod epoch;

@@ -29,10 +29,15 @@ pub struct Message {
     pub transfers: Vec<Transfer>,
     /// What the sender says of each group.
     pub groups: BTreeMap<GroupKey, GroupReport>,
-    /// Balancers that the sender heard from within [`forget::SILENCE`](crate::forget::SILENCE).
+    /// Balancers that the sender may have heard from within [`forget::SILENCE`](crate::forget::SILENCE): all of them until
+    /// it has listened for so long.
     pub hears: BTreeSet<Name>,
-    /// The sender lost what it owned, because its store is an old one.
+    /// The sender owns nothing, because its store is an old copy.
     pub store_is_old: bool,
+    /// The sender gives everything away, and takes nothing.
+    pub is_leaving: bool,
+    /// The sender knows that the receiver is leaving, and gives it nothing any more.
+    pub receiver_is_leaving: bool,
 }
 
 /// What a balancer says of a group.
@@ -167,6 +172,8 @@ mod tests {
             groups: [(group(), report)].into(),
             hears: BTreeSet::new(),
             store_is_old: false,
+            is_leaving: false,
+            receiver_is_leaving: false,
         }
     }
 

@@ -39,6 +39,8 @@ pub enum SharingError {
     Malformed { from: Name, source: MessageError },
     #[error("{0}: a message of this balancer itself")]
     OwnName(Name),
+    #[error("{0} is not a member of the fleet")]
+    NotAMember(Name),
 }
 
 /// The part of one balancer in sharing the capacities.
@@ -47,7 +49,7 @@ pub enum SharingError {
 /// 1. [`Self::set_demand`] for each group, and [`Self::receive`] for each message meanwhile;
 /// 2. [`Self::round`]: if it returns a ledger, that has to be written, and [`Self::stored`] told how it went;
 /// 3. enforce [`Self::enforced`], first the limits that get lower;
-/// 4. send [`Self::messages`].
+/// 4. send [`Self::messages`], if all limits that get lower were enforced.
 ///
 /// In this order a balancer has let go of what it gives before others hear of it, and what it takes is on disk before the
 /// giver forgets it.
@@ -65,7 +67,7 @@ pub struct Sharing {
     groups: BTreeMap<GroupKey, Demand>,
     /// When parts that need not move at once were last given.
     last_gift: Option<Duration>,
-    peers: BTreeMap<Name, Peer>,
+    pub(crate) peers: BTreeMap<Name, Peer>,
     pub(crate) membership: Membership,
     /// Since when each member has been known to be one.
     pub(crate) member_since: BTreeMap<Name, Duration>,
@@ -74,14 +76,17 @@ pub struct Sharing {
     /// Since when it has listened without an interruption.
     watching_since: Duration,
     last_round: Duration,
-    store_is_old: bool,
+    /// The store was found to be an old copy, and does not say so yet.
+    found_old: bool,
+    /// The highest incarnation of this balancer that a peer knows.
+    known_incarnation: u64,
     /// Peers that have to be heard before anything is enforced, and until when at most.
     awaited: Option<(BTreeSet<Name>, Duration)>,
     leaving: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Peer {
+pub(crate) struct Peer {
     /// Its latest message, and when it came.
     latest: Option<(Message, Duration)>,
     /// Number of the last message to it.
@@ -104,7 +109,8 @@ impl Sharing {
     ) -> Self {
         Self {
             name,
-            generation: ledger.adopted,
+            // Until the groups are known nothing is taken for gone.
+            generation: 0,
             ledger,
             storing: None,
             is_store_unknown: false,
@@ -117,7 +123,8 @@ impl Sharing {
             epoch: None,
             watching_since: now,
             last_round: now,
-            store_is_old: false,
+            found_old: false,
+            known_incarnation: 0,
             awaited: lost_maps.map(|peers| (peers, now + BOOT_WAIT)),
             leaving: false,
         }
@@ -135,12 +142,13 @@ impl Sharing {
 
     /// Whether its store turned out to be an old copy. It owns nothing until the others have forgotten it.
     pub fn store_is_old(&self) -> bool {
-        self.store_is_old
+        let peers_know_more = self.known_incarnation > self.ledger.incarnation;
+        self.ledger.is_old_copy || self.found_old || peers_know_more
     }
 
     /// Says that its store is an old copy: the fleet knows a later start of this balancer.
     pub fn set_store_is_old(&mut self) {
-        self.store_is_old = true;
+        self.found_old = true;
     }
 
     /// Gives everything away from now on.
@@ -148,10 +156,25 @@ impl Sharing {
         self.leaving = true;
     }
 
-    /// Whether it owns nothing, and everything that it gave away has arrived.
-    pub fn has_left(&self) -> bool {
+    /// Whether it owns nothing, everything that it gave away has arrived, and all members know that it leaves, so nothing is
+    /// on its way to it. The transaction that removes it from the members has to compare the
+    /// generation with the one of [`Ledger::adopted`]: a later one may have given it portions of new groups.
+    pub fn has_left(&self, now: Duration) -> bool {
         let owns_nothing = self.ledger.owned.values().all(|parts| *parts == Parts::NONE);
-        owns_nothing && self.ledger.pairs.values().all(|pair| pair.unacknowledged.is_empty())
+        let none_is_sent = self.ledger.pairs.values().all(|pair| pair.unacknowledged.is_empty());
+        let others = self.membership.members.keys().filter(|name| **name != self.name);
+        let none_comes = others.filter(|name| !self.owns_nothing(name)).all(|name| {
+            let latest = self.peers.get(name).and_then(|peer| peer.latest.as_ref());
+            let applied = self.ledger.pairs.get(name).map_or(0, |pair| pair.applied);
+            latest.is_some_and(|(message, at)| {
+                now.saturating_sub(*at) <= RECENT
+                    && message.receiver_is_leaving
+                    && message.sent == applied
+                    && message.transfers.is_empty()
+            })
+        });
+        let in_epoch = self.epoch.as_ref().is_some_and(|epoch| !epoch.closed);
+        self.storing.is_none() && !in_epoch && owns_nothing && none_is_sent && none_comes
     }
 
     /// Sets the groups of the generation in force, each with the balancers that were alive when it was created.
@@ -168,7 +191,7 @@ impl Sharing {
         }
     }
 
-    /// Takes a message. One that came late is ignored.
+    /// Takes a message, whose sender the caller has authenticated. One that came late is ignored.
     ///
     /// # Errors
     /// [`SharingError`]: the message makes no sense.
@@ -176,9 +199,13 @@ impl Sharing {
         if message.from == self.name {
             return Err(SharingError::OwnName(message.from));
         }
+        if !self.is_member(&message.from) {
+            return Err(SharingError::NotAMember(message.from));
+        }
         message
             .check()
             .map_err(|source| SharingError::Malformed { from: message.from.clone(), source })?;
+        self.known_incarnation = self.known_incarnation.max(message.receiver_incarnation);
         let peer = self.peers.entry(message.from.clone()).or_default();
         let order = |message: &Message| (message.incarnation, message.sequence);
         if peer.latest.as_ref().is_some_and(|(last, _)| order(&message) <= order(last)) {
@@ -212,7 +239,7 @@ impl Sharing {
             return;
         };
         // What it contributed to an epoch has no numbers any more, if it was forgotten.
-        if ledger.frozen.is_some() {
+        if ledger.frozen.is_some() || ledger.is_old_copy {
             return;
         }
         let pair = ledger.pairs.get(&message.from).cloned().unwrap_or_default();
@@ -220,7 +247,7 @@ impl Sharing {
         let has_forgotten_what_was_not_applied =
             message.sent - message.transfers.len() as u64 > pair.applied;
         if has_applied_what_was_not_sent || has_forgotten_what_was_not_applied {
-            self.store_is_old = true;
+            self.found_old = true;
         }
     }
 
@@ -240,9 +267,18 @@ impl Sharing {
             return None;
         }
         let mut next = self.ledger.clone();
-        if !self.follow_epoch(&mut next) {
+        if self.known_incarnation > next.incarnation {
+            // Peers know a later start. They take messages of this one for late, until it goes on from there.
+            next.incarnation = self.known_incarnation.saturating_add(1);
+            next.is_old_copy = true;
+        } else if self.found_old && !next.is_old_copy {
+            // Stored first, so that it is known after a restart too.
+            next.is_old_copy = true;
+        } else if !self.follow_epoch(&mut next) && next.frozen.is_none() {
             next.adopt(&self.name, self.generation, &self.births);
-            if next.frozen.is_none() && !self.store_is_old && self.awaited.is_none() {
+            // A balancer leaves once it has applied all that was sent to it, so what is not acknowledged has arrived.
+            next.pairs.retain(|name, _| self.is_member(name));
+            if !next.is_old_copy && !self.found_old && self.awaited.is_none() {
                 self.take(&mut next);
                 self.give(&mut next, now);
             }
@@ -258,8 +294,7 @@ impl Sharing {
         if let Some(next) = self.storing.take()
             && written
         {
-            // If it was forgotten, others own whatever an old copy of the store said.
-            self.store_is_old &= next.epoch == self.ledger.epoch && next.frozen.is_none();
+            self.found_old &= !next.is_old_copy;
             self.ledger = next;
         }
         self.is_store_unknown = !written;
@@ -277,7 +312,7 @@ impl Sharing {
         }
     }
 
-    /// Brings a ledger to the last epoch. Returns whether it changed it.
+    /// Brings a ledger to the last epoch. Returns whether it changed it, or must not.
     fn follow_epoch(&mut self, next: &mut Ledger) -> bool {
         let Some(epoch) = self.epoch.as_ref().filter(|epoch| epoch.number > next.epoch) else {
             return false;
@@ -286,7 +321,7 @@ impl Sharing {
         let is_frozen = next.frozen == Some(epoch.number);
         let has_contributed = epoch.contributions.contains_key(&self.name);
         let is_settled = epoch.closed && is_frozen && has_contributed;
-        if is_settled && (is_forgotten || !self.store_is_old) {
+        if is_settled && (is_forgotten || !next.is_old_copy) {
             next.enter(&self.name, epoch);
         } else if is_forgotten {
             next.give_up(epoch);
@@ -295,11 +330,14 @@ impl Sharing {
                 next.epoch = epoch.number;
             }
             return !is_frozen || epoch.closed;
-        } else if !is_frozen && (epoch.closed || has_contributed) {
-            // It contributed, as all do before an epoch is closed. If its store does not know that, it is an old copy.
-            self.store_is_old = true;
+        } else if next.is_old_copy {
             return false;
-        } else if is_frozen || self.store_is_old || self.generation < epoch.generation {
+        } else if (!is_frozen && (epoch.closed || has_contributed)) || epoch.number > next.epoch + 1
+        {
+            // It contributed, as all do before an epoch is closed. If its store does not know that, it is an old copy.
+            self.found_old = true;
+            return false;
+        } else if is_frozen || self.awaited.is_some() || self.generation < epoch.generation {
             return false;
         } else {
             next.adopt(&self.name, self.generation, &self.births);
@@ -309,9 +347,14 @@ impl Sharing {
     }
 
     fn take(&self, next: &mut Ledger) {
+        // While the others think that it owns nothing, an epoch would not wait for what it takes.
+        if self.owns_nothing(&self.name) {
+            return;
+        }
         for (name, peer) in &self.peers {
             if let Some((message, _)) = &peer.latest
                 && message.epoch == next.epoch
+                && !message.store_is_old
             {
                 let is_gone = |group: &GroupKey| {
                     group.birth <= self.generation && !self.births.contains_key(group)
@@ -322,21 +365,23 @@ impl Sharing {
     }
 
     fn give(&mut self, next: &mut Ledger, now: Duration) {
-        let there: Vec<(&Name, &Message)> = self
+        let reachable: Vec<(&Name, &Message)> = self
             .peers
             .iter()
             .filter_map(|(name, peer)| Some((name, peer.latest.as_ref()?)))
-            .filter(|(_, (message, at))| {
-                message.epoch == next.epoch
+            .filter(|(name, (message, at))| {
+                self.is_member(name)
+                    && message.epoch == next.epoch
                     && !message.store_is_old
+                    && !message.is_leaving
                     && now.saturating_sub(*at) <= RECENT
             })
             .map(|(name, (message, _))| (name, message))
             .collect();
-        let interval = GIFT_INTERVAL * (there.len() + 1) as u32;
+        let interval = GIFT_INTERVAL * (reachable.len() + 1) as u32;
         let may_give_later = self.last_gift.is_none_or(|last| now.saturating_sub(last) >= interval);
         for (group, demand) in &self.groups {
-            let known: Vec<_> = there
+            let known: Vec<_> = reachable
                 .iter()
                 .filter_map(|(name, message)| Some((*name, message.groups.get(group)?)))
                 .collect();
@@ -375,7 +420,7 @@ impl Sharing {
     /// What this balancer may enforce of each group. Once it knows that it was forgotten that is nothing, before it has
     /// stored this: others own its parts.
     pub fn enforced(&self) -> impl Iterator<Item = (&GroupKey, Parts)> {
-        let owns_nothing = self.store_is_old || self.awaited.is_some();
+        let owns_nothing = self.store_is_old() || self.awaited.is_some();
         let forgotten = self.epoch.as_ref().filter(|epoch| {
             epoch.number > self.ledger.epoch && epoch.forgotten.contains(&self.name)
         });
@@ -392,12 +437,13 @@ impl Sharing {
         now: Duration,
         to: impl IntoIterator<Item = &'n Name>,
     ) -> Vec<(Name, Message)> {
-        let hears: BTreeSet<Name> = self
-            .peers
-            .keys()
-            .filter(|name| self.hears_within(name, SILENCE, now))
+        let has_listened = now.saturating_sub(self.watching_since) >= SILENCE;
+        let others = self.membership.members.keys().chain(self.peers.keys());
+        let hears: BTreeSet<Name> = others
+            .filter(|name| !has_listened || self.hears_within(name, SILENCE, now))
             .cloned()
             .collect();
+        let store_is_old = self.store_is_old();
         let report = |(group, demand): (&GroupKey, &Demand)| {
             let report = GroupReport {
                 demand: demand.per_second,
@@ -425,11 +471,51 @@ impl Sharing {
                 transfers: pair.unacknowledged,
                 groups: groups.clone(),
                 hears: hears.clone(),
-                store_is_old: self.store_is_old,
+                store_is_old,
+                is_leaving: self.leaving,
+                // A gift that was decided before is on its way to the store.
+                receiver_is_leaving: self.storing.is_none()
+                    && peer.latest.as_ref().is_some_and(|(last, _)| last.is_leaving),
             };
             (to, message)
         };
         others.into_iter().map(message).collect()
+    }
+
+    /// Whether a balancer belongs to the fleet, as far as the members are known.
+    fn is_member(&self, name: &Name) -> bool {
+        let members = &self.membership.members;
+        members.is_empty() || members.contains_key(name)
+    }
+
+    /// Whether the groups that are known have one with a later birth than an epoch, of which a balancer had a portion.
+    pub(crate) fn has_later_portion(&self, name: &Name, epoch: &Epoch) -> bool {
+        let later = self.births.iter().filter(|(group, _)| group.birth > epoch.generation);
+        later.into_iter().any(|(_, owners)| owners.contains(name))
+    }
+
+    /// Whether all members but these were just heard from, and have the result of an epoch.
+    pub(crate) fn all_have(&self, epoch: u64, except: &BTreeSet<Name>, now: Duration) -> bool {
+        let others = self.membership.members.keys().filter(|name| **name != self.name);
+        others.filter(|name| !except.contains(*name)).all(|name| {
+            let latest = self.peers.get(name).and_then(|peer| peer.latest.as_ref());
+            latest.is_some_and(|(message, at)| {
+                message.epoch == epoch && now.saturating_sub(*at) <= RECENT
+            })
+        })
+    }
+
+    /// The highest epoch that it heard of.
+    pub(crate) fn highest_epoch(&self) -> u64 {
+        let heard = self.peers.values().filter_map(|peer| peer.latest.as_ref());
+        let heard = heard.map(|(message, _)| message.epoch).max().unwrap_or(0);
+        let seen = self.epoch.as_ref().map_or(0, |epoch| epoch.number);
+        heard.max(seen).max(self.ledger.epoch)
+    }
+
+    /// Whether its last round is so long ago that messages may wait to be taken.
+    pub(crate) fn was_interrupted(&self, now: Duration) -> bool {
+        now.saturating_sub(self.last_round) > INTERRUPTION
     }
 
     /// Whether it heard from a peer within a time.
@@ -450,11 +536,14 @@ impl Sharing {
         latest.is_some_and(|(message, _)| message.hears.contains(other))
     }
 
-    /// Whether a peer that is there says that its store is an old copy.
+    /// Whether a peer that is there says that its store is an old copy, and was not forgotten since it said so.
     pub(crate) fn lost_its_store(&self, peer: &Name, now: Duration) -> bool {
+        let forgotten = self.epoch.as_ref().filter(|epoch| epoch.forgotten.contains(peer));
+        let since = forgotten.map_or(0, |epoch| epoch.number);
         let latest = self.peers.get(peer).and_then(|peer| peer.latest.as_ref());
-        latest
-            .is_some_and(|(message, at)| message.store_is_old && now.saturating_sub(*at) <= RECENT)
+        latest.is_some_and(|(message, at)| {
+            message.store_is_old && message.epoch >= since && now.saturating_sub(*at) <= RECENT
+        })
     }
 }
 

@@ -108,7 +108,16 @@ pub fn gifts(holdings: &[Holding]) -> Option<(Urgency, Vec<Parts>)> {
     }
     // Never more than is lacking: what others lack may be known late.
     let given = surplus.min(lacking);
-    let gifts = lacks.iter().map(|lack| Parts::from_fraction(given * lack / lacking)).collect();
+    let mut gifts: Vec<Parts> =
+        lacks.iter().map(|lack| Parts::from_fraction(given * lack / lacking)).collect();
+    if !own.may_send {
+        // It needs none, so what rounding left goes to the one that lacks most.
+        let left = own.parts.saturating_sub(gifts.iter().copied().sum());
+        let most = (0..lacks.len()).max_by(|a, b| lacks[*a].total_cmp(&lacks[*b]));
+        if let Some(most) = most.filter(|_| left.0 <= holdings.len() as u64) {
+            gifts[most] += left;
+        }
+    }
     // Many small surpluses may be what one balancer lacks.
     let lacks_much = |(other, lack): (&Holding, &f64)| {
         other.refuses() && *lack > DEVIATIONS * noise(other, holdings)

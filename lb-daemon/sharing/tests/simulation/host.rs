@@ -21,6 +21,11 @@ pub(crate) struct Host {
     /// Whether the kernel runs.
     pub(crate) is_up: bool,
     pub(crate) reaches_register: bool,
+    /// It came back with an old copy of its disk, during or after this epoch, and was not forgotten in a later one.
+    pub(crate) old_disk: Option<u64>,
+    /// It was told to leave the fleet.
+    pub(crate) leaves: bool,
+    pub(crate) has_left: bool,
     /// The last epoch whose result the kernel enforces.
     pub(crate) enforced_epoch: u64,
 }
@@ -50,6 +55,9 @@ impl Host {
             demand: BTreeMap::new(),
             is_up: true,
             reaches_register: true,
+            old_disk: None,
+            leaves: false,
+            has_left: false,
             enforced_epoch: 0,
         }
     }
@@ -59,7 +67,14 @@ impl Host {
         self.disk.incarnation += 1;
         let lost_maps = lost_maps.map(|peers| peers.into_iter().collect());
         self.daemon = Some(Daemon {
-            sharing: Sharing::start(self.name.clone(), self.disk.clone(), now, lost_maps),
+            sharing: {
+                let mut sharing =
+                    Sharing::start(self.name.clone(), self.disk.clone(), now, lost_maps);
+                if self.leaves {
+                    sharing.leave();
+                }
+                sharing
+            },
             averages: BTreeMap::new(),
             writing: None,
             next_round: now,
@@ -77,7 +92,11 @@ impl Host {
         for (group, parts) in daemon.sharing.enforced() {
             self.kernel.enforce(group, parts, capacity(group), now);
         }
-        self.enforced_epoch = daemon.sharing.ledger().epoch;
+        let epoch = daemon.sharing.ledger().epoch;
+        if self.old_disk.is_some_and(|at| epoch > at) {
+            self.old_disk = None;
+        }
+        self.enforced_epoch = epoch;
     }
 
     /// The daemon looks at its counters and decides. Returns whether a ledger has to be written.

@@ -11,7 +11,10 @@ use std::{
 };
 
 use lb_model::Name;
-use lb_sharing::{GroupKey, Ledger, Message, Parts};
+use lb_sharing::{
+    GroupKey, Ledger, Message, Parts, SharingError,
+    forget::{EpochStep, Forgotten, SILENCE},
+};
 
 pub(crate) use host::Host;
 use register::Register;
@@ -19,6 +22,7 @@ use register::Register;
 /// Time is counted in steps.
 pub(crate) const STEP: Duration = Duration::from_millis(10);
 const ROUND: Duration = Duration::from_millis(250);
+const SLACK: Duration = Duration::from_secs(1);
 /// Refusals cause a round, at most so often.
 const EARLY_ROUND: Duration = Duration::from_millis(50);
 
@@ -74,6 +78,8 @@ pub(crate) struct Fleet {
     /// What any second admitted beyond the capacity and the bursts.
     pub(crate) overshoot: Vec<String>,
     in_flight: Vec<(Duration, Name, Message)>,
+    /// When a message of the second host last reached the first.
+    heard: BTreeMap<(Name, Name), Duration>,
     random: fastrand::Rng,
 }
 
@@ -101,6 +107,7 @@ impl Fleet {
             cut: BTreeSet::new(),
             overshoot: vec![],
             in_flight: vec![],
+            heard: BTreeMap::new(),
             random: fastrand::Rng::with_seed(seed),
         };
         for name in &names {
@@ -130,19 +137,29 @@ impl Fleet {
             host.kernel = Default::default();
             host.is_up = true;
         }
+        let member = self.register.members.get_mut(&host.name);
+        let member = member.filter(|_| host.reaches_register);
+        // The fleet knows a later start than the disk does.
+        let is_old = member.as_ref().is_some_and(|(_, known)| host.disk.incarnation < *known);
+        if let Some((_, known)) = member {
+            host.disk.incarnation = host.disk.incarnation.max(*known);
+            *known = host.disk.incarnation + 1;
+        }
         host.start(now, reboot.then_some(others));
         let Some(daemon) = &mut host.daemon else { return };
+        if is_old {
+            daemon.sharing.set_store_is_old();
+        }
         daemon.sharing.set_groups(self.register.generation, self.births.clone());
         daemon.next_round = now + ROUND.mul_f64(self.random.f64());
-        if host.reaches_register
-            && let Some((_, incarnation)) = self.register.members.get_mut(&host.name)
-        {
-            if host.disk.incarnation <= *incarnation {
-                daemon.sharing.set_store_is_old();
-                host.disk.incarnation = *incarnation + 1;
-            }
-            *incarnation = host.disk.incarnation.max(*incarnation);
-        }
+    }
+
+    /// Replaces a host's disk by an old copy, as if its machine had been restored.
+    pub(crate) fn restore(&mut self, at: usize, copy: Ledger) {
+        let epoch = self.register.epoch.as_ref().map_or(0, |epoch| epoch.number);
+        self.hosts[at].disk = copy;
+        self.hosts[at].old_disk = Some(epoch);
+        self.start(at, true);
     }
 
     /// Adds a host that joins the fleet.
@@ -150,10 +167,18 @@ impl Fleet {
         let name = name(self.hosts.len());
         let epoch = self.register.epoch.as_ref();
         let epoch = epoch.map_or(0, |epoch| epoch.number - u64::from(!epoch.closed));
-        let ledger = Ledger::of_new_member(self.register.generation, epoch);
+        let ledger = Ledger::new_member(self.register.generation, epoch);
         self.register.members.insert(name.clone(), (epoch, 0));
         self.hosts.push(Host::new(name, ledger));
         self.start(self.hosts.len() - 1, false);
+    }
+
+    /// Tells a host to leave the fleet.
+    pub(crate) fn tell_to_leave(&mut self, at: usize) {
+        self.hosts[at].leaves = true;
+        if let Some(daemon) = &mut self.hosts[at].daemon {
+            daemon.sharing.leave();
+        }
     }
 
     /// Kills a daemon. What it was writing may have reached the disk.
@@ -213,7 +238,10 @@ impl Fleet {
                 admitted += taken;
                 bursts += host.kernel.limiters[&group].largest_burst();
             }
+            let steps = (self.now.as_millis() / STEP.as_millis()) as usize - 1;
             let counted = self.counted.entry(group.clone()).or_default();
+            counted.offered.resize(steps, 0);
+            counted.admitted.resize(steps, 0);
             counted.offered.push(offered);
             counted.admitted.push(admitted);
             counted.last_second.push_back(admitted);
@@ -239,7 +267,11 @@ impl Fleet {
         for (_, to, message) in due {
             let host = self.hosts.iter_mut().find(|host| host.name == to);
             if let Some(daemon) = host.filter(|h| h.is_up).and_then(|host| host.daemon.as_mut()) {
-                daemon.sharing.receive(self.now, message).unwrap();
+                self.heard.insert((to, message.from.clone()), self.now);
+                match daemon.sharing.receive(self.now, message) {
+                    Ok(()) | Err(SharingError::NotAMember(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
             }
         }
     }
@@ -259,8 +291,7 @@ impl Fleet {
             let fails = self.random.f64() < self.faults.write_fails;
             // A write that fails may have been made.
             if !fails || self.random.bool() {
-                let incarnation = host.disk.incarnation;
-                host.disk = Ledger { incarnation, ..ledger };
+                host.disk = ledger;
             }
             daemon.sharing.stored(!fails);
             speaks = true;
@@ -294,12 +325,6 @@ impl Fleet {
     /// Renews the lease, and takes part in epochs.
     fn register_step(&mut self, at: usize) {
         let now = self.now;
-        let lost: BTreeSet<Name> = self
-            .hosts
-            .iter()
-            .filter(|host| host.daemon.as_ref().is_some_and(|d| d.sharing.store_is_old()))
-            .map(|host| host.name.clone())
-            .collect();
         let host = &mut self.hosts[at];
         let Some(daemon) = &host.daemon else { return };
         if !host.reaches_register || !self.register.members.contains_key(&host.name) {
@@ -313,8 +338,67 @@ impl Fleet {
             *since = daemon.sharing.ledger().epoch.max(*since);
         }
         if let Some(step) = daemon.sharing.epoch_step(now) {
-            self.register.commit(&host.name, step, (membership, epoch.as_ref()), &lost, now);
+            let seen = (membership, epoch.as_ref());
+            if self.register.commit(&host.name, step.clone(), seen, now)
+                && let EpochStep::Open { forgotten, .. } | EpochStep::Forget(forgotten) = step
+            {
+                self.check_forgotten(&forgotten);
+            }
         }
+        self.leave(at);
+    }
+
+    /// A balancer is forgotten only if no other one has heard from it for long, or if its disk is an old copy.
+    fn check_forgotten(&self, forgotten: &Forgotten) {
+        let running: BTreeSet<&Name> =
+            self.hosts.iter().filter(|host| host.daemon.is_some()).map(|host| &host.name).collect();
+        for ((to, from), at) in &self.heard {
+            if forgotten.gone.contains(from) && running.contains(to) {
+                // Messages that overtook each other, and one that came since the last round, do not count.
+                let silence = self.now - *at;
+                assert!(silence + SLACK >= SILENCE, "{from} is forgotten after {silence:?}");
+            }
+        }
+        for host in self.hosts.iter().filter(|host| forgotten.old_copies.contains(&host.name)) {
+            assert!(host.old_disk.is_some(), "{} is forgotten, and its disk is right", host.name);
+        }
+    }
+
+    /// Takes a host out of the fleet that has nothing left.
+    fn leave(&mut self, at: usize) {
+        let host = &mut self.hosts[at];
+        if host.leaves
+            && let Some(daemon) = &host.daemon
+            && daemon.writing.is_none()
+            && daemon.sharing.has_left(self.now)
+            && daemon.sharing.ledger().adopted == self.register.generation
+            && self.register.epoch.as_ref().is_none_or(|epoch| epoch.closed)
+        {
+            (host.daemon, host.is_up, host.has_left) = (None, false, true);
+            self.register.remove(&host.name);
+        }
+    }
+
+    /// Creates a group, whose first owners are the balancers that are alive.
+    pub(crate) fn create_group(&mut self, capacity: f64) {
+        let membership = self.register.membership(self.now);
+        let owners: BTreeSet<Name> = membership
+            .alive
+            .iter()
+            .filter(|name| membership.members.contains_key(*name))
+            .cloned()
+            .collect();
+        if owners.is_empty() {
+            return;
+        }
+        self.register.generation += 1;
+        let group = group(self.births.len(), self.register.generation);
+        for host in &mut self.hosts {
+            host.demand.insert(group.clone(), 0.3 * capacity);
+        }
+        self.births.insert(group.clone(), owners);
+        self.capacity.insert(group.clone(), capacity);
+        self.counted.insert(group, Counted::default());
     }
 
     fn send(&mut self, at: usize) {
@@ -353,10 +437,14 @@ impl Fleet {
         }
     }
 
-    /// What all disks say that is owned or on its way, of one group.
+    /// What all ledgers say that is owned or on its way, of one group. Acknowledgements are on no disk.
     pub(crate) fn owned_and_on_its_way(&self, group: &GroupKey) -> Parts {
-        let disks: BTreeMap<&Name, &Ledger> =
-            self.hosts.iter().map(|host| (&host.name, &host.disk)).collect();
+        let hosts = self.hosts.iter().filter(|host| !host.has_left);
+        let ledger =
+            |host: &'_ Host| host.daemon.as_ref().map(|daemon| daemon.sharing.ledger().clone());
+        let disks: BTreeMap<&Name, Ledger> = hosts
+            .map(|host| (&host.name, ledger(host).unwrap_or_else(|| host.disk.clone())))
+            .collect();
         let of = |ledger: &Ledger, own: &Name| {
             let on_its_way = ledger.pairs.iter().flat_map(|(to, pair)| {
                 let theirs = disks.get(to).and_then(|theirs| theirs.pairs.get(own));

@@ -1,14 +1,11 @@
 //! What all balancers see alike: members, leases, the last epoch, with transactions.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use lb_model::Name;
 use lb_sharing::{
     epoch::Epoch,
-    forget::{EpochStep, Membership},
+    forget::{EpochStep, Forgotten, Membership},
 };
 
 /// How long a lease lasts without a renewal.
@@ -28,6 +25,11 @@ impl Register {
         self.leases.insert(name.clone(), now + LEASE);
     }
 
+    pub(crate) fn remove(&mut self, name: &Name) {
+        self.members.remove(name);
+        self.leases.remove(name);
+    }
+
     pub(crate) fn membership(&self, now: Duration) -> Membership {
         let members = self.members.iter().map(|(name, (epoch, _))| (name.clone(), *epoch));
         let alive = self.leases.iter().filter(|(_, until)| **until > now);
@@ -43,11 +45,9 @@ impl Register {
         by: &Name,
         step: EpochStep,
         seen: (&Membership, Option<&Epoch>),
-        lost: &BTreeSet<Name>,
         now: Duration,
     ) -> bool {
         let current = self.membership(now);
-        let is_alive = |name: &Name| current.alive.contains(name) && !lost.contains(name);
         let (membership, epoch) = seen;
         // A contribution adds to what others add at the same time.
         let is_open = self.epoch.as_ref().is_some_and(|epoch| !epoch.closed);
@@ -55,26 +55,33 @@ impl Register {
         if !same_number {
             return false;
         }
+        // What the transaction checks of those that are to be forgotten.
+        let may_forget = |forgotten: &Forgotten| {
+            let same = |name: &Name| current.members.get(name) == membership.members.get(name);
+            !forgotten.gone.iter().any(|name| current.alive.contains(name))
+                && forgotten.still_forgotten.iter().all(same)
+        };
         match step {
-            EpochStep::Open(forgotten) => {
-                if is_open || forgotten.iter().any(is_alive) {
+            EpochStep::Open { number, forgotten } => {
+                if is_open || !may_forget(&forgotten) {
                     return false;
                 }
-                let number = self.epoch.as_ref().map_or(0, |epoch| epoch.number) + 1;
-                let generation = self.generation;
+                let (generation, forgotten) = (self.generation, forgotten.names());
                 self.epoch = Some(Epoch { number, generation, forgotten, ..Epoch::default() });
             }
             EpochStep::Forget(forgotten) => {
-                let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.closed) else {
+                let names = forgotten.names();
+                let Some(epoch) = self.epoch.as_ref().filter(|epoch| !epoch.closed) else {
                     return false;
                 };
-                if forgotten
-                    .iter()
-                    .any(|name| is_alive(name) || epoch.contributions.contains_key(name))
+                if !may_forget(&forgotten)
+                    || names.iter().any(|n| epoch.contributions.contains_key(n))
                 {
                     return false;
                 }
-                epoch.forgotten.extend(forgotten);
+                if let Some(epoch) = &mut self.epoch {
+                    epoch.forgotten.extend(names);
+                }
             }
             EpochStep::Contribute(contribution) => {
                 let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.closed) else {
