@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The servers that our packages bring. Other services that come along (procps sets the kernel's
 /// parameters) are part of a system that has them.
-const SERVERS: [&str; 3] = ["haproxy", "nginx", "prometheus"];
+const SERVERS: [&str; 4] = ["etcd", "haproxy", "nginx", "prometheus"];
 
 /// Of our servers those that do not start at boot now, and are not to after an installation.
 pub(crate) fn kept_out() -> Vec<&'static str> {
