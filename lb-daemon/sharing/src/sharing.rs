@@ -324,12 +324,16 @@ impl Sharing {
         if is_settled && (is_forgotten || !next.is_old_copy) {
             next.enter(&self.name, epoch);
         } else if is_forgotten {
+            let before = next.clone();
             next.give_up(epoch);
-            next.frozen = (!epoch.closed).then_some(epoch.number);
             if epoch.closed {
-                next.epoch = epoch.number;
+                (next.epoch, next.frozen) = (epoch.number, None);
+            } else if self.generation >= epoch.generation {
+                // It has to name all groups, also those that no other balancer is left to name.
+                next.adopt(&self.name, self.generation, &self.births);
+                next.frozen = Some(epoch.number);
             }
-            return !is_frozen || epoch.closed;
+            return *next != before || next.frozen.is_some();
         } else if next.is_old_copy {
             return false;
         } else if (!is_frozen && (epoch.closed || has_contributed)) || epoch.number > next.epoch + 1
@@ -629,6 +633,24 @@ mod tests {
         assert!(a.round(SECOND).is_some());
         a.stored(false);
         assert_eq!(enforced(&a), Parts::NONE);
+    }
+
+    #[test]
+    fn one_that_was_forgotten_contributes_once_it_knows_all_groups() {
+        let mut a = balancer("a", false);
+        let forgotten = [name("a")].into();
+        let epoch = Epoch { number: 1, generation: 2, forgotten, ..Epoch::default() };
+        a.set_membership(SECOND, Membership::default(), Some(epoch));
+        assert!(a.round(SECOND).is_some());
+        a.stored(true);
+        assert_eq!(a.ledger().frozen, None);
+        let later = GroupKey { birth: 2, ..group() };
+        let owners: BTreeSet<Name> = [name("b")].into();
+        a.set_groups(2, [(later.clone(), owners)].into());
+        assert!(a.round(SECOND).is_some());
+        a.stored(true);
+        assert_eq!(a.ledger().frozen, Some(1));
+        assert_eq!(a.ledger().owned.get(&later), Some(&Parts::NONE));
     }
 
     #[test]
