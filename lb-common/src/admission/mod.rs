@@ -10,7 +10,7 @@
 
 mod change;
 
-pub use change::{MAX_WAIT, change_limit, settle};
+pub use change::{MAX_WAIT, change_limit, clamp_arrival};
 
 use crate::{
     abi::{clock::Nanoseconds, limiter::LimitWord},

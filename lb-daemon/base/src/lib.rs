@@ -12,6 +12,7 @@ pub mod kernel;
 pub mod lock_owner;
 pub mod manual;
 pub mod own_file;
+pub mod pieces;
 pub mod queue;
 pub mod rate_limited_log;
 pub mod receiver_socket;

@@ -14,8 +14,10 @@ use etcd_client::{Txn, TxnOp};
 use tokio::time::Instant;
 use tracing::warn;
 
+use lb_base::pieces::Digest;
+
 use crate::{
-    Digest, DocumentError, EtcdError, Fleet, FleetKey,
+    DocumentError, EtcdError, Fleet, FleetKey,
     client::{Rows, is_at},
     commit::{Committed, committed},
     documents::WallTime,

@@ -12,14 +12,13 @@ use std::{
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use lb_model::Name;
 
+use lb_base::pieces::{Digest, MAX_PIECE};
+
 use crate::{
-    Digest, Document, DocumentError, EtcdError, Fleet,
+    Document, DocumentError, EtcdError, Fleet,
     client::{Row, is_at},
     documents::{Generation, WallTime},
 };
-
-/// Largest piece, bytes: a third of what etcd takes in one request.
-pub const MAX_PIECE: usize = 512 << 10;
 
 /// Most pieces of a configuration. Each is compared in the transaction, and etcd takes 128 comparisons.
 pub const MAX_PIECES: usize = 120;

@@ -17,7 +17,7 @@ use lb_model::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::Digest;
+use lb_base::pieces::Digest;
 
 /// The version that this program writes, and the newest that it reads.
 const FORMAT: u32 = 1;

@@ -6,7 +6,7 @@ use lb_model::{
     overrides::{Key as OverrideKey, Kind},
 };
 
-use crate::Digest;
+use lb_base::pieces::Digest;
 
 /// Where all fleets are.
 const ROOT: &str = "/spillway/";

@@ -8,7 +8,6 @@
 pub mod client;
 pub mod collect;
 pub mod commit;
-pub mod digest;
 pub mod documents;
 pub mod keys;
 pub mod lineage;
@@ -18,7 +17,6 @@ pub mod reader;
 pub mod settings;
 
 pub use client::{EtcdError, Fleet};
-pub use digest::Digest;
 pub use documents::{Document, DocumentError};
 pub use keys::{FleetKey, Keys};
 pub use settings::FleetSettings;

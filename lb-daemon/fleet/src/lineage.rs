@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Digest;
+use lb_base::pieces::Digest;
 
 /// A generation and the one that it builds on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

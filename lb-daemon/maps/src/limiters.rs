@@ -7,7 +7,7 @@ use lb_common::{
         clock::Nanoseconds,
         limiter::{LimitWord, Limiter},
     },
-    admission::{change_limit, settle},
+    admission::{change_limit, clamp_arrival},
 };
 
 use super::{ArrayView, raw::MappingMut};
@@ -29,14 +29,14 @@ impl ArrayView<Limiter, MappingMut> {
     /// are equal: what was a full burst stays one. Only for the largest tables the bursts differ.
     pub(super) fn set_budget(&self, limiter: u32, limit: LimitWord, now: Nanoseconds) {
         self.set_word(limiter, LIMIT_WORD, limit.0);
-        settle(limit, self.shared_word(limiter, ARRIVAL_WORD), now);
+        clamp_arrival(limit, self.shared_word(limiter, ARRIVAL_WORD), now);
     }
 
     /// Brings back arrivals that are further ahead than a full burst explains.
-    pub(super) fn settle(&self, now: Nanoseconds) {
+    pub(super) fn clamp(&self, now: Nanoseconds) {
         for limiter in 0..self.entries() {
             let limit = self.get(limiter).map_or(LimitWord::UNLIMITED, |it| LimitWord(it.limit));
-            settle(limit, self.shared_word(limiter, ARRIVAL_WORD), now);
+            clamp_arrival(limit, self.shared_word(limiter, ARRIVAL_WORD), now);
         }
     }
 }

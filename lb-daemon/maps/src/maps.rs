@@ -193,7 +193,7 @@ impl<M: Access> Maps<M> {
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
-    /// The time of the packet path's clock, to the tick.
+    /// The time of the packet path's clock, to within a tick.
     pub fn now(&self) -> Nanoseconds {
         self.clock.now()
     }

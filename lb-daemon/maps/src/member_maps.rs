@@ -64,8 +64,8 @@ impl MemberMaps {
     }
 
     /// Corrects what an earlier daemon may have left: no limiter owes more than a full burst.
-    pub fn settle_limiters(&self) {
-        self.maps.limiters.settle(self.maps.now());
+    pub fn clamp_limiters(&self) {
+        self.maps.limiters.clamp(self.maps.now());
     }
 
     /// Resets a limiter whose index was used before.

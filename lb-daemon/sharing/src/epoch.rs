@@ -1,9 +1,9 @@
 //! Epochs: how parts are created again after a balancer was forgotten.
 //!
 //! An epoch is a record that all balancers see alike (in etcd). Each member that is not forgotten says in it what it owns,
-//! once, and then neither gives nor takes. A forgotten one that comes back meanwhile says that it owns nothing. Once all have, the epoch is closed, and everybody computes from the record who
-//! owns what from then on: in proportion to what they owned, but together the whole. Transfers of earlier epochs are void
-//! on both sides.
+//! once, and then neither gives nor takes. A forgotten one that comes back meanwhile says that it owns nothing. Once all
+//! members have done so, the epoch is closed. From its record each balancer computes who owns what from then on: in
+//! proportion to what they owned, but together the whole. Transfers of earlier epochs are void on both sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +27,8 @@ pub struct Contribution {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
     pub number: u64,
-    /// The generation that was in force when it was opened. Balancers contribute once they have it. Groups of later
-    /// generations have owners that are not forgotten, so nothing of them is created again.
+    /// The generation that was in force when it was opened. Balancers contribute once they have it. Groups that later
+    /// generations created are not part of the epoch: their owners keep what they have.
     pub generation: u64,
     /// Balancers whose parts are created again for the others.
     pub forgotten: BTreeSet<Name>,
@@ -47,7 +47,55 @@ impl Epoch {
     }
 }
 
-/// Who owns what once an epoch is closed, by group and balancer. Pure, and the same for everybody who computes it.
+/// Who belongs to a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// Each member, with the last epoch that it is known to have the result of: the one in which it joined, or the one in
+    /// which it was forgotten, once it has given up what it owned.
+    pub members: BTreeMap<Name, u64>,
+    /// Those whose lease is there.
+    pub alive: BTreeSet<Name>,
+}
+
+/// What an epoch needs of a balancer. The caller writes it in a transaction, which fails if another epoch has been opened
+/// meanwhile, or if the epoch forgets other members than it did, or is closed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EpochStep {
+    /// Open the epoch with this number.
+    Open { number: u64, forgotten: Forgotten },
+    /// Forget these in the open epoch too: they are gone before they said what they own.
+    Forget(Forgotten),
+    /// Say what this balancer owns. A contribution needs a key of its own: together they may be larger than a value of
+    /// etcd.
+    Contribute(Contribution),
+    /// All have said what they own. The transaction checks that the members are the same.
+    Close,
+}
+
+/// Members that an epoch forgets, and what the transaction checks of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// They are gone: their leases are not there.
+    pub gone: BTreeSet<Name>,
+    /// They say that their store is an old copy. Their leases may be there.
+    pub old_copies: BTreeSet<Name>,
+    /// They were forgotten before and own nothing since: the epoch in [`Membership::members`] is the one that was seen.
+    pub still_forgotten: BTreeSet<Name>,
+}
+
+impl Forgotten {
+    /// All of them.
+    pub fn names(&self) -> BTreeSet<Name> {
+        &(&self.gone | &self.old_copies) | &self.still_forgotten
+    }
+
+    /// Whether nothing calls for an epoch: those that are still forgotten do not.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.old_copies.is_empty()
+    }
+}
+
+/// Who owns what once an epoch is closed, by group and balancer.
 ///
 /// A transfer that its receiver had not applied when it contributed goes back to its sender, because the receiver will
 /// not apply it any more. What a forgotten balancer owned, and what was on its way to it, is created again.
@@ -90,15 +138,8 @@ pub fn compute_result(epoch: &Epoch) -> BTreeMap<GroupKey, BTreeMap<Name, Parts>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{group, name};
     use crate::{Ledger, Transfer};
-
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
-
-    fn group() -> GroupKey {
-        GroupKey { pool: name("web"), region: name("eu"), birth: 1 }
-    }
 
     fn contribution(owned: u64, pairs: &[(&str, Pair)]) -> Contribution {
         let pairs = pairs.iter().map(|(other, pair)| (name(other), pair.clone())).collect();

@@ -199,14 +199,7 @@ pub(crate) mod as_list {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
-
-    fn group() -> GroupKey {
-        GroupKey { pool: name("web"), region: name("eu"), birth: 7 }
-    }
+    use crate::fixture::{group, name};
 
     fn owner(parts: u64) -> Ledger {
         Ledger { owned: [(group(), Parts(parts))].into(), ..Ledger::default() }

@@ -7,7 +7,7 @@
 //! and no clock, lease or majority is needed for that.
 //!
 //! Parts come into being with their group, when its first owners take their portions. After that only an [`epoch`] creates
-//! some, to replace those of a balancer that is gone for good ([`forget`]).
+//! some, to replace those of a balancer that is gone for good.
 //!
 //! Pure code: time is handed in, messages, the store and the limits in the kernel are the caller's. [`Sharing`] is the
 //! state of one balancer and says in which order the caller has to do what.
@@ -21,7 +21,6 @@
 
 mod demand;
 pub mod epoch;
-pub mod forget;
 mod ledger;
 mod message;
 mod parts;
@@ -32,4 +31,20 @@ pub use demand::DemandAverage;
 pub use ledger::{GroupKey, Ledger, Transfer};
 pub use message::{GroupReport, Message, ReportedCapacity};
 pub use parts::Parts;
-pub use sharing::{Demand, Sharing, SharingError};
+pub use sharing::{Demand, RECENT, SILENCE, Sharing, SharingError};
+
+/// What the tests of several modules begin with.
+#[cfg(test)]
+mod fixture {
+    use lb_model::Name;
+
+    use crate::GroupKey;
+
+    pub(crate) fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    pub(crate) fn group() -> GroupKey {
+        GroupKey { pool: name("web"), region: name("eu"), birth: 1 }
+    }
+}

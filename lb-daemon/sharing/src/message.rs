@@ -29,7 +29,7 @@ pub struct Message {
     pub transfers: Vec<Transfer>,
     /// What the sender says of each group.
     pub groups: BTreeMap<GroupKey, GroupReport>,
-    /// Balancers that the sender may have heard from within [`forget::SILENCE`](crate::forget::SILENCE): all of them until
+    /// Balancers that the sender may have heard from within [`SILENCE`](crate::SILENCE): all of them until
     /// it has listened for so long.
     pub hears: BTreeSet<Name>,
     /// The sender owns nothing, because its store is an old copy.
@@ -139,14 +139,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
-
-    fn group() -> GroupKey {
-        GroupKey { pool: name("web"), region: name("eu"), birth: 1 }
-    }
+    use crate::fixture::{group, name};
 
     fn transfer(number: u64, parts: u64) -> Transfer {
         Transfer { number, group: group(), parts: Parts(parts) }

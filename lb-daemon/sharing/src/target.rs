@@ -26,7 +26,7 @@ pub struct Holding {
 }
 
 /// What each of those that are known should own, in their order, as a fraction of the whole. Together as much as they
-/// own. `None`: nothing should move, because the group is closed or because nobody sends to it.
+/// own. `None`: nothing should move, because the group is closed or because no balancer sends to it.
 pub fn targets(holdings: &[Holding]) -> Option<Vec<f64>> {
     let owned = holdings.iter().map(|holding| holding.parts).sum::<Parts>().fraction();
     let senders = holdings.iter().filter(|holding| holding.may_send).count();

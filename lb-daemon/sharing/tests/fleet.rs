@@ -30,6 +30,16 @@ fn check(fleet: &Fleet) {
     }
 }
 
+/// Runs until the first epoch is closed, at most a minute. Until then nothing may be admitted that was not allowed.
+fn until_forgotten(fleet: &mut Fleet) {
+    let end = fleet.now + 60 * SECOND;
+    while !fleet.etcd.epoch.as_ref().is_some_and(|epoch| epoch.closed) {
+        assert!(fleet.now < end, "no epoch is closed");
+        assert_eq!(fleet.overshoot, [""; 0], "before it is forgotten");
+        fleet.run(SECOND / 4);
+    }
+}
+
 #[test]
 fn with_room_for_all_little_is_sent_elsewhere() {
     for (hosts, capacity) in
@@ -120,10 +130,7 @@ fn a_lost_host_is_forgotten_and_the_others_get_its_part() {
     fleet.hosts[0].is_up = false;
     fleet.demand(0, &group(0, 1), 0.0);
     (1..4).for_each(|at| fleet.demand(at, &group(0, 1), 316.7));
-    let closed = |fleet: &Fleet| fleet.register.epoch.as_ref().is_some_and(|epoch| epoch.closed);
-    while !closed(&fleet) && fleet.now < 60 * SECOND {
-        fleet.run(SECOND / 4);
-    }
+    until_forgotten(&mut fleet);
     println!("forgotten after {:?}", fleet.now - 10 * SECOND);
     assert!(fleet.now <= 55 * SECOND, "forgotten after {:?}", fleet.now - 10 * SECOND);
     let forgotten = fleet.now;
@@ -144,7 +151,7 @@ fn a_lost_host_is_forgotten_and_the_others_get_its_part() {
     fleet.run(10 * SECOND);
     let elsewhere = fleet.sent_elsewhere(back, back + 10 * SECOND);
     assert!(elsewhere <= before + 0.01, "{elsewhere} is sent elsewhere, {before} before");
-    assert_eq!(fleet.register.epoch.as_ref().map(|epoch| epoch.number), Some(1));
+    assert_eq!(fleet.etcd.epoch.as_ref().map(|epoch| epoch.number), Some(1));
     check(&fleet);
 }
 
@@ -154,12 +161,7 @@ fn a_daemon_that_is_gone_while_its_packets_go_on_costs_at_most_its_part() {
     (0..4).for_each(|at| fleet.demand(at, &group(0, 1), 500.0));
     fleet.run(10 * SECOND);
     fleet.kill(0);
-    let forgotten = |fleet: &Fleet| fleet.register.epoch.as_ref().is_some_and(|epoch| epoch.closed);
-    while !forgotten(&fleet) && fleet.now < 60 * SECOND {
-        assert_eq!(fleet.overshoot, [""; 0], "before it is forgotten");
-        fleet.run(SECOND / 4);
-    }
-    assert!(forgotten(&fleet));
+    until_forgotten(&mut fleet);
     let part = fleet.hosts[0].disk.owned(&group(0, 1)).fraction();
     let from = fleet.now + SECOND;
     fleet.run(11 * SECOND);
@@ -228,10 +230,10 @@ fn an_old_copy_of_a_store_is_noticed() {
     assert!(is_old(&fleet));
     // The others forget it at once, although it is alive; then it takes part again.
     fleet.run(10 * SECOND);
-    assert_eq!(fleet.register.epoch.as_ref().map(|epoch| epoch.closed), Some(true));
+    assert_eq!(fleet.etcd.epoch.as_ref().map(|epoch| epoch.closed), Some(true));
     assert!(!is_old(&fleet));
     assert!(fleet.hosts[0].disk.owned(&group(0, 1)) > Parts::NONE);
-    assert_eq!(fleet.register.membership(fleet.now).members[&name(0)], 1);
+    assert_eq!(fleet.etcd.membership(fleet.now).members[&name(0)], 1);
     check(&fleet);
 }
 
@@ -249,7 +251,7 @@ enum Event {
     /// Two hosts do not reach each other, or do again.
     Cut(usize, usize),
     Heal(usize, usize),
-    /// A host does not reach the register, or does again.
+    /// A host does not reach etcd, or does again.
     Alone(usize),
     Together(usize),
     Demand(usize, usize, f64),
@@ -303,7 +305,7 @@ fn happen(fleet: &mut Fleet, event: &Event, copies: &[Ledger]) {
                 start(fleet, other);
             }
             fleet.kill(at);
-            fleet.hosts[at].reaches_register = true;
+            fleet.hosts[at].reaches_etcd = true;
             fleet.cut.retain(|(one, other)| *one != name(at) && *other != name(at));
             fleet.restore(at, copy.clone());
             fleet.run(2 * SECOND);
@@ -317,8 +319,8 @@ fn happen(fleet: &mut Fleet, event: &Event, copies: &[Ledger]) {
             let (one, other) = (name(one % hosts), name(other % hosts));
             fleet.cut.remove(&(one.clone().min(other.clone()), one.max(other)));
         }
-        Event::Alone(at) => fleet.hosts[at % hosts].reaches_register = false,
-        Event::Together(at) => fleet.hosts[at % hosts].reaches_register = true,
+        Event::Alone(at) => fleet.hosts[at % hosts].reaches_etcd = false,
+        Event::Together(at) => fleet.hosts[at % hosts].reaches_etcd = true,
         Event::Demand(at, of, rate) => fleet.demand(at % hosts, &group(of, 1), rate),
         Event::Join if hosts < 7 => fleet.join(),
         Event::Join => {}
@@ -375,12 +377,12 @@ proptest! {
         fleet.faults = Faults::NONE;
         fleet.cut.clear();
         for at in 0..fleet.hosts.len() {
-            fleet.hosts[at].reaches_register = true;
+            fleet.hosts[at].reaches_etcd = true;
             start(&mut fleet, at);
         }
         fleet.run(60 * SECOND);
         prop_assert_eq!(&fleet.overshoot, &[""; 0]);
-        if let Some(epoch) = &fleet.register.epoch {
+        if let Some(epoch) = &fleet.etcd.epoch {
             prop_assert!(epoch.closed, "{epoch:?}");
         }
         for group in fleet.births.keys() {

@@ -270,7 +270,7 @@ fn a_change_that_is_cut_off_closes_and_is_made_up_for() {
                 let dying = |word| Dying { word, left: &left };
                 change_limit(dying(&limiter.limit), dying(&limiter.arrival), to, START);
                 assert_eq!(limiter.admitted(20, START), 0, "{from:?} to {to:?} after {stores}");
-                settle(LimitWord(limiter.limit.get()), &limiter.arrival, START);
+                clamp_arrival(LimitWord(limiter.limit.get()), &limiter.arrival, START);
                 limiter.change(to, START);
                 // Never more debt than there was, but for rounding, so the next one comes no later.
                 let at = START + to.interval() / PARTS + 1;
@@ -311,12 +311,12 @@ fn what_is_beyond_a_full_burst_is_settled() {
     let full = START * PARTS + limit.allowance();
     for (arrival, expected) in [(0, 0), (full, full), (full + 1, full), (u64::MAX, full)] {
         let word = Cell::new(arrival);
-        settle(limit, &word, START);
+        clamp_arrival(limit, &word, START);
         assert_eq!(word.get(), expected);
     }
     for limit in [LimitWord::CLOSED, LimitWord::UNLIMITED, between(limit, per_second(1, 1))] {
         let word = Cell::new(u64::MAX);
-        settle(limit, &word, START);
+        clamp_arrival(limit, &word, START);
         assert_eq!(word.get(), u64::MAX, "{limit:?}");
     }
 }

@@ -12,10 +12,10 @@ use redb::{Database, ReadableDatabase};
 use super::{
     Revision, StoreError, TABLE,
     error::Cause,
-    pieces::Digest,
     record,
     rows::{Description, FORMAT, fixed, generation_key},
 };
+use lb_base::pieces::Digest;
 use lb_model::Configuration;
 
 /// Generations that the store keeps, the current one among them.

@@ -1,73 +1,19 @@
 //! A configuration in pieces that are named by a digest of their content: generations share the pieces that are equal, and
 //! a commit writes only new ones.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
-use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize, de::Error as _};
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::xxh64;
 
+use lb_base::pieces::{Digest, MAX_PIECE};
 use lb_model::{Configuration, Name, Pool};
-
-/// Largest piece, bytes: a third of what etcd takes in one request.
-pub(super) const MAX_PIECE: usize = 512 << 10;
 
 /// Groups of pools. Each group is a piece, so a change of a pool writes its group anew.
 const BUCKETS: u64 = 256;
 
-/// SHA-256 of a piece. Not a faster hash: two configurations must never be taken for the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Digest([u8; 32]);
-
 /// Content of pieces.
 pub(super) type Contents = BTreeMap<Digest, Vec<u8>>;
-
-impl Digest {
-    pub(super) fn new(content: &[u8]) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest(&SHA256, content).as_ref());
-        Self(bytes)
-    }
-
-    /// From 64 hexadecimal digits.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 || !digits.iter().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {
-            return None;
-        }
-        let mut bytes = [0; 32];
-        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-/// 64 hexadecimal digits.
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom("a digest has 64 hexadecimal digits"))
-    }
-}
 
 /// Which pieces a configuration consists of. One after the other they are its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

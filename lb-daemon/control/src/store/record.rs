@@ -13,12 +13,13 @@ use super::{
     earlier::{self, Earlier},
     error::Cause,
     history::{self, HistoryEntry, Kept},
-    pieces::{Contents, Digest, PieceList},
+    pieces::{Contents, PieceList},
     rows::{
         self, CHECKSUM, CURRENT, Description, FORMAT, HASH_KEY, Key, Rows, fixed, generation_key,
         is_summed, piece_key, row_hash,
     },
 };
+use lb_base::pieces::Digest;
 use lb_config::StoredMessage;
 use lb_model::{Configuration, ids::Ids};
 

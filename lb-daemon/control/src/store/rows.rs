@@ -5,11 +5,9 @@ use std::{collections::BTreeMap, hash::Hasher, time::SystemTime};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{
-    Revision,
-    error::Cause,
-    pieces::{Digest, PieceList},
-};
+use lb_base::pieces::Digest;
+
+use super::{Revision, error::Cause, pieces::PieceList};
 use lb_model::ids::Ids;
 
 /// Version of the format, little-endian.

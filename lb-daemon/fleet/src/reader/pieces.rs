@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::LossCause;
+use lb_base::pieces::{Digest, MAX_PIECE};
+
 use crate::{
-    Digest, Fleet,
-    commit::{Committed, MAX_PIECE, MAX_PIECES},
+    Fleet,
+    commit::{Committed, MAX_PIECES},
 };
 
 /// The pieces of the last configuration that was put together.

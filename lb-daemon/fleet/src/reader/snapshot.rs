@@ -28,7 +28,7 @@ pub struct SharedConfiguration {
     pub bytes: Arc<[u8]>,
 }
 
-/// All that a fleet shares, but for who is alive, at one revision of etcd.
+/// All that a fleet shares at one revision of etcd, without the balancers that are alive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     pub cluster: u64,

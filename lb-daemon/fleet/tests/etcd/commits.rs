@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 
+use lb_base::pieces::{Digest, MAX_PIECE};
 use lb_fleet::{
-    Digest, EtcdError, Fleet,
+    EtcdError, Fleet,
     collect::{Collected, Collector, GRACE, HISTORY},
-    commit::{Attempt, CommitError, MAX_PIECE, MAX_PIECES, Resolved},
+    commit::{Attempt, CommitError, MAX_PIECES, Resolved},
     documents::WallTime,
 };
 use tokio::{

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
 use lb_fleet::{
-    DocumentError, EtcdError,
+    DocumentError, EtcdError, Fleet,
     collect::{CollectError, Collector},
-    commit::CommitError,
+    commit::{CommitError, Committed},
     documents::SharedOverride,
     lineage::{Conflict, InForce},
     overrides::OverrideChange,
@@ -28,13 +28,19 @@ fn is_lost(view: &View) -> bool {
     matches!(view.connection, Connection::Lost { .. })
 }
 
-#[tokio::test]
-async fn a_watch_survives_the_death_of_the_leader() {
-    let mut cluster = Cluster::start(3).await;
+/// The first generation of a cluster, and a reader that follows it.
+async fn first_generation(cluster: &Cluster) -> (Fleet, Committed, Following) {
     let fleet = cluster.fleet("lb-1").await;
     let first = commit(&fleet, None, b"one").await;
     let mut following = Following::new(&fleet);
     following.until_generation(1).await;
+    (fleet, first, following)
+}
+
+#[tokio::test]
+async fn a_watch_survives_the_death_of_the_leader() {
+    let mut cluster = Cluster::start(3).await;
+    let (fleet, first, mut following) = first_generation(&cluster).await;
     let leader = cluster.leader().await;
     cluster.kill(leader);
     assert_ne!(cluster.leader().await, leader);
@@ -49,10 +55,7 @@ async fn a_watch_survives_the_death_of_the_leader() {
 #[tokio::test]
 async fn all_servers_go_and_come_back() {
     let mut cluster = Cluster::start(1).await;
-    let fleet = cluster.fleet("lb-1").await;
-    let first = commit(&fleet, None, b"one").await;
-    let mut following = Following::new(&fleet);
-    following.until_generation(1).await;
+    let (fleet, first, mut following) = first_generation(&cluster).await;
     cluster.kill_all();
     let lost = following.until("lost", is_lost).await;
     assert_eq!(crate::generation(&lost), Some(1), "what is known stays");
@@ -67,10 +70,7 @@ async fn all_servers_go_and_come_back() {
 #[tokio::test]
 async fn without_a_quorum_the_reader_says_so_and_keeps_what_it_has() {
     let mut cluster = Cluster::start(3).await;
-    let fleet = cluster.fleet("lb-1").await;
-    commit(&fleet, None, b"one").await;
-    let mut following = Following::new(&fleet);
-    following.until_generation(1).await;
+    let (_fleet, _, mut following) = first_generation(&cluster).await;
     cluster.kill(0);
     cluster.kill(1);
     let without_quorum = |view: &View| {
@@ -89,10 +89,7 @@ async fn without_a_quorum_the_reader_says_so_and_keeps_what_it_has() {
 #[tokio::test]
 async fn compaction_while_disconnected_loses_nothing() {
     let mut cluster = Cluster::start(1).await;
-    let fleet = cluster.fleet("lb-1").await;
-    let first = commit(&fleet, None, b"one").await;
-    let mut following = Following::new(&fleet);
-    following.until_generation(1).await;
+    let (_fleet, first, mut following) = first_generation(&cluster).await;
     cluster.kill_all();
     following.until("lost", is_lost).await;
     cluster.start_all();

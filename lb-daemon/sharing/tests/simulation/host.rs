@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lb_model::Name;
 use lb_sharing::{
-    Demand, DemandAverage, GroupKey, Ledger, Message, ReportedCapacity, Sharing, epoch::Epoch,
-    forget::Membership,
+    Demand, DemandAverage, GroupKey, Ledger, Message, ReportedCapacity, Sharing,
+    epoch::{Epoch, Membership},
 };
 
 use super::kernel::Kernel;
@@ -20,7 +20,7 @@ pub(crate) struct Host {
     pub(crate) demand: BTreeMap<GroupKey, f64>,
     /// Whether the kernel runs.
     pub(crate) is_up: bool,
-    pub(crate) reaches_register: bool,
+    pub(crate) reaches_etcd: bool,
     /// It came back with an old copy of its disk, during or after this epoch, and was not forgotten in a later one.
     pub(crate) old_disk: Option<u64>,
     /// It was told to leave the fleet.
@@ -38,7 +38,7 @@ pub(crate) struct Daemon {
     pub(crate) writing: Option<(Ledger, Duration)>,
     pub(crate) next_round: Duration,
     pub(crate) last_round: Duration,
-    /// What it saw last of the register.
+    /// What it saw last of etcd.
     pub(crate) seen: (Membership, Option<Epoch>),
     pub(crate) sees_next: Duration,
     pub(crate) refuses: bool,
@@ -54,7 +54,7 @@ impl Host {
             daemon: None,
             demand: BTreeMap::new(),
             is_up: true,
-            reaches_register: true,
+            reaches_etcd: true,
             old_disk: None,
             leaves: false,
             has_left: false,

@@ -1,9 +1,9 @@
 //! A fleet in which everything but the code under test is simulated: hosts with disks and kernels, a network that loses,
-//! repeats, delays and reorders, and a register that all see alike. Admissions go through the packet path's own code.
+//! repeats, delays and reorders, and etcd that all see alike. Admissions go through the packet path's own code.
 
+mod etcd;
 mod host;
 mod kernel;
-mod register;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -12,12 +12,12 @@ use std::{
 
 use lb_model::Name;
 use lb_sharing::{
-    GroupKey, Ledger, Message, Parts, SharingError,
-    forget::{EpochStep, Forgotten, SILENCE},
+    GroupKey, Ledger, Message, Parts, SILENCE, SharingError,
+    epoch::{EpochStep, Forgotten},
 };
 
+use etcd::Etcd;
 pub(crate) use host::Host;
-use register::Register;
 
 /// Time is counted in steps.
 pub(crate) const STEP: Duration = Duration::from_millis(10);
@@ -67,7 +67,7 @@ impl Counted {
 
 pub(crate) struct Fleet {
     pub(crate) hosts: Vec<Host>,
-    pub(crate) register: Register,
+    pub(crate) etcd: Etcd,
     pub(crate) births: BTreeMap<GroupKey, BTreeSet<Name>>,
     pub(crate) capacity: BTreeMap<GroupKey, f64>,
     pub(crate) now: Duration,
@@ -98,7 +98,7 @@ impl Fleet {
         let names: Vec<Name> = (0..hosts).map(name).collect();
         let mut fleet = Self {
             hosts: names.iter().map(|name| Host::new(name.clone(), Ledger::default())).collect(),
-            register: Register::default(),
+            etcd: Etcd::default(),
             births: BTreeMap::new(),
             capacity: BTreeMap::new(),
             now: Duration::ZERO,
@@ -111,10 +111,10 @@ impl Fleet {
             random: fastrand::Rng::with_seed(seed),
         };
         for name in &names {
-            fleet.register.members.insert(name.clone(), (0, 0));
-            fleet.register.renew(name, Duration::ZERO);
+            fleet.etcd.members.insert(name.clone(), (0, 0));
+            fleet.etcd.renew(name, Duration::ZERO);
         }
-        fleet.register.generation = 1;
+        fleet.etcd.generation = 1;
         for (index, capacity) in capacities.iter().enumerate() {
             let group = group(index, 1);
             fleet.births.insert(group.clone(), names.iter().cloned().collect());
@@ -137,8 +137,8 @@ impl Fleet {
             host.kernel = Default::default();
             host.is_up = true;
         }
-        let member = self.register.members.get_mut(&host.name);
-        let member = member.filter(|_| host.reaches_register);
+        let member = self.etcd.members.get_mut(&host.name);
+        let member = member.filter(|_| host.reaches_etcd);
         // The fleet knows a later start than the disk does.
         let is_old = member.as_ref().is_some_and(|(_, known)| host.disk.incarnation < *known);
         if let Some((_, known)) = member {
@@ -150,13 +150,13 @@ impl Fleet {
         if is_old {
             daemon.sharing.set_store_is_old();
         }
-        daemon.sharing.set_groups(self.register.generation, self.births.clone());
+        daemon.sharing.set_groups(self.etcd.generation, self.births.clone());
         daemon.next_round = now + ROUND.mul_f64(self.random.f64());
     }
 
     /// Replaces a host's disk by an old copy, as if its machine had been restored.
     pub(crate) fn restore(&mut self, at: usize, copy: Ledger) {
-        let epoch = self.register.epoch.as_ref().map_or(0, |epoch| epoch.number);
+        let epoch = self.etcd.epoch.as_ref().map_or(0, |epoch| epoch.number);
         self.hosts[at].disk = copy;
         self.hosts[at].old_disk = Some(epoch);
         self.start(at, true);
@@ -165,10 +165,10 @@ impl Fleet {
     /// Adds a host that joins the fleet.
     pub(crate) fn join(&mut self) {
         let name = name(self.hosts.len());
-        let epoch = self.register.epoch.as_ref();
+        let epoch = self.etcd.epoch.as_ref();
         let epoch = epoch.map_or(0, |epoch| epoch.number - u64::from(!epoch.closed));
-        let ledger = Ledger::new_member(self.register.generation, epoch);
-        self.register.members.insert(name.clone(), (epoch, 0));
+        let ledger = Ledger::new_member(self.etcd.generation, epoch);
+        self.etcd.members.insert(name.clone(), (epoch, 0));
         self.hosts.push(Host::new(name, ledger));
         self.start(self.hosts.len() - 1, false);
     }
@@ -183,6 +183,8 @@ impl Fleet {
 
     /// Kills a daemon. What it was writing may have reached the disk.
     pub(crate) fn kill(&mut self, at: usize) {
+        // What it heard is gone with it.
+        self.heard.retain(|(to, _), _| *to != name(at));
         if let Some(daemon) = self.hosts[at].daemon.take()
             && let Some((ledger, _)) = daemon.writing
             && self.random.bool()
@@ -296,12 +298,12 @@ impl Fleet {
             daemon.sharing.stored(!fails);
             speaks = true;
         }
-        if host.reaches_register && daemon.sees_next <= now {
-            let seen = (self.register.membership(now), self.register.epoch.clone());
+        if host.reaches_etcd && daemon.sees_next <= now {
+            let seen = (self.etcd.membership(now), self.etcd.epoch.clone());
             daemon.sharing.set_membership(now, seen.0.clone(), seen.1.clone());
             daemon.seen = seen;
             daemon.sees_next = now + Duration::from_millis(self.random.u64(0..500));
-            daemon.sharing.set_groups(self.register.generation, self.births.clone());
+            daemon.sharing.set_groups(self.etcd.generation, self.births.clone());
         }
         if daemon.next_round <= now {
             daemon.next_round = now + ROUND;
@@ -314,7 +316,7 @@ impl Fleet {
                 daemon.writing = Some((ledger, now + takes));
                 daemon.writes += 1;
             }
-            self.register_step(at);
+            self.etcd_step(at);
         }
         if speaks {
             self.hosts[at].enforce(capacity, now);
@@ -323,23 +325,23 @@ impl Fleet {
     }
 
     /// Renews the lease, and takes part in epochs.
-    fn register_step(&mut self, at: usize) {
+    fn etcd_step(&mut self, at: usize) {
         let now = self.now;
         let host = &mut self.hosts[at];
         let Some(daemon) = &host.daemon else { return };
-        if !host.reaches_register || !self.register.members.contains_key(&host.name) {
+        if !host.reaches_etcd || !self.etcd.members.contains_key(&host.name) {
             return;
         }
-        self.register.renew(&host.name, now);
+        self.etcd.renew(&host.name, now);
         let (membership, epoch) = &daemon.seen;
         let was_forgotten =
-            self.register.epoch.as_ref().is_some_and(|epoch| epoch.forgotten.contains(&host.name));
-        if was_forgotten && let Some((since, _)) = self.register.members.get_mut(&host.name) {
+            self.etcd.epoch.as_ref().is_some_and(|epoch| epoch.forgotten.contains(&host.name));
+        if was_forgotten && let Some((since, _)) = self.etcd.members.get_mut(&host.name) {
             *since = daemon.sharing.ledger().epoch.max(*since);
         }
         if let Some(step) = daemon.sharing.epoch_step(now) {
             let seen = (membership, epoch.as_ref());
-            if self.register.commit(&host.name, step.clone(), seen, now)
+            if self.etcd.commit(&host.name, step.clone(), seen, now)
                 && let EpochStep::Open { forgotten, .. } | EpochStep::Forget(forgotten) = step
             {
                 self.check_forgotten(&forgotten);
@@ -371,17 +373,17 @@ impl Fleet {
             && let Some(daemon) = &host.daemon
             && daemon.writing.is_none()
             && daemon.sharing.has_left(self.now)
-            && daemon.sharing.ledger().adopted == self.register.generation
-            && self.register.epoch.as_ref().is_none_or(|epoch| epoch.closed)
+            && daemon.sharing.ledger().adopted == self.etcd.generation
+            && self.etcd.epoch.as_ref().is_none_or(|epoch| epoch.closed)
         {
             (host.daemon, host.is_up, host.has_left) = (None, false, true);
-            self.register.remove(&host.name);
+            self.etcd.remove(&host.name);
         }
     }
 
     /// Creates a group, whose first owners are the balancers that are alive.
     pub(crate) fn create_group(&mut self, capacity: f64) {
-        let membership = self.register.membership(self.now);
+        let membership = self.etcd.membership(self.now);
         let owners: BTreeSet<Name> = membership
             .alive
             .iter()
@@ -391,8 +393,8 @@ impl Fleet {
         if owners.is_empty() {
             return;
         }
-        self.register.generation += 1;
-        let group = group(self.births.len(), self.register.generation);
+        self.etcd.generation += 1;
+        let group = group(self.births.len(), self.etcd.generation);
         for host in &mut self.hosts {
             host.demand.insert(group.clone(), 0.3 * capacity);
         }
@@ -421,7 +423,7 @@ impl Fleet {
     /// Hosts whose parts belong to them: not those that are forgotten and have not given up yet.
     fn counted_hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| {
-            let epoch = self.register.epoch.as_ref();
+            let epoch = self.etcd.epoch.as_ref();
             let forgotten = epoch.filter(|epoch| epoch.forgotten.contains(&host.name));
             forgotten.is_none_or(|epoch| host.enforced_epoch >= epoch.number)
         })
@@ -433,7 +435,7 @@ impl Fleet {
             let limiters = self.counted_hosts().filter(|host| host.is_up);
             let enforced: Parts =
                 limiters.filter_map(|host| Some(host.kernel.limiters.get(group)?.parts)).sum();
-            assert!(enforced <= Parts::WHOLE, "{enforced} at {:?}: {:?}", self.now, self.register);
+            assert!(enforced <= Parts::WHOLE, "{enforced} at {:?}: {:?}", self.now, self.etcd);
         }
     }
 

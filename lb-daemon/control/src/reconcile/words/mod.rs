@@ -137,7 +137,7 @@ impl MemberWords {
         words.see_groups(&published.groups)?;
         words.recover();
         words.rewrite_member_words();
-        words.maps.settle_limiters();
+        words.maps.clamp_limiters();
         words.write_budgets();
         Ok((words, sender))
     }

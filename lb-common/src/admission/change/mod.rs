@@ -32,7 +32,7 @@ pub fn change_limit<W: Word>(limit: W, arrival: W, to: LimitWord, now: Nanosecon
 
 /// Brings back an arrival that is further ahead than a full burst explains. For a daemon that starts: whatever is wrong
 /// with a limiter must not close it for long.
-pub fn settle<W: Word>(limit: LimitWord, arrival: W, now: Nanoseconds) {
+pub fn clamp_arrival<W: Word>(limit: LimitWord, arrival: W, now: Nanoseconds) {
     // Without a burst, the limit is about to change.
     if limit.is_closed() || limit.burst() == 0 {
         return;

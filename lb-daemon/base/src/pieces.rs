@@ -1,15 +1,19 @@
-//! SHA-256, by which pieces and generations are named.
+//! Pieces of a configuration, as the store and etcd have them: each is named by its SHA-256.
 
 use std::fmt;
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize, de::Error as _};
 
+/// Largest piece, bytes: a third of what etcd takes in one request.
+pub const MAX_PIECE: usize = 512 << 10;
+
 /// SHA-256 of a content. Not a faster hash: two configurations must never be taken for the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
+    /// The digest of a content.
     pub fn new(content: &[u8]) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, content).as_ref());

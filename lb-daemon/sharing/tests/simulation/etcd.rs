@@ -3,16 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use lb_model::Name;
-use lb_sharing::{
-    epoch::Epoch,
-    forget::{EpochStep, Forgotten, Membership},
-};
+use lb_sharing::epoch::{Epoch, EpochStep, Forgotten, Membership};
 
 /// How long a lease lasts without a renewal.
 const LEASE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Register {
+pub(crate) struct Etcd {
     /// Each member, with the epoch in which it joined or gave up, and its last incarnation.
     pub(crate) members: BTreeMap<Name, (u64, u64)>,
     leases: BTreeMap<Name, Duration>,
@@ -20,7 +17,7 @@ pub(crate) struct Register {
     pub(crate) generation: u64,
 }
 
-impl Register {
+impl Etcd {
     pub(crate) fn renew(&mut self, name: &Name, now: Duration) {
         self.leases.insert(name.clone(), now + LEASE);
     }

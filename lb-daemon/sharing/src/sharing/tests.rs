@@ -1,0 +1,123 @@
+use super::*;
+use crate::{
+    Transfer,
+    fixture::{group, name},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One of two balancers, with half of a group.
+fn balancer(own: &str, lost_maps: bool) -> Sharing {
+    let owners: BTreeSet<Name> = [name("a"), name("b")].into();
+    let awaited = lost_maps.then(|| [name(if own == "a" { "b" } else { "a" })].into());
+    let ledger = Ledger { incarnation: 1, ..Ledger::default() };
+    let mut sharing = Sharing::start(name(own), ledger, SECOND, awaited);
+    sharing.set_groups(1, [(group(), owners)].into());
+    assert!(sharing.round(SECOND).is_some());
+    sharing.stored(true);
+    sharing
+}
+
+fn demand(per_second: f64) -> Demand {
+    let capacity = ReportedCapacity::PerSecond(1_000.0);
+    Demand { per_second, capacity, may_send: true }
+}
+
+fn enforced(sharing: &Sharing) -> Parts {
+    sharing.enforced().map(|(_, parts)| parts).sum()
+}
+
+fn tell(from: &mut Sharing, to: &mut Sharing) {
+    let name = to.name().clone();
+    for (_, message) in from.messages(SECOND, [&name]) {
+        to.receive(SECOND, message).unwrap();
+    }
+}
+
+const HALF: Parts = Parts(Parts::WHOLE.0 / 2);
+
+#[test]
+fn nothing_moves_before_it_is_stored() {
+    let (mut a, mut b) = (balancer("a", false), balancer("b", false));
+    a.set_demand(&group(), demand(0.0));
+    b.set_demand(&group(), demand(900.0));
+    tell(&mut b, &mut a);
+    assert!(a.round(SECOND).is_some());
+    assert_eq!(enforced(&a), HALF);
+    tell(&mut a, &mut b);
+    assert_eq!(b.round(SECOND), None, "nothing was sent yet");
+    a.stored(false);
+    assert_eq!(enforced(&a), HALF, "the write failed");
+    assert!(a.round(SECOND).is_some());
+    a.stored(true);
+    let given = HALF - enforced(&a);
+    assert!(given > Parts::NONE);
+    tell(&mut a, &mut b);
+    assert!(b.round(SECOND).is_some());
+    assert_eq!(enforced(&b), HALF);
+    tell(&mut b, &mut a);
+    assert_eq!(a.ledger().on_its_way(&name("b"), &group()), given, "it may still be lost");
+    b.stored(true);
+    assert_eq!(enforced(&b), HALF + given);
+    tell(&mut b, &mut a);
+    assert_eq!(a.ledger().on_its_way(&name("b"), &group()), Parts::NONE);
+}
+
+#[test]
+fn one_that_was_forgotten_enforces_nothing_before_it_has_stored_that() {
+    let mut a = balancer("a", false);
+    let forgotten = [name("a")].into();
+    let epoch = Epoch { number: 1, generation: 1, forgotten, ..Epoch::default() };
+    a.set_membership(SECOND, Membership::default(), Some(epoch));
+    assert_eq!(enforced(&a), Parts::NONE);
+    assert!(a.round(SECOND).is_some());
+    a.stored(false);
+    assert_eq!(enforced(&a), Parts::NONE);
+}
+
+#[test]
+fn one_that_was_forgotten_contributes_once_it_knows_all_groups() {
+    let mut a = balancer("a", false);
+    let forgotten = [name("a")].into();
+    let epoch = Epoch { number: 1, generation: 2, forgotten, ..Epoch::default() };
+    a.set_membership(SECOND, Membership::default(), Some(epoch));
+    assert!(a.round(SECOND).is_some());
+    a.stored(true);
+    assert_eq!(a.ledger().frozen, None);
+    let later = GroupKey { birth: 2, ..group() };
+    let owners: BTreeSet<Name> = [name("b")].into();
+    a.set_groups(2, [(later.clone(), owners)].into());
+    assert!(a.round(SECOND).is_some());
+    a.stored(true);
+    assert_eq!(a.ledger().frozen, Some(1));
+    assert_eq!(a.ledger().owned.get(&later), Some(&Parts::NONE));
+}
+
+#[test]
+fn after_a_boot_it_waits_for_an_answer_or_ten_seconds() {
+    let (mut a, mut b) = (balancer("a", true), balancer("b", false));
+    tell(&mut b, &mut a);
+    a.round(2 * SECOND);
+    assert_eq!(enforced(&a), Parts::NONE, "the message is older than the start");
+    tell(&mut a, &mut b);
+    tell(&mut b, &mut a);
+    a.round(2 * SECOND);
+    assert_eq!(enforced(&a), HALF);
+    let mut alone = balancer("a", true);
+    alone.round(10 * SECOND);
+    assert_eq!(enforced(&alone), Parts::NONE);
+    alone.round(11 * SECOND);
+    assert_eq!(enforced(&alone), HALF);
+}
+
+#[test]
+fn messages_of_others_or_of_itself_are_refused() {
+    let (mut a, mut b) = (balancer("a", false), balancer("b", false));
+    let (_, message) = b.messages(SECOND, [&name("a")]).remove(0);
+    let own = Message { from: name("a"), ..message.clone() };
+    assert_eq!(a.receive(SECOND, own), Err(SharingError::OwnName(name("a"))));
+    let transfers = vec![Transfer { number: 2, group: group(), parts: HALF }];
+    let wrong = Message { sent: 1, transfers, ..message };
+    let refused = a.receive(SECOND, wrong).unwrap_err().to_string();
+    assert_eq!(refused, "b: transfers to this balancer are numbered 2 to 2, but 1 were sent");
+}
