@@ -29,9 +29,10 @@ pub struct Message {
     pub transfers: Vec<Transfer>,
     /// What the sender says of each group.
     pub groups: BTreeMap<GroupKey, GroupReport>,
-    /// Balancers that the sender may have heard from within [`SILENCE`](crate::SILENCE): all of them until
-    /// it has listened for so long.
+    /// Balancers that the sender heard from within [`SILENCE`](crate::SILENCE).
     pub hears: BTreeSet<Name>,
+    /// The sender has listened for so long. Otherwise there may be others that it has not heard yet.
+    pub has_listened: bool,
     /// The sender owns nothing, because its store is an old copy.
     pub store_is_old: bool,
     /// The sender gives everything away, and takes nothing.
@@ -164,6 +165,7 @@ mod tests {
             transfers: vec![transfer(5, 1), transfer(6, 2)],
             groups: [(group(), report)].into(),
             hears: BTreeSet::new(),
+            has_listened: true,
             store_is_old: false,
             is_leaving: false,
             receiver_is_leaving: false,

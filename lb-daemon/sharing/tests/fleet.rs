@@ -144,7 +144,7 @@ fn a_lost_host_is_forgotten_and_the_others_get_its_part() {
     assert_eq!(fleet.overshoot, [""; 0]);
 
     // It comes back, owns nothing, and is given what it needs.
-    fleet.start(0, true);
+    fleet.boot(0);
     (0..4).for_each(|at| fleet.demand(at, &group(0, 1), 237.5));
     fleet.run(15 * SECOND);
     let back = fleet.now;
@@ -222,9 +222,11 @@ fn an_old_copy_of_a_store_is_noticed() {
     assert!(fleet.hosts[0].disk.owned(&group(0, 1)) < Parts::from_fraction(0.2));
     fleet.kill(0);
     fleet.restore(0, old);
-    let is_old = |fleet: &Fleet| fleet.hosts[0].daemon.as_ref().unwrap().sharing.store_is_old();
+    let is_old = |fleet: &Fleet| {
+        fleet.hosts[0].daemon.as_ref().is_some_and(|daemon| daemon.sharing.store_is_old())
+    };
     let start = fleet.now;
-    while !is_old(&fleet) && fleet.now < start + 2 * SECOND {
+    while !is_old(&fleet) && fleet.now < start + 3 * SECOND {
         fleet.run(SECOND / 100);
     }
     assert!(is_old(&fleet));
@@ -280,9 +282,13 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn start(fleet: &mut Fleet, at: usize) {
-    if fleet.hosts[at].daemon.is_none() && !fleet.hosts[at].has_left {
-        let reboot = !fleet.hosts[at].is_up;
-        fleet.start(at, reboot);
+    let host = &fleet.hosts[at];
+    if host.daemon.is_some() || host.has_left || host.boots_at.is_some() {
+        return;
+    }
+    match host.is_up {
+        true => fleet.start(at, false),
+        false => fleet.boot(at),
     }
 }
 
@@ -304,11 +310,12 @@ fn happen(fleet: &mut Fleet, event: &Event, copies: &[Ledger]) {
             for other in 0..hosts {
                 start(fleet, other);
             }
+            fleet.run(2 * SECOND);
             fleet.kill(at);
             fleet.hosts[at].reaches_etcd = true;
             fleet.cut.retain(|(one, other)| *one != name(at) && *other != name(at));
             fleet.restore(at, copy.clone());
-            fleet.run(2 * SECOND);
+            fleet.run(3 * SECOND);
         }
         Event::Start(at) => start(fleet, at % hosts),
         Event::Cut(one, other) => {

@@ -89,7 +89,9 @@ impl Sharing {
                 && !self.owns_nothing(name)
                 && self.has_listened(name, SILENCE, now)
                 && self.heard(name, SILENCE, now).is_none()
-                && !heard.iter().any(|message| message.hears.contains(*name))
+                && heard
+                    .iter()
+                    .all(|message| message.has_listened && !message.hears.contains(*name))
         };
         let is_old = |name: &&Name| !self.owns_nothing(name) && self.lost_its_store(name, now);
         let own = self.ledger.is_old_copy.then_some(&self.name);
@@ -129,6 +131,8 @@ impl Sharing {
             next.give_up(epoch);
             if epoch.closed {
                 (next.epoch, next.frozen) = (epoch.number, None);
+                // It came back in time, and may have been given parts since. This store does not know.
+                next.is_old_copy = has_contributed;
             } else if self.generation >= epoch.generation {
                 // It has to name all groups, also those that no other balancer is left to name.
                 next.adopt(&self.name, self.generation, &self.births);

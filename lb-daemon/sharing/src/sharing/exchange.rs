@@ -110,11 +110,9 @@ impl Sharing {
         to: impl IntoIterator<Item = &'n Name>,
     ) -> Vec<(Name, Message)> {
         let has_listened = now.saturating_sub(self.listening_since) >= SILENCE;
-        let others = self.membership.members.keys().chain(self.peers.keys());
-        let hears: BTreeSet<Name> = others
-            .filter(|name| !has_listened || self.heard(name, SILENCE, now).is_some())
-            .cloned()
-            .collect();
+        let peers = self.peers.keys();
+        let hears: BTreeSet<Name> =
+            peers.filter(|name| self.heard(name, SILENCE, now).is_some()).cloned().collect();
         let store_is_old = self.store_is_old();
         let report = |(group, demand): (&GroupKey, &Demand)| {
             let report = GroupReport {
@@ -143,6 +141,7 @@ impl Sharing {
                 transfers: pair.unacknowledged,
                 groups: groups.clone(),
                 hears: hears.clone(),
+                has_listened,
                 store_is_old,
                 is_leaving: self.leaving,
                 // A gift that was decided before is on its way to the store.

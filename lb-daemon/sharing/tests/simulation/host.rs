@@ -20,6 +20,8 @@ pub(crate) struct Host {
     pub(crate) demand: BTreeMap<GroupKey, f64>,
     /// Whether the kernel runs.
     pub(crate) is_up: bool,
+    /// When it has booted, while it boots.
+    pub(crate) boots_at: Option<Duration>,
     pub(crate) reaches_etcd: bool,
     /// It came back with an old copy of its disk, during or after this epoch, and was not forgotten in a later one.
     pub(crate) old_disk: Option<u64>,
@@ -54,6 +56,7 @@ impl Host {
             daemon: None,
             demand: BTreeMap::new(),
             is_up: true,
+            boots_at: None,
             reaches_etcd: true,
             old_disk: None,
             leaves: false,

@@ -22,6 +22,7 @@ pub(crate) use host::Host;
 /// Time is counted in steps.
 pub(crate) const STEP: Duration = Duration::from_millis(10);
 const ROUND: Duration = Duration::from_millis(250);
+const BOOT: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(1);
 /// Refusals cause a round, at most so often.
 const EARLY_ROUND: Duration = Duration::from_millis(50);
@@ -127,15 +128,21 @@ impl Fleet {
         fleet
     }
 
-    /// Starts a daemon; after a reboot the limits in the kernel are gone.
+    /// Boots a host, which takes a while. The limits in its kernel are gone.
+    pub(crate) fn boot(&mut self, at: usize) {
+        let host = &mut self.hosts[at];
+        (host.is_up, host.boots_at) = (false, Some(self.now + BOOT));
+    }
+
+    /// Starts a daemon, after a boot or without one.
     pub(crate) fn start(&mut self, at: usize, reboot: bool) {
         let others = self.hosts.iter().map(|host| host.name.clone()).filter(|n| *n != name(at));
         let others: Vec<Name> = others.collect();
         let now = self.now;
         let host = &mut self.hosts[at];
+        host.is_up = true;
         if reboot {
             host.kernel = Default::default();
-            host.is_up = true;
         }
         let member = self.etcd.members.get_mut(&host.name);
         let member = member.filter(|_| host.reaches_etcd);
@@ -159,7 +166,7 @@ impl Fleet {
         let epoch = self.etcd.epoch.as_ref().map_or(0, |epoch| epoch.number);
         self.hosts[at].disk = copy;
         self.hosts[at].old_disk = Some(epoch);
-        self.start(at, true);
+        self.boot(at);
     }
 
     /// Adds a host that joins the fleet.
@@ -207,6 +214,12 @@ impl Fleet {
 
     fn step(&mut self) {
         self.now += STEP;
+        for at in 0..self.hosts.len() {
+            if self.hosts[at].boots_at.is_some_and(|boots_at| boots_at <= self.now) {
+                self.hosts[at].boots_at = None;
+                self.start(at, true);
+            }
+        }
         self.packets();
         self.deliver();
         for at in 0..self.hosts.len() {
@@ -224,9 +237,11 @@ impl Fleet {
             let (mut offered, mut admitted, mut bursts) = (0, 0, 0.0);
             for host in &mut self.hosts {
                 let rate = host.demand.get(&group).copied().unwrap_or(0.0);
-                let connections = poisson(&mut self.random, rate * STEP.as_secs_f64());
+                let mut connections = poisson(&mut self.random, rate * STEP.as_secs_f64());
                 if !host.is_up {
-                    continue;
+                    // What it admitted before still counts for a second.
+                    host.kernel.enforce(&group, Parts::NONE, 0.0, self.now);
+                    connections = 0;
                 }
                 let taken = host.kernel.offer(&group, connections, self.now);
                 if let Some(daemon) = &mut host.daemon
@@ -350,12 +365,11 @@ impl Fleet {
         self.leave(at);
     }
 
-    /// A balancer is forgotten only if no other one has heard from it for long, or if its disk is an old copy.
+    /// A balancer is forgotten only if no other one that is alive has heard from it for long, or if its disk is an old copy.
     fn check_forgotten(&self, forgotten: &Forgotten) {
-        let running: BTreeSet<&Name> =
-            self.hosts.iter().filter(|host| host.daemon.is_some()).map(|host| &host.name).collect();
+        let alive = self.etcd.membership(self.now).alive;
         for ((to, from), at) in &self.heard {
-            if forgotten.gone.contains(from) && running.contains(to) {
+            if forgotten.gone.contains(from) && alive.contains(to) {
                 // Messages that overtook each other, and one that came since the last round, do not count.
                 let silence = self.now - *at;
                 assert!(silence + SLACK >= SILENCE, "{from} is forgotten after {silence:?}");
