@@ -1,6 +1,7 @@
-//! The versioned gRPC API: messages, client and server of `spillway.v1`.
+//! The versioned gRPC API: messages, client and server of `spillway.v1`; and of `spillway.peers.v1`, which balancers speak
+//! among themselves.
 //!
-//! The Rust in `generated/` comes from `spillway/v1/*.proto` and is checked in, so a build needs no
+//! The Rust in `generated/` comes from the `.proto` files in `spillway/` and is checked in, so a build needs no
 //! protobuf compiler. After a change there run `cargo run -p spillway-proto --example regenerate`;
 //! a test fails until then.
 
@@ -10,7 +11,16 @@ pub mod v1 {
     include!("generated/spillway.v1.rs");
 }
 
-/// The descriptors of all of it, an encoded `google.protobuf.FileDescriptorSet`.
+/// What the balancers of a fleet tell each other. It is not part of the API, and stays compatible only within a protocol.
+pub mod peers {
+    /// Version 1.
+    #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated")]
+    pub mod v1 {
+        include!("generated/spillway.peers.v1.rs");
+    }
+}
+
+/// The descriptors of the API, an encoded `google.protobuf.FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/spillway.v1.binpb");
 
 /// The schema revision of [`v1::Configuration`]: the highest that the sources list.

@@ -8,16 +8,21 @@ use std::{
 
 use prost::Message;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "spillway/v1/capture.proto",
     "spillway/v1/change.proto",
     "spillway/v1/configuration.proto",
     "spillway/v1/errors.proto",
     "spillway/v1/explain.proto",
+    "spillway/v1/fleet.proto",
     "spillway/v1/objects.proto",
     "spillway/v1/overrides.proto",
     "spillway/v1/spillway.proto",
 ];
+
+/// What balancers tell each other. It is not part of the API: its descriptors are neither shown nor promised, because both
+/// ends check that they speak the same protocol.
+const PEERS: [&str; 1] = ["spillway/peers/v1/peers.proto"];
 
 /// The file of descriptors, for those who ask the daemon what it speaks.
 pub(crate) const DESCRIPTORS: &str = "spillway.v1.binpb";
@@ -38,10 +43,16 @@ pub(crate) fn descriptors() -> Result<prost_types::FileDescriptorSet, Box<dyn Er
     Ok(protox::compile(SOURCES, [env!("CARGO_MANIFEST_DIR")])?)
 }
 
+/// The descriptors of what balancers tell each other, with their comments.
+pub(crate) fn peer_descriptors() -> Result<prost_types::FileDescriptorSet, Box<dyn Error>> {
+    Ok(protox::compile(PEERS, [env!("CARGO_MANIFEST_DIR")])?)
+}
+
 /// Generates into an existing folder.
 pub(crate) fn into(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut descriptors = descriptors()?;
     tonic_prost_build::configure().out_dir(folder).compile_fds(descriptors.clone())?;
+    tonic_prost_build::configure().out_dir(folder).compile_fds(peer_descriptors()?)?;
     for file in &mut descriptors.file {
         // Comments and places are for those who read the sources.
         file.source_code_info = None;

@@ -195,6 +195,20 @@ pub struct ApplyResult {
     /// Whether it is not known which open connections move: the configuration in force before could not be used.
     #[prost(bool, tag = "6")]
     pub movements_unknown: bool,
+    /// The generation that each live balancer of the fleet had in force when the call was answered, by name. Empty: the balancer
+    /// is no member of a fleet, or nothing changed.
+    #[prost(message, repeated, tag = "7")]
+    pub balancers: ::prost::alloc::vec::Vec<BalancerGeneration>,
+}
+/// What a balancer of a fleet has in force.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BalancerGeneration {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub balancer: ::prost::alloc::string::String,
+    /// The generation. 0: none.
+    #[prost(uint64, tag = "2")]
+    pub generation: u64,
 }
 /// One object that differs.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1396,6 +1410,16 @@ pub enum ErrorReason {
     StoreFailed = 29,
     /// The daemon or the kernel failed otherwise.
     Internal = 30,
+    /// The balancer is a member of a fleet, or is not, and the call needs the other.
+    FleetMembership = 31,
+    /// etcd cannot be reached or takes no changes. Nothing changed.
+    FleetUnavailable = 32,
+    /// The outcome is unknown, because etcd did not answer. The same call may be repeated.
+    FleetUnknown = 33,
+    /// What etcd has does not follow from what this balancer has in force; an operator has to decide.
+    FleetConflict = 34,
+    /// The change was committed, and this balancer could not put it in force yet. "generation" is its number.
+    FleetBehind = 35,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1435,6 +1459,11 @@ impl ErrorReason {
             Self::PacketPathBehind => "ERROR_REASON_PACKET_PATH_BEHIND",
             Self::StoreFailed => "ERROR_REASON_STORE_FAILED",
             Self::Internal => "ERROR_REASON_INTERNAL",
+            Self::FleetMembership => "ERROR_REASON_FLEET_MEMBERSHIP",
+            Self::FleetUnavailable => "ERROR_REASON_FLEET_UNAVAILABLE",
+            Self::FleetUnknown => "ERROR_REASON_FLEET_UNKNOWN",
+            Self::FleetConflict => "ERROR_REASON_FLEET_CONFLICT",
+            Self::FleetBehind => "ERROR_REASON_FLEET_BEHIND",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1471,6 +1500,11 @@ impl ErrorReason {
             "ERROR_REASON_PACKET_PATH_BEHIND" => Some(Self::PacketPathBehind),
             "ERROR_REASON_STORE_FAILED" => Some(Self::StoreFailed),
             "ERROR_REASON_INTERNAL" => Some(Self::Internal),
+            "ERROR_REASON_FLEET_MEMBERSHIP" => Some(Self::FleetMembership),
+            "ERROR_REASON_FLEET_UNAVAILABLE" => Some(Self::FleetUnavailable),
+            "ERROR_REASON_FLEET_UNKNOWN" => Some(Self::FleetUnknown),
+            "ERROR_REASON_FLEET_CONFLICT" => Some(Self::FleetConflict),
+            "ERROR_REASON_FLEET_BEHIND" => Some(Self::FleetBehind),
             _ => None,
         }
     }
@@ -1800,6 +1834,932 @@ impl ExplainedMemory {
             "EXPLAINED_MEMORY_PREVIOUS_HOME" => Some(Self::PreviousHome),
             _ => None,
         }
+    }
+}
+/// Empty: there is nothing to choose.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetFleetStatusRequest {}
+/// A fleet as one balancer sees it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FleetStatus {
+    /// Name of the fleet in the settings. Empty: they name none.
+    #[prost(string, tag = "1")]
+    pub fleet: ::prost::alloc::string::String,
+    /// Name of this balancer in the fleet. Empty: the settings name no fleet.
+    #[prost(string, tag = "2")]
+    pub balancer: ::prost::alloc::string::String,
+    /// Whether this balancer is a member. The fields below are unset if it is not.
+    #[prost(bool, tag = "3")]
+    pub member: bool,
+    /// What is wrong with etcd. Empty: it answers.
+    #[prost(string, tag = "4")]
+    pub etcd_problem: ::prost::alloc::string::String,
+    /// Since when etcd_problem lasts. Unset: there is none.
+    #[prost(message, optional, tag = "5")]
+    pub etcd_problem_since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why this balancer does not follow what etcd has, until a restore decides. Empty: it follows.
+    #[prost(string, tag = "6")]
+    pub conflict: ::prost::alloc::string::String,
+    /// What etcd had when it was last read. It rises with each change of configuration or overrides of the fleet.
+    #[prost(int64, tag = "7")]
+    pub revision: i64,
+    /// Generation that etcd had when it was last read.
+    #[prost(uint64, tag = "8")]
+    pub generation: u64,
+    /// All members, by name.
+    #[prost(message, repeated, tag = "9")]
+    pub members: ::prost::alloc::vec::Vec<FleetMember>,
+    /// Groups whose capacity is shared, by pool and region.
+    #[prost(message, repeated, tag = "10")]
+    pub groups: ::prost::alloc::vec::Vec<SharedGroup>,
+    /// Epoch of the shares: it rises each time portions of a lost balancer are given to the others.
+    #[prost(uint64, tag = "11")]
+    pub epoch: u64,
+    /// Members whose portions are being given to the others now.
+    #[prost(string, repeated, tag = "12")]
+    pub being_forgotten: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A balancer of a fleet.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FleetMember {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Where the others reach it, as "192.0.2.1:7946".
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    /// Region of its host. Empty: none.
+    #[prost(string, tag = "3")]
+    pub region: ::prost::alloc::string::String,
+    /// Whether it renews its lease in etcd.
+    #[prost(bool, tag = "4")]
+    pub alive: bool,
+    /// Version of its program. Empty: unknown.
+    #[prost(string, tag = "5")]
+    pub version: ::prost::alloc::string::String,
+    /// Revision that it has in force. 0: unknown.
+    #[prost(int64, tag = "6")]
+    pub revision: i64,
+    /// Generation that it has in force. 0: none, or unknown.
+    #[prost(uint64, tag = "7")]
+    pub generation: u64,
+    /// Whether it has everything in force that it needs to take traffic.
+    #[prost(bool, tag = "8")]
+    pub ready: bool,
+    /// Digest of its tables; equal digests send each connection to the same backend. Empty: unknown.
+    #[prost(string, tag = "9")]
+    pub tables: ::prost::alloc::string::String,
+    /// Pools whose tables differ from those of this balancer, although both have the same revision in force.
+    #[prost(string, repeated, tag = "10")]
+    pub differing_pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What is wrong with it, in words.
+    #[prost(string, repeated, tag = "11")]
+    pub conditions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Milliseconds since its last message to this balancer. Unset: none came yet, or it is this balancer.
+    #[prost(uint64, optional, tag = "12")]
+    pub heard_ms_ago: ::core::option::Option<u64>,
+    /// Why messages do not get there. Empty: they do.
+    #[prost(string, tag = "13")]
+    pub peer_problem: ::prost::alloc::string::String,
+}
+/// The capacity of a pool's backends in a region, as the fleet shares it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SharedGroup {
+    /// Name of the pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Name of the region.
+    #[prost(string, tag = "2")]
+    pub region: ::prost::alloc::string::String,
+    /// New connections a second of the whole fleet, as this balancer sees it. Unset: no limit.
+    #[prost(double, optional, tag = "3")]
+    pub capacity_per_second: ::core::option::Option<f64>,
+    /// What each balancer has of it, by name.
+    #[prost(message, repeated, tag = "4")]
+    pub shares: ::prost::alloc::vec::Vec<GroupShare>,
+}
+/// What one balancer has of a capacity.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupShare {
+    /// Name of the balancer.
+    #[prost(string, tag = "1")]
+    pub balancer: ::prost::alloc::string::String,
+    /// The portion that it may admit, 0 to 1. The rest of one whole is on its way between balancers.
+    #[prost(double, tag = "2")]
+    pub portion: f64,
+    /// New connections a second that it is offered.
+    #[prost(double, tag = "3")]
+    pub demand_per_second: f64,
+}
+/// How to join.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JoinFleetRequest {
+    /// Replace the configuration in force by that of the fleet although they differ. Unset: a difference is only reported.
+    #[prost(bool, tag = "1")]
+    pub replace_configuration: bool,
+    /// Only check, and report what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+}
+/// What joining did, or would do.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct JoinFleetResponse {
+    /// Whether the balancer is a member now.
+    #[prost(bool, tag = "1")]
+    pub joined: bool,
+    /// Whether it is the first one, so that the fleet has its configuration.
+    #[prost(bool, tag = "2")]
+    pub founded: bool,
+    /// Generation of the fleet. 0: it has none.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// What the fleet's configuration changes at this balancer.
+    #[prost(message, optional, tag = "4")]
+    pub changes: ::core::option::Option<ApplyResult>,
+}
+/// How to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaveFleetRequest {
+    /// Leave without giving portions to the others, as if it had died, and even if etcd does not answer. Unset: false.
+    #[prost(bool, tag = "1")]
+    pub abandon: bool,
+    /// Only check. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+}
+/// What leaving did, or would do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaveFleetResponse {
+    /// Portions of capacities that the others must create again, because they were not given away.
+    #[prost(bool, tag = "1")]
+    pub abandoned: bool,
+}
+/// Which balancer to remove.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveFleetMemberRequest {
+    /// Name of the balancer. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Only check. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
+}
+/// Empty: it is removed, or could be.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveFleetMemberResponse {}
+/// Which configuration is to count.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RestoreFleetRequest {
+    /// Only check, and report what would change. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub validate_only: bool,
+    /// Which configuration the fleet has from now on. Must be set.
+    #[prost(oneof = "restore_fleet_request::Source", tags = "1, 2")]
+    pub source: ::core::option::Option<restore_fleet_request::Source>,
+}
+/// Nested message and enum types in `RestoreFleetRequest`.
+pub mod restore_fleet_request {
+    /// Which configuration the fleet has from now on. Must be set.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Source {
+        /// That of this balancer, as a new generation of the fleet.
+        #[prost(bool, tag = "1")]
+        ThisBalancer(bool),
+        /// That of etcd, as a new generation of the fleet.
+        #[prost(bool, tag = "2")]
+        Etcd(bool),
+    }
+}
+/// What the restore did, or would do.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RestoreFleetResponse {
+    /// The new generation of the fleet.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What it changes at this balancer.
+    #[prost(message, optional, tag = "2")]
+    pub changes: ::core::option::Option<ApplyResult>,
+}
+/// Which backends.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CountBackendPacketsRequest {
+    /// Addresses of backends; 1 to 10,000. Must be set.
+    #[prost(string, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What was counted.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CountBackendPacketsResponse {
+    /// Packets that each balancer sent to each backend since its counter began, by balancer.
+    #[prost(message, repeated, tag = "1")]
+    pub balancers: ::prost::alloc::vec::Vec<BalancerPackets>,
+    /// Live balancers that did not answer, with the cause. While there are any, a backend may have packets that are not counted.
+    #[prost(string, repeated, tag = "2")]
+    pub unanswered: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What one balancer sent to backends.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BalancerPackets {
+    /// Name of the balancer. Empty: it is no member of a fleet.
+    #[prost(string, tag = "1")]
+    pub balancer: ::prost::alloc::string::String,
+    /// In the order of the request. A backend that it does not know has 0.
+    #[prost(uint64, repeated, tag = "2")]
+    pub packets: ::prost::alloc::vec::Vec<u64>,
+}
+/// Generated client implementations.
+pub mod fleet_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// A fleet: several balancers with one configuration and one set of capacities, which they share through etcd and among
+    /// themselves. A balancer takes part once it has joined the fleet that its settings name.
+    ///
+    /// FAILED_PRECONDITION: the settings name no fleet, or the balancer is, or is not, a member of one. UNAVAILABLE: etcd cannot
+    /// be reached, or takes no changes; the message says why. Nothing changed.
+    #[derive(Debug, Clone)]
+    pub struct FleetClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl FleetClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> FleetClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> FleetClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            FleetClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// The fleet as this balancer sees it.
+        pub async fn get_fleet_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetFleetStatusRequest>,
+        ) -> std::result::Result<tonic::Response<super::FleetStatus>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Fleet/GetFleetStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Fleet", "GetFleetStatus"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes this balancer a member of the fleet. The fleet's configuration replaces its own; if the fleet has none yet, it
+        /// gets that of this balancer.
+        pub async fn join_fleet(
+            &mut self,
+            request: impl tonic::IntoRequest<super::JoinFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::JoinFleetResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Fleet/JoinFleet",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Fleet", "JoinFleet"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes this balancer independent again, with the configuration that it has. It gives its portions of the capacities to
+        /// the others first.
+        pub async fn leave_fleet(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LeaveFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LeaveFleetResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Fleet/LeaveFleet",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Fleet", "LeaveFleet"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes another balancer, which is gone for good, from the fleet. The others share its portions of the capacities.
+        pub async fn remove_fleet_member(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RemoveFleetMemberRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveFleetMemberResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Fleet/RemoveFleetMember",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Fleet", "RemoveFleetMember"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a conflict between what etcd has and what balancers have in force, as after a restore of etcd from a backup.
+        pub async fn restore_fleet(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RestoreFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RestoreFleetResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Fleet/RestoreFleet",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Fleet", "RestoreFleet"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Packets that went to backends, over all live balancers of the fleet; of a balancer that is no member its own.
+        pub async fn count_backend_packets(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CountBackendPacketsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CountBackendPacketsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Fleet/CountBackendPackets",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Fleet", "CountBackendPackets"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod fleet_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with FleetServer.
+    #[async_trait]
+    pub trait Fleet: std::marker::Send + std::marker::Sync + 'static {
+        /// The fleet as this balancer sees it.
+        async fn get_fleet_status(
+            &self,
+            request: tonic::Request<super::GetFleetStatusRequest>,
+        ) -> std::result::Result<tonic::Response<super::FleetStatus>, tonic::Status>;
+        /// Makes this balancer a member of the fleet. The fleet's configuration replaces its own; if the fleet has none yet, it
+        /// gets that of this balancer.
+        async fn join_fleet(
+            &self,
+            request: tonic::Request<super::JoinFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::JoinFleetResponse>,
+            tonic::Status,
+        >;
+        /// Makes this balancer independent again, with the configuration that it has. It gives its portions of the capacities to
+        /// the others first.
+        async fn leave_fleet(
+            &self,
+            request: tonic::Request<super::LeaveFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LeaveFleetResponse>,
+            tonic::Status,
+        >;
+        /// Removes another balancer, which is gone for good, from the fleet. The others share its portions of the capacities.
+        async fn remove_fleet_member(
+            &self,
+            request: tonic::Request<super::RemoveFleetMemberRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveFleetMemberResponse>,
+            tonic::Status,
+        >;
+        /// Ends a conflict between what etcd has and what balancers have in force, as after a restore of etcd from a backup.
+        async fn restore_fleet(
+            &self,
+            request: tonic::Request<super::RestoreFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RestoreFleetResponse>,
+            tonic::Status,
+        >;
+        /// Packets that went to backends, over all live balancers of the fleet; of a balancer that is no member its own.
+        async fn count_backend_packets(
+            &self,
+            request: tonic::Request<super::CountBackendPacketsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CountBackendPacketsResponse>,
+            tonic::Status,
+        >;
+    }
+    /// A fleet: several balancers with one configuration and one set of capacities, which they share through etcd and among
+    /// themselves. A balancer takes part once it has joined the fleet that its settings name.
+    ///
+    /// FAILED_PRECONDITION: the settings name no fleet, or the balancer is, or is not, a member of one. UNAVAILABLE: etcd cannot
+    /// be reached, or takes no changes; the message says why. Nothing changed.
+    #[derive(Debug)]
+    pub struct FleetServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> FleetServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for FleetServer<T>
+    where
+        T: Fleet,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/spillway.v1.Fleet/GetFleetStatus" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetFleetStatusSvc<T: Fleet>(pub Arc<T>);
+                    impl<
+                        T: Fleet,
+                    > tonic::server::UnaryService<super::GetFleetStatusRequest>
+                    for GetFleetStatusSvc<T> {
+                        type Response = super::FleetStatus;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetFleetStatusRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Fleet>::get_fleet_status(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetFleetStatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Fleet/JoinFleet" => {
+                    #[allow(non_camel_case_types)]
+                    struct JoinFleetSvc<T: Fleet>(pub Arc<T>);
+                    impl<T: Fleet> tonic::server::UnaryService<super::JoinFleetRequest>
+                    for JoinFleetSvc<T> {
+                        type Response = super::JoinFleetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::JoinFleetRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Fleet>::join_fleet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = JoinFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Fleet/LeaveFleet" => {
+                    #[allow(non_camel_case_types)]
+                    struct LeaveFleetSvc<T: Fleet>(pub Arc<T>);
+                    impl<T: Fleet> tonic::server::UnaryService<super::LeaveFleetRequest>
+                    for LeaveFleetSvc<T> {
+                        type Response = super::LeaveFleetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LeaveFleetRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Fleet>::leave_fleet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LeaveFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Fleet/RemoveFleetMember" => {
+                    #[allow(non_camel_case_types)]
+                    struct RemoveFleetMemberSvc<T: Fleet>(pub Arc<T>);
+                    impl<
+                        T: Fleet,
+                    > tonic::server::UnaryService<super::RemoveFleetMemberRequest>
+                    for RemoveFleetMemberSvc<T> {
+                        type Response = super::RemoveFleetMemberResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RemoveFleetMemberRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Fleet>::remove_fleet_member(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RemoveFleetMemberSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Fleet/RestoreFleet" => {
+                    #[allow(non_camel_case_types)]
+                    struct RestoreFleetSvc<T: Fleet>(pub Arc<T>);
+                    impl<
+                        T: Fleet,
+                    > tonic::server::UnaryService<super::RestoreFleetRequest>
+                    for RestoreFleetSvc<T> {
+                        type Response = super::RestoreFleetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RestoreFleetRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Fleet>::restore_fleet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RestoreFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Fleet/CountBackendPackets" => {
+                    #[allow(non_camel_case_types)]
+                    struct CountBackendPacketsSvc<T: Fleet>(pub Arc<T>);
+                    impl<
+                        T: Fleet,
+                    > tonic::server::UnaryService<super::CountBackendPacketsRequest>
+                    for CountBackendPacketsSvc<T> {
+                        type Response = super::CountBackendPacketsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CountBackendPacketsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Fleet>::count_backend_packets(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CountBackendPacketsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for FleetServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "spillway.v1.Fleet";
+    impl<T> tonic::server::NamedService for FleetServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
     }
 }
 /// What is added.
@@ -6381,7 +7341,8 @@ pub struct RegionsResponse {
     /// there are none.
     #[prost(message, optional, tag = "2")]
     pub window: ::core::option::Option<::prost_types::Duration>,
-    /// Balancers that share the capacities; 0: not known, as the stored configuration cannot be used.
+    /// Balancers that share the capacities, as configured; in a fleet the portion of each group counts instead. 0: not known,
+    /// as the stored configuration cannot be used.
     #[prost(uint32, tag = "3")]
     pub balancers: u32,
 }
@@ -6405,7 +7366,7 @@ pub struct GroupStatus {
     /// over the healthy backends. Unset: unlimited. 0: takes none.
     #[prost(double, optional, tag = "5")]
     pub capacity_per_second: ::core::option::Option<f64>,
-    /// This balancer's share of it, as its packet path keeps to it. Unset: unlimited. 0: takes none.
+    /// This balancer's portion of it, as its packet path keeps to it. Unset: unlimited. 0: takes none.
     #[prost(double, optional, tag = "6")]
     pub limit_per_second: ::core::option::Option<f64>,
     /// Backends that can have new connections: up, of some weight, next hop resolved.
@@ -6428,15 +7389,19 @@ pub struct GroupStatus {
     #[prost(double, optional, tag = "12")]
     pub utilisation: ::core::option::Option<f64>,
     /// How many more backends of the mean max_connection_rate the region needs to admit all that was
-    /// offered in the window, as if each of the balancers were offered as much: over several balancers,
-    /// take the largest answer. 0: none. Unset: unknown, as there are no rates, no backend has a
-    /// max_connection_rate, or the scaler is 0.
+    /// offered in the window, as if each of the balancers were offered as much for its portion: over several
+    /// balancers, take the largest answer. 0: none. Unset: unknown, as there are no rates, no backend has a
+    /// max_connection_rate, or the scaler or the portion is 0.
     #[prost(uint32, optional, tag = "13")]
     pub missing_backends: ::core::option::Option<u32>,
     /// Whether all of it was out of service for longer than the settle time of the pool: then it is asked
     /// last.
     #[prost(bool, tag = "14")]
     pub marked_out: bool,
+    /// This balancer's portion of the capacity, 0 to 1: one of as many equal ones as there are balancers, or in a fleet what
+    /// it owns. 0: it admits none, unless the capacity is unlimited.
+    #[prost(double, tag = "15")]
+    pub portion: f64,
 }
 /// New connections of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6875,7 +7840,8 @@ pub enum ConditionReason {
     Store = 2,
     /// The stored configuration cannot be used.
     StoredConfiguration = 3,
-    /// Overrides are in memory only, or those from before the start are lost.
+    /// Overrides are in memory only, or those from before the start are lost, or a fleet has not removed those whose time is
+    /// over.
     Overrides = 4,
     /// Weights of overrides keep less than they ask for.
     OverrideWeights = 5,
@@ -6915,6 +7881,14 @@ pub enum ConditionReason {
     TlsFiles = 22,
     /// The files of the HTTP listener's certificate, key or tokens cannot be used.
     HttpFiles = 23,
+    /// etcd, in which a fleet keeps its configuration, does not answer or takes no changes. Packets are balanced as before.
+    Etcd = 24,
+    /// What etcd has does not follow from what this balancer has in force; an operator has to decide.
+    FleetConflict = 25,
+    /// What the fleet has in force cannot be put in force at this balancer.
+    FleetConfiguration = 26,
+    /// The portions of capacities cannot be shared as they should be.
+    FleetShares = 27,
 }
 impl ConditionReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -6947,6 +7921,10 @@ impl ConditionReason {
             Self::DisplacedBudget => "CONDITION_REASON_DISPLACED_BUDGET",
             Self::TlsFiles => "CONDITION_REASON_TLS_FILES",
             Self::HttpFiles => "CONDITION_REASON_HTTP_FILES",
+            Self::Etcd => "CONDITION_REASON_ETCD",
+            Self::FleetConflict => "CONDITION_REASON_FLEET_CONFLICT",
+            Self::FleetConfiguration => "CONDITION_REASON_FLEET_CONFIGURATION",
+            Self::FleetShares => "CONDITION_REASON_FLEET_SHARES",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -6976,6 +7954,10 @@ impl ConditionReason {
             "CONDITION_REASON_DISPLACED_BUDGET" => Some(Self::DisplacedBudget),
             "CONDITION_REASON_TLS_FILES" => Some(Self::TlsFiles),
             "CONDITION_REASON_HTTP_FILES" => Some(Self::HttpFiles),
+            "CONDITION_REASON_ETCD" => Some(Self::Etcd),
+            "CONDITION_REASON_FLEET_CONFLICT" => Some(Self::FleetConflict),
+            "CONDITION_REASON_FLEET_CONFIGURATION" => Some(Self::FleetConfiguration),
+            "CONDITION_REASON_FLEET_SHARES" => Some(Self::FleetShares),
             _ => None,
         }
     }

@@ -22,6 +22,7 @@ fn pool(set: FileDescriptorSet) -> DescriptorPool {
     DescriptorPool::from_file_descriptor_set(set).unwrap()
 }
 
+/// Nothing is promised of `spillway.peers.v1`: balancers refuse another protocol than their own.
 #[test]
 fn what_was_promised_holds() {
     let promised = std::fs::read(generate::promised()).unwrap();
@@ -33,9 +34,10 @@ fn what_was_promised_holds() {
 
 #[test]
 fn every_field_says_what_unset_means() {
-    let descriptors = generate::descriptors().unwrap();
-    let wrong = style::wrong(&descriptors);
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    for descriptors in [generate::descriptors().unwrap(), generate::peer_descriptors().unwrap()] {
+        let wrong = style::wrong(&descriptors);
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    }
 }
 
 fn message<'a>(set: &'a mut FileDescriptorSet, name: &str) -> &'a mut DescriptorProto {

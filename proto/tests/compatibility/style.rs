@@ -30,7 +30,7 @@ const TIMES: [&str; 4] = ["interval", "timeout", "_time", "uptime"];
 /// Everything in our own files that is not as it should be.
 pub(super) fn wrong(descriptors: &FileDescriptorSet) -> Vec<String> {
     let mut wrong = Vec::new();
-    for file in descriptors.file.iter().filter(|file| file.package() == "spillway.v1") {
+    for file in descriptors.file.iter().filter(|file| file.package().starts_with("spillway.")) {
         let information = file.source_code_info.clone().unwrap_or_default();
         let comments = information.location.into_iter();
         let mut look = Look {
