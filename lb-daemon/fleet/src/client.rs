@@ -1,13 +1,11 @@
 //! The connection to etcd, and what its errors mean.
 
-use std::{error::Error as _, future::Future, path::Path, time::Duration};
+use std::{error::Error as _, future::Future, path::Path, sync::Arc, time::Duration};
 
-use etcd_client::{
-    Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, TlsOptions, Txn,
-    TxnOp, TxnOpResponse,
-};
+use etcd_client::{Certificate, Client, ConnectOptions, GetOptions, Identity, TlsOptions};
 use lb_base::error_chain;
 use lb_model::Name;
+use tokio::sync::Notify;
 
 use crate::{Keys, settings::FleetSettings};
 
@@ -102,6 +100,8 @@ pub struct Fleet {
     client: Client,
     keys: Keys,
     name: Name,
+    /// A write found no space. Reads do not tell, so the reader is woken to ask.
+    pub(crate) found_no_space: Arc<Notify>,
 }
 
 /// A value, and when it was written.
@@ -130,16 +130,6 @@ pub(crate) struct Rows {
     pub(crate) cluster: u64,
 }
 
-/// What a transaction did.
-#[derive(Debug)]
-pub(crate) struct Committed {
-    /// Whether its comparisons held.
-    pub(crate) is_done: bool,
-    pub(crate) revision: i64,
-    /// What its `get`s found.
-    pub(crate) rows: Vec<Row>,
-}
-
 impl Fleet {
     /// Prepares a connection. Whether etcd can be reached is seen with the first request.
     ///
@@ -157,7 +147,8 @@ impl Fleet {
             options = options.with_tls(tls);
         }
         let client = Client::connect(&settings.endpoints, Some(options)).await?;
-        Ok(Self { client, keys: Keys::new(&settings.fleet), name: settings.name.clone() })
+        let (keys, name) = (Keys::new(&settings.fleet), settings.name.clone());
+        Ok(Self { client, keys, name, found_no_space: Arc::default() })
     }
 
     pub const fn keys(&self) -> &Keys {
@@ -218,30 +209,16 @@ impl Fleet {
     }
 
     pub(crate) async fn put(&self, key: String, value: Vec<u8>) -> Result<(), EtcdError> {
-        timed(self.client.kv_client().put(key, value, None)).await.map(drop)
+        self.written(timed(self.client.kv_client().put(key, value, None)).await).map(drop)
     }
 
-    pub(crate) async fn transact(&self, transaction: Txn) -> Result<Committed, EtcdError> {
-        let answer = timed(self.client.kv_client().txn(transaction)).await?;
-        let mut rows = Vec::new();
-        for response in answer.op_responses() {
-            if let TxnOpResponse::Get(found) = response {
-                rows.extend(found.kvs().iter().map(Row::from));
-            }
+    /// Takes note of what a write says of etcd's space.
+    pub(crate) fn written<T>(&self, result: Result<T, EtcdError>) -> Result<T, EtcdError> {
+        if matches!(result, Err(EtcdError::NoSpace)) {
+            self.found_no_space.notify_one();
         }
-        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-        Ok(Committed { is_done: answer.succeeded(), revision, rows })
+        result
     }
-
-    /// Marks that a transaction changes what the revision covers.
-    pub(crate) fn touch(&self) -> TxnOp {
-        TxnOp::put(self.keys.changed(), "", None)
-    }
-}
-
-/// That a key was last written at a revision; at 0: that it is absent.
-pub(crate) fn is_at(key: &str, mod_revision: i64) -> Compare {
-    Compare::mod_revision(key, CompareOp::Equal, mod_revision)
 }
 
 /// # Errors

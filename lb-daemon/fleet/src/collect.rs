@@ -18,9 +18,10 @@ use lb_base::pieces::Digest;
 
 use crate::{
     DocumentError, EtcdError, Fleet, FleetKey,
-    client::{Rows, is_at},
+    client::Rows,
     commit::{Committed, committed},
     documents::WallTime,
+    transaction::is_at,
 };
 
 /// Generations that stay however old they are, the current one among them.
@@ -186,6 +187,8 @@ mod tests {
             size: 0,
             live: BTreeSet::new(),
             births: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            is_restore: false,
             author: String::new(),
             reason: String::new(),
             applied_at: time.into(),

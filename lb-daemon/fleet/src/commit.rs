@@ -9,21 +9,27 @@ use std::{
     sync::Arc,
 };
 
-use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{Txn, TxnOp};
 use lb_model::Name;
 
 use lb_base::pieces::{Digest, MAX_PIECE};
 
 use crate::{
     Document, DocumentError, EtcdError, Fleet,
-    client::{Row, is_at},
+    births::{Births, next_births},
+    client::Row,
     documents::{Generation, WallTime},
+    transaction::{exists, is_at, none_after},
 };
 
 /// Most pieces of a configuration. Each is compared in the transaction, and etcd takes 128 comparisons.
 pub const MAX_PIECES: usize = 120;
 
 const MAX_SIZE: usize = MAX_PIECE * MAX_PIECES;
+
+/// Largest value of a generation, bytes. The transaction has it twice, for `config/current` and for the history, and etcd
+/// takes 1.5 MiB in one request by default.
+pub const MAX_GENERATION: usize = 720 << 10;
 
 /// How often pieces are put again because they were collected between put and commit.
 const ROUNDS: usize = 5;
@@ -42,8 +48,13 @@ pub struct Committed {
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub configuration: Arc<[u8]>,
+    /// Balancers that are alive: they own the groups that are born.
     pub live: BTreeSet<Name>,
-    pub births: BTreeMap<Name, BTreeMap<Name, u64>>,
+    /// [`Snapshot::members_revision`](crate::reader::Snapshot::members_revision) of what `live` was taken from. A balancer
+    /// that left since must not own new groups.
+    pub members_seen: i64,
+    /// Pool and region of all groups of the configuration.
+    pub groups: BTreeSet<(Name, Name)>,
     pub author: String,
     pub reason: String,
     pub applied_at: WallTime,
@@ -53,6 +64,7 @@ pub struct Draft {
 #[derive(Clone, Debug)]
 pub struct Attempt {
     base: i64,
+    members_seen: i64,
     configuration: Arc<[u8]>,
     document: Document<Generation>,
 }
@@ -64,11 +76,21 @@ pub enum CommitError {
     Conflict(Option<Box<Committed>>),
     #[error("the configuration has {size} bytes; a fleet shares at most {MAX_SIZE}")]
     TooLarge { size: usize },
+    #[error(
+        "what is said of the configuration's groups, and why it is applied, has {size} bytes; a fleet shares at most \
+         {MAX_GENERATION}"
+    )]
+    TooManyGroups { size: usize },
+    #[error("no balancer is alive, so none would own the new groups' capacity")]
+    NoneAlive,
     /// It may be in force, or may become so: read it with [`Fleet::resolve`], or commit the same attempt again.
     #[error("it is unknown whether the configuration was applied: {0}")]
     Unknown(EtcdError),
     #[error("its pieces are collected faster than they can be written")]
     PiecesVanish,
+    /// Nothing was changed.
+    #[error("a balancer joined or left meanwhile: make the change again")]
+    MembersChanged,
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// Nothing was changed.
@@ -106,20 +128,50 @@ fn conflict(current: Option<&Committed>) -> String {
 
 impl Attempt {
     /// # Errors
-    /// [`CommitError::TooLarge`], [`CommitError::NoNumber`], or the system has no random numbers.
+    /// [`CommitError::TooLarge`], [`CommitError::TooManyGroups`], [`CommitError::NoneAlive`], [`CommitError::NoNumber`], or
+    /// the system has no random numbers.
     pub fn new(base: Option<&Committed>, draft: Draft) -> Result<Self, CommitError> {
-        let Draft { configuration, live, births, author, reason, applied_at } = draft;
+        let previous = base.map(|base| &base.document.body);
+        Self::build(base, previous, false, 0, draft)
+    }
+
+    /// A generation that balancers follow although it does not descend from what they have in force, because an operator
+    /// decided so.
+    ///
+    /// `base` is what etcd has, `in_force` what the balancers go on from: its groups keep their births, so that what is
+    /// owned of them stays. All others are born anew. `floor` is the highest number of a generation that any balancer has
+    /// in force. The new one is above it, so that no other group had its birth.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn restore(
+        base: Option<&Committed>,
+        in_force: Option<&Generation>,
+        floor: u64,
+        draft: Draft,
+    ) -> Result<Self, CommitError> {
+        let floor = floor.max(in_force.map_or(0, |it| it.number));
+        Self::build(base, in_force, true, floor, draft)
+    }
+
+    fn build(
+        base: Option<&Committed>,
+        previous: Option<&Generation>,
+        is_restore: bool,
+        floor: u64,
+        draft: Draft,
+    ) -> Result<Self, CommitError> {
+        let Draft { configuration, live, members_seen, groups, author, reason, applied_at } = draft;
         let pieces: Vec<_> = configuration.chunks(MAX_PIECE).map(Digest::new).collect();
         if pieces.len() > MAX_PIECES {
             return Err(CommitError::TooLarge { size: configuration.len() });
         }
-        let number = match base {
-            Some(base) => {
-                let last = base.document.body.number;
-                last.checked_add(1).ok_or(CommitError::NoNumber { last })?
-            }
-            None => 1,
-        };
+        let last = base.map_or(0, |base| base.document.body.number).max(floor);
+        let number = last.checked_add(1).ok_or(CommitError::NoNumber { last })?;
+        let Births { births, owners } = next_births(previous, &groups, number, &live);
+        if owners.get(&number).is_some_and(BTreeSet::is_empty) {
+            return Err(CommitError::NoneAlive);
+        }
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|error| CommitError::Random(error.to_string()))?;
         let body = Generation {
@@ -130,6 +182,8 @@ impl Attempt {
             size: configuration.len() as u64,
             live,
             births,
+            owners,
+            is_restore,
             author,
             reason,
             applied_at,
@@ -138,8 +192,12 @@ impl Attempt {
             Some(base) => base.document.replaced_by(body),
             None => body.into(),
         };
+        let size = document.write("config/current")?.len();
+        if size > MAX_GENERATION {
+            return Err(CommitError::TooManyGroups { size });
+        }
         let base = base.map_or(0, |base| base.mod_revision);
-        Ok(Self { base, configuration, document })
+        Ok(Self { base, members_seen, configuration, document })
     }
 
     pub const fn generation(&self) -> &Generation {
@@ -179,7 +237,10 @@ impl Fleet {
                     found => Err(CommitError::Conflict(found.map(Box::new))),
                 };
             }
-            // The base is still in force, so a piece was missing.
+            // The base is still in force, so the members are others, or a piece was missing.
+            if self.members_changed(attempt).await.map_err(CommitError::Etcd)? {
+                return Err(CommitError::MembersChanged);
+            }
         }
         Err(CommitError::PiecesVanish)
     }
@@ -219,6 +280,13 @@ impl Fleet {
         Ok(row.as_ref().map(committed).transpose()?)
     }
 
+    async fn members_changed(&self, attempt: &Attempt) -> Result<bool, EtcdError> {
+        let first = self.keys().members();
+        let end = format!("{}0", first.trim_end_matches('/'));
+        let rows = self.range(&first, &end, None, true).await?;
+        Ok(rows.rows.iter().any(|row| row.mod_revision > attempt.members_seen))
+    }
+
     async fn put_missing(&self, attempt: &Attempt) -> Result<(), EtcdError> {
         let pieces =
             attempt.generation().pieces.iter().zip(attempt.configuration.chunks(MAX_PIECE));
@@ -240,11 +308,8 @@ impl Fleet {
         let generation = attempt.generation();
         let mut compares = vec![is_at(&current, attempt.base)];
         let pieces: BTreeSet<_> = generation.pieces.iter().collect();
-        compares.extend(
-            pieces
-                .into_iter()
-                .map(|digest| Compare::version(self.keys().chunk(digest), CompareOp::Greater, 0)),
-        );
+        compares.extend(pieces.into_iter().map(|digest| exists(&self.keys().chunk(digest))));
+        compares.push(none_after(&self.keys().members(), attempt.members_seen));
         let history = self.keys().history(generation.number);
         let puts =
             [TxnOp::put(&*current, value, None), TxnOp::put(history, value, None), self.touch()];

@@ -12,12 +12,14 @@ use std::{
 
 use lb_model::{
     Name,
-    overrides::{Action, Key},
+    overrides::{Action, Key, Moment, Override},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use lb_base::pieces::Digest;
+
+use crate::births::owners_by_birth;
 
 /// The version that this program writes, and the newest that it reads.
 const FORMAT: u32 = 1;
@@ -31,6 +33,9 @@ pub enum DocumentError {
     Newer { key: String, format: u32 },
     #[error("{key}: is malformed: {cause}")]
     Malformed { key: String, cause: String },
+    /// It can be read, but what it refers to cannot be used.
+    #[error("{key}: is damaged: {cause}")]
+    Damaged { key: String, cause: String },
 }
 
 /// A value, with the fields of it that are not known here.
@@ -114,6 +119,11 @@ impl From<SystemTime> for WallTime {
 }
 
 impl WallTime {
+    pub fn to_system_time(self) -> SystemTime {
+        let since = Duration::from_millis(self.0);
+        SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
     /// How long ago it was at `now`; zero if it is yet to come.
     pub fn age(self, now: Self) -> Duration {
         Duration::from_millis(now.0.saturating_sub(self.0))
@@ -136,6 +146,12 @@ pub struct Generation {
     pub live: BTreeSet<Name>,
     /// By pool and region, the generation in which a group was created.
     pub births: BTreeMap<Name, BTreeMap<Name, u64>>,
+    /// By generation that created a group which is still there, the balancers that were alive then.
+    #[serde(default, with = "owners_by_birth")]
+    pub owners: BTreeMap<u64, BTreeSet<Name>>,
+    /// An operator decided that it is in force, whatever was before.
+    #[serde(default)]
+    pub is_restore: bool,
     pub author: String,
     pub reason: String,
     pub applied_at: WallTime,
@@ -206,6 +222,20 @@ pub struct FleetMember {
     pub address: SocketAddr,
     pub region: Option<Name>,
     pub incarnation: u64,
+    /// The last epoch that it is known to have the result of: the one in which it joined, or in which it gave up what it
+    /// owned after it had been forgotten.
+    #[serde(default)]
+    pub epoch: u64,
+}
+
+/// The value of `shares/<epoch>`. What each balancer says in the epoch has a key of its own, whose value is a
+/// [`Contribution`](lb_sharing::epoch::Contribution).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedEpoch {
+    /// That was in force when the epoch was opened; 0: none.
+    pub generation: u64,
+    pub forgotten: BTreeSet<Name>,
+    pub closed: bool,
 }
 
 /// The value of `alive/<name>`, which a lease holds.
@@ -215,13 +245,39 @@ pub struct Liveness {
     pub version: String,
     /// The revision that it has in force.
     pub revision: i64,
+    /// The generation that it has in force; 0: none.
+    #[serde(default)]
+    pub generation: u64,
+    /// Whether it has everything in force that it needs to take traffic.
+    #[serde(default)]
+    pub ready: bool,
     /// Digests of its tables, by pool.
     pub tables: BTreeMap<Name, String>,
     pub conditions: BTreeSet<String>,
+    /// What it would mark out by its own checks, by pool.
+    #[serde(default)]
+    pub out: BTreeMap<Name, MarkedOut>,
+}
+
+impl SharedOverride {
+    /// As a balancer puts it in force. `now` is both clocks at one moment.
+    pub fn to_override(&self, now: Moment) -> Override {
+        let left = self.until.map(|until| until.0.saturating_sub(WallTime::from(now.wall).0));
+        Override {
+            action: self.action,
+            who: self.author.clone(),
+            reason: self.reason.clone(),
+            set_at: self.set_at.to_system_time(),
+            until: left.and_then(|left| now.after(Duration::from_millis(left))),
+            absent_since: None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use lb_sharing::{GroupKey, Parts, epoch::Contribution};
+
     use super::*;
 
     fn read(value: &str) -> Result<Document<FleetMember>, DocumentError> {
@@ -234,7 +290,7 @@ mod tests {
         let mut member = read(value).unwrap();
         member.body.incarnation = 5;
         let written = String::from_utf8(member.write("members/a").unwrap()).unwrap();
-        assert_eq!(written, value.replace(":4,", ":5,"));
+        assert_eq!(written, value.replace(":4,", ":5,\"epoch\":0,"));
     }
 
     fn rewritten<T: Serialize + DeserializeOwned + Clone>(body: &T) -> T {
@@ -261,6 +317,9 @@ mod tests {
             revision: i64::MAX,
             tables: BTreeMap::from([(name("web"), "0a".into())]),
             conditions: BTreeSet::from(["a: b".into()]),
+            generation: u64::MAX,
+            ready: true,
+            out: BTreeMap::from([(name("web"), homes.now.clone())]),
         };
         assert_eq!(rewritten(&liveness), liveness);
         let generation = Generation {
@@ -271,11 +330,17 @@ mod tests {
             size: 2,
             live: BTreeSet::from([name("lb-1")]),
             births: BTreeMap::from([(name("web"), BTreeMap::from([(name("eu"), 4)]))]),
+            owners: BTreeMap::from([(4, BTreeSet::from([name("lb-1")]))]),
+            is_restore: true,
             author: "alice".into(),
             reason: "\"quoted\"".into(),
             applied_at: WallTime(u64::MAX),
         };
         assert_eq!(rewritten(&generation), generation);
+        let group = GroupKey { pool: name("web"), region: name("eu"), birth: u64::MAX };
+        let contribution =
+            Contribution { owned: BTreeMap::from([(group, Parts::WHOLE)]), pairs: BTreeMap::new() };
+        assert_eq!(rewritten(&contribution), contribution);
     }
 
     #[test]

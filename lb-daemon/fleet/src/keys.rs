@@ -25,8 +25,17 @@ pub enum FleetKey {
         pool: Name,
     },
     Discovered(Name),
+    /// An epoch, by its number.
     Shares(u64),
+    /// What a balancer says in an epoch.
+    Contribution {
+        epoch: u64,
+        name: Name,
+    },
     Member(Name),
+    /// Empty; written whenever a member is removed, so that its `mod_revision` and those of the members say together when the
+    /// members changed last.
+    MemberRemoved,
     Alive(Name),
     /// Its `mod_revision` is the revision.
     Changed,
@@ -58,10 +67,12 @@ impl Keys {
             FleetKey::Current => self.current(),
             FleetKey::History(number) => self.history(*number),
             FleetKey::Override(key) => self.override_of(key),
-            FleetKey::Homes { region, pool } => format!("{prefix}homes/{region}/{pool}"),
+            FleetKey::Homes { region, pool } => self.homes(region, pool),
             FleetKey::Discovered(pool) => format!("{prefix}discovered/{pool}"),
-            FleetKey::Shares(epoch) => format!("{prefix}shares/{epoch}"),
+            FleetKey::Shares(epoch) => self.epoch(*epoch),
+            FleetKey::Contribution { epoch, name } => self.contribution(*epoch, name),
             FleetKey::Member(name) => self.member(name),
+            FleetKey::MemberRemoved => self.member_removed(),
             FleetKey::Alive(name) => self.alive(name),
             FleetKey::Changed => self.changed(),
             FleetKey::Unknown => return None,
@@ -111,6 +122,37 @@ impl Keys {
         format!("{}changed", self.prefix)
     }
 
+    pub(crate) fn homes(&self, region: &Name, pool: &Name) -> String {
+        format!("{}homes/{region}/{pool}", self.prefix)
+    }
+
+    /// Of all epochs.
+    pub(crate) fn shares(&self) -> String {
+        format!("{}shares/", self.prefix)
+    }
+
+    pub(crate) fn epoch(&self, number: u64) -> String {
+        format!("{}shares/{number}", self.prefix)
+    }
+
+    /// The first possible key after an epoch and its contributions.
+    pub(crate) fn after_epoch(&self, number: u64) -> String {
+        format!("{}shares/{number}0", self.prefix)
+    }
+
+    pub(crate) fn contribution(&self, epoch: u64, name: &Name) -> String {
+        format!("{}shares/{epoch}/{name}", self.prefix)
+    }
+
+    pub(crate) fn members(&self) -> String {
+        format!("{}members/", self.prefix)
+    }
+
+    /// No name has a dot.
+    pub(crate) fn member_removed(&self) -> String {
+        format!("{}members/.removed", self.prefix)
+    }
+
     pub(crate) fn member(&self, name: &Name) -> String {
         format!("{}members/{name}", self.prefix)
     }
@@ -148,7 +190,13 @@ fn parse_below(text: &str) -> Option<FleetKey> {
             Some(FleetKey::Homes { region: name(region)?, pool: name(pool)? })
         }
         Some(("discovered", pool)) => name(pool).map(FleetKey::Discovered),
-        Some(("shares", epoch)) => Some(FleetKey::Shares(epoch.parse().ok()?)),
+        Some(("shares", rest)) => match rest.split_once('/') {
+            None => Some(FleetKey::Shares(rest.parse().ok()?)),
+            Some((epoch, it)) => {
+                Some(FleetKey::Contribution { epoch: epoch.parse().ok()?, name: name(it)? })
+            }
+        },
+        Some(("members", ".removed")) => Some(FleetKey::MemberRemoved),
         Some(("members", it)) => name(it).map(FleetKey::Member),
         Some(("alive", it)) => name(it).map(FleetKey::Alive),
         Some(_) => None,
@@ -180,8 +228,11 @@ mod tests {
         assert_eq!(parse("homes/eu/web"), homes);
         assert_eq!(parse("discovered/web"), FleetKey::Discovered(name("web")));
         assert_eq!(parse("shares/3"), FleetKey::Shares(3));
+        let contribution = FleetKey::Contribution { epoch: 3, name: name("lb-1") };
+        assert_eq!(parse("shares/3/lb-1"), contribution);
         assert_eq!(parse("members/lb-1"), FleetKey::Member(name("lb-1")));
         assert_eq!(parse("alive/lb-1"), FleetKey::Alive(name("lb-1")));
+        assert_eq!(parse("members/.removed"), FleetKey::MemberRemoved);
         assert_eq!(parse("changed"), FleetKey::Changed);
     }
 
@@ -195,6 +246,10 @@ mod tests {
             "members/LB",
             "members/a/b",
             "homes/eu",
+            "shares/03",
+            "shares/03/lb-1",
+            "shares/3/",
+            "shares/3/a/b",
             "changed/",
             "",
         ] {
@@ -216,7 +271,7 @@ mod tests {
         #[test]
         fn any_words_are_a_key_with_one_spelling(
             words in prop::collection::vec(
-                "(chunks|config|history|overrides|drain|scale|pools|regions|homes|[a-z0-9.:-]{0,9})", 0..7),
+                "(chunks|config|history|shares|members|[0-9]|overrides|drain|scale|pools|regions|homes|[a-z0-9.:-]{0,9})", 0..7),
         ) {
             let key = format!("{}{}", keys().prefix(), words.join("/"));
             let parsed = keys().parse(key.as_bytes());

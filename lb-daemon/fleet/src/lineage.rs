@@ -1,17 +1,21 @@
 //! Whether a balancer may follow what etcd offers, given what it has in force. Pure.
 //!
 //! After etcd was restored from a backup, or a balancer was pointed at another cluster, etcd may hold an older state, or one
-//! with another past. A balancer then keeps what it has until an operator decides.
+//! with another past. A balancer then keeps what it has until an operator decides: for etcd, at this balancer alone, or for
+//! all by a restore generation, which they follow wherever it is.
 
 use std::collections::BTreeMap;
 
 use lb_base::pieces::Digest;
+use serde::{Deserialize, Serialize};
 
 /// A generation and the one that it builds on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub digest: Digest,
     pub parent: Option<Digest>,
+    /// An operator decided that it is in force, whatever was before.
+    pub is_restore: bool,
 }
 
 /// A state of etcd, as far as its past matters.
@@ -24,10 +28,13 @@ pub struct Lineage {
     pub current: Option<u64>,
     /// Generations that are kept, by number, the current one among them.
     pub history: BTreeMap<u64, Link>,
+    /// The current generation cannot be read, so `current` may be an older one, or none. Only cluster and revision are
+    /// judged then: otherwise a newer format would be taken for a conflict.
+    pub is_current_unreadable: bool,
 }
 
 /// What a balancer has in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
     pub cluster: u64,
     pub revision: i64,
@@ -36,7 +43,7 @@ pub struct InForce {
 }
 
 /// Why a balancer must not follow what etcd offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Conflict {
     #[error(
         "etcd is another cluster ({offered:x}) than the one that the configuration in force came from ({in_force:x})"
@@ -67,6 +74,9 @@ impl Lineage {
     /// # Errors
     /// Why a balancer with `in_force` must not follow this state.
     pub fn check(&self, in_force: &InForce) -> Result<(), Conflict> {
+        if self.is_restored_above(in_force) {
+            return Ok(());
+        }
         if self.cluster != in_force.cluster {
             let (in_force, offered) = (in_force.cluster, self.cluster);
             return Err(Conflict::OtherCluster { in_force, offered });
@@ -74,6 +84,9 @@ impl Lineage {
         if self.revision < in_force.revision {
             let (in_force, offered) = (in_force.revision, self.revision);
             return Err(Conflict::Older { in_force, offered });
+        }
+        if self.is_current_unreadable {
+            return Ok(());
         }
         let Some((number, digest)) = in_force.generation else { return Ok(()) };
         let Some(current) = self.current else {
@@ -83,6 +96,22 @@ impl Lineage {
             return Err(Conflict::OlderGeneration { in_force: number, offered: current });
         }
         self.trace(number, digest, current)
+    }
+
+    /// Whether the current generation is, or descends from, a restore generation with a higher number than the one that is
+    /// in force. Restore generations are numbered above all that any balancer had, so it was decided on after that one.
+    pub fn is_restored_above(&self, in_force: &InForce) -> bool {
+        let above = in_force.generation.map_or(0, |(number, _)| number);
+        let mut next = self.current.and_then(|number| Some((number, self.history.get(&number)?)));
+        while let Some((number, link)) = next.filter(|(number, _)| *number > above) {
+            if link.is_restore {
+                return true;
+            }
+            let before = number.checked_sub(1);
+            next = before.and_then(|before| Some((before, self.history.get(&before)?)));
+            next = next.filter(|(_, before)| Some(before.digest) == link.parent);
+        }
+        false
     }
 
     /// Follows the parents of `offered` down to generation `in_force`.
@@ -101,6 +130,60 @@ impl Lineage {
     }
 }
 
+/// What a balancer has in force, and its conflict with etcd, if there is one. A conflict stays although etcd changes again:
+/// what looks right later may have been wrong in between. The caller stores this value whenever it changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineageGuard {
+    in_force: Option<InForce>,
+    conflict: Option<Conflict>,
+}
+
+impl LineageGuard {
+    /// `None`: nothing of etcd is in force yet, so whatever it has may be followed.
+    pub const fn new(in_force: Option<InForce>) -> Self {
+        Self { in_force, conflict: None }
+    }
+
+    pub const fn in_force(&self) -> Option<&InForce> {
+        self.in_force.as_ref()
+    }
+
+    pub const fn conflict(&self) -> Option<&Conflict> {
+        self.conflict.as_ref()
+    }
+
+    /// Whether a state of etcd may be followed. While there is a conflict, only one that was restored may be.
+    ///
+    /// # Errors
+    /// The first conflict, which is kept.
+    pub fn offer(&mut self, offered: &Lineage) -> Result<(), Conflict> {
+        let Some(in_force) = &self.in_force else { return Ok(()) };
+        if let Some(conflict) = self.conflict
+            && !offered.is_restored_above(in_force)
+        {
+            return Err(conflict);
+        }
+        offered.check(in_force).inspect_err(|conflict| self.conflict = Some(*conflict))
+    }
+
+    /// Takes note that a state is in force which [`Self::offer`] allowed. It ends a conflict.
+    pub fn put_in_force(&mut self, state: &Lineage) {
+        let before = self.in_force.and_then(|it| it.generation);
+        let link = state.current.and_then(|number| Some((number, state.history.get(&number)?)));
+        let generation = match state.is_current_unreadable {
+            true => before,
+            false => link.map(|(number, link)| (number, link.digest)),
+        };
+        let (cluster, revision) = (state.cluster, state.revision);
+        *self = Self::new(Some(InForce { cluster, revision, generation }));
+    }
+
+    /// The operator decided for what etcd has. What comes later has to descend from that, so it ends a conflict too.
+    pub fn decide_for_etcd(&mut self, state: &Lineage) {
+        self.put_in_force(state);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -114,7 +197,7 @@ mod tests {
         for number in 1..=length {
             let branch = if number > fork { branch } else { 0 };
             let digest = Digest::new(format!("{parent:?} {number} {branch}").as_bytes());
-            lineage.history.insert(number, Link { digest, parent });
+            lineage.history.insert(number, Link { digest, parent, is_restore: false });
             parent = Some(digest);
         }
         lineage.current = Some(length).filter(|it| *it > 0);
@@ -153,7 +236,80 @@ mod tests {
         );
     }
 
+    /// As `lineage`, of another cluster at its first revision, with generation `number` made a restore.
+    fn restored(lineage: &Lineage, number: u64) -> Lineage {
+        let mut restored = Lineage { cluster: 2, revision: 1, ..lineage.clone() };
+        restored.history.get_mut(&number).unwrap().is_restore = true;
+        restored
+    }
+
+    #[test]
+    fn a_conflict_is_kept_until_it_is_decided() {
+        let mine = chain(5, 0, 0);
+        let fork = chain(6, 3, 1);
+        let mut guard = LineageGuard::new(None);
+        assert_eq!(guard.offer(&fork), Ok(()), "nothing is in force");
+        guard.put_in_force(&mine);
+        assert_eq!(guard.in_force(), Some(&in_force(&mine, 5)));
+        assert_eq!((guard.offer(&mine), guard.conflict()), (Ok(()), None));
+        let conflict = Conflict::NotDescended { in_force: 5, offered: 6 };
+        assert_eq!(guard.offer(&fork), Err(conflict));
+        // Neither what was right before, nor another conflict, changes it.
+        let older = chain(4, 0, 0);
+        for offered in [&mine, &older, &restored(&fork, 5)] {
+            assert_eq!((guard.offer(offered), guard.conflict()), (Err(conflict), Some(&conflict)));
+        }
+        let text = serde_json::to_string(&guard).unwrap();
+        assert_eq!(serde_json::from_str::<LineageGuard>(&text).unwrap(), guard);
+        let mut decided = guard;
+        decided.decide_for_etcd(&older);
+        assert_eq!((decided.offer(&chain(6, 0, 0)), decided.conflict()), (Ok(()), None));
+        assert_eq!(
+            decided.offer(&chain(6, 2, 1)),
+            Err(Conflict::NotDescended { in_force: 4, offered: 6 })
+        );
+        let by_restore = restored(&fork, 6);
+        assert_eq!(guard.offer(&by_restore), Ok(()));
+        guard.put_in_force(&by_restore);
+        assert_eq!((guard.in_force(), guard.conflict()), (Some(&in_force(&by_restore, 6)), None));
+        assert!(guard.offer(&mine).is_err());
+    }
+
+    #[test]
+    fn a_generation_that_cannot_be_read_is_no_conflict_and_is_not_in_force() {
+        let mine = chain(5, 0, 0);
+        let mut guard = LineageGuard::default();
+        guard.put_in_force(&mine);
+        let unreadable = Lineage { is_current_unreadable: true, revision: 200, ..chain(0, 0, 0) };
+        assert_eq!(guard.offer(&unreadable), Ok(()));
+        guard.put_in_force(&unreadable);
+        assert_eq!(guard.in_force(), Some(&InForce { revision: 200, ..in_force(&mine, 5) }));
+        let elsewhere = Lineage { cluster: 2, ..unreadable };
+        let other_cluster = Conflict::OtherCluster { in_force: 1, offered: 2 };
+        assert_eq!(guard.offer(&elsewhere), Err(other_cluster));
+    }
+
     proptest! {
+        #[test]
+        fn a_restore_above_what_is_in_force_is_accepted(
+            mine in 1u64..20, restore in 1u64..20, more in 0u64..20, gone in 1u64..40,
+        ) {
+            let before = in_force(&chain(mine, 0, 1), mine);
+            let offered = restored(&chain(restore + more, 0, 2), restore);
+            prop_assert_eq!(offered.check(&before).is_ok(), restore > mine);
+            let mut unlinked = offered.clone();
+            unlinked.history.remove(&gone);
+            let is_needed = (restore..=restore + more).contains(&gone);
+            prop_assert_eq!(unlinked.check(&before).is_ok(), restore > mine && !is_needed);
+            let mut forged = offered;
+            if let Some(link) = forged.history.get_mut(&gone) {
+                link.digest = Digest::new(b"forged");
+            }
+            // The current one is linked to none above it.
+            let is_needed = (restore..restore + more).contains(&gone);
+            prop_assert_eq!(forged.check(&before).is_ok(), restore > mine && !is_needed);
+        }
+
         #[test]
         fn what_descends_is_accepted(length in 1u64..30, back in 0u64..30) {
             let offered = chain(length, 0, 0);

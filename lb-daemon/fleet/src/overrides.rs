@@ -5,9 +5,9 @@ use lb_model::overrides::Key;
 
 use crate::{
     Document, DocumentError, EtcdError, Fleet,
-    client::is_at,
     documents::{SharedOverride, WallTime},
     reader::Snapshot,
+    transaction::is_at,
 };
 
 /// Most changes in one transaction: etcd takes 128 operations.

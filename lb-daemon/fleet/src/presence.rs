@@ -1,18 +1,13 @@
-//! Which balancers there are: `members/<name>` stays until it is removed; a lease holds `alive/<name>`.
+//! Which balancers are alive: a lease holds `alive/<name>`.
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{LeaseTimeToLiveOptions, PutOptions, Txn, TxnOp};
-use lb_model::Name;
+use etcd_client::{LeaseTimeToLiveOptions, PutOptions};
 use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{
-    Document, DocumentError, EtcdError, Fleet,
-    client::{is_at, timed},
-    documents::{FleetMember, Liveness},
-};
+use crate::{Document, EtcdError, Fleet, client::timed, documents::Liveness};
 
 /// How long a balancer counts as alive after its last renewal, seconds.
 pub const LEASE: i64 = 10;
@@ -25,16 +20,6 @@ const EXPIRY: Duration = Duration::from_secs(LEASE.unsigned_abs());
 
 /// Before a lease is asked for again.
 const RETRY: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MemberError {
-    #[error("member {0} was changed by another balancer meanwhile")]
-    Conflict(Name),
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-    #[error(transparent)]
-    Etcd(#[from] EtcdError),
-}
 
 /// The state of this balancer's lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,34 +37,6 @@ pub enum LeaseState {
 }
 
 impl Fleet {
-    /// Writes this balancer's member key. `expected` is the `mod_revision` of what it replaces; 0: there must be none.
-    ///
-    /// # Errors
-    /// [`MemberError`]
-    pub async fn join(
-        &self,
-        member: &Document<FleetMember>,
-        expected: i64,
-    ) -> Result<(), MemberError> {
-        let key = self.keys().member(self.name());
-        let put = TxnOp::put(&*key, member.write(&key)?, None);
-        let done = self.transact(Txn::new().when([is_at(&key, expected)]).and_then([put])).await?;
-        match done.is_done {
-            true => Ok(()),
-            false => Err(MemberError::Conflict(self.name().clone())),
-        }
-    }
-
-    /// Removes a member, and that it is alive.
-    ///
-    /// # Errors
-    /// [`EtcdError`]
-    pub async fn remove_member(&self, name: &Name) -> Result<(), EtcdError> {
-        let keys = [self.keys().member(name), self.keys().alive(name)];
-        let deletes = keys.map(|key| TxnOp::delete(key, None));
-        self.transact(Txn::new().and_then(deletes)).await.map(drop)
-    }
-
     /// Shows that this balancer is alive until `shutdown`, then revokes its lease, so that the others know at once.
     pub async fn stay_alive(
         self,
@@ -118,7 +75,7 @@ impl Fleet {
         let mut renewed_at = time::Instant::now();
         let granted = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            granted = timed(client.grant(LEASE, None)) => granted?,
+            granted = timed(client.grant(LEASE, None)) => self.written(granted)?,
         };
         let lease = granted.id();
         let mut shown: Option<Arc<Document<Liveness>>> = None;
@@ -201,6 +158,7 @@ impl Fleet {
         let key = self.keys().alive(self.name());
         let value = liveness.write(&key).map_err(|error| EtcdError::Refused(error.to_string()))?;
         let options = PutOptions::new().with_lease(lease);
-        timed(self.client().kv_client().put(key, value, Some(options))).await.map(drop)
+        let put = timed(self.client().kv_client().put(key, value, Some(options))).await;
+        self.written(put).map(drop)
     }
 }

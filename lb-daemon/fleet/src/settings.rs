@@ -29,15 +29,15 @@ pub struct EtcdTls {
 /// A mistake in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FleetSettingsError {
-    #[error("fleet: endpoints: must name at least one server of etcd")]
+    #[error("fleet: etcd: must name at least one server of etcd")]
     NoEndpoints,
-    #[error("fleet: endpoints: {0}: must be http://HOST:PORT or https://HOST:PORT")]
+    #[error("fleet: etcd: {0}: must be http://HOST:PORT or https://HOST:PORT")]
     NotAUrl(String),
-    #[error("fleet: endpoints: {0}: occurs twice")]
+    #[error("fleet: etcd: {0}: occurs twice")]
     Twice(String),
-    #[error("fleet: endpoints: {0}: must begin with https://, because certificates are set")]
+    #[error("fleet: etcd: {0}: must begin with https://, because certificates are set")]
     PlainWithTls(String),
-    #[error("fleet: endpoints: {0}: needs authorities, certificate and key")]
+    #[error("fleet: etcd: {0}: needs tls-ca, tls-cert and tls-key")]
     TlsWithoutFiles(String),
     #[error(
         "fleet: address: {0}: must be an address and a port at which peers reach this balancer"
@@ -111,19 +111,19 @@ mod tests {
         assert!(sentences(&settings(&["http://[::1]:2379", "http://etcd-1:2379"])).is_empty());
         assert_eq!(
             sentences(&settings(&[])),
-            ["fleet: endpoints: must name at least one server of etcd"]
+            ["fleet: etcd: must name at least one server of etcd"]
         );
         for wrong in ["etcd:2379", "http://:2379", "http://etcd", "http://e/x:1", "http://e:0"] {
             let sentence =
-                format!("fleet: endpoints: {wrong}: must be http://HOST:PORT or https://HOST:PORT");
+                format!("fleet: etcd: {wrong}: must be http://HOST:PORT or https://HOST:PORT");
             assert_eq!(sentences(&settings(&[wrong])), [sentence]);
         }
         let twice = settings(&["http://a:1", "http://a:1", "https://a:1"]);
         assert_eq!(
             sentences(&twice),
             [
-                "fleet: endpoints: http://a:1: occurs twice",
-                "fleet: endpoints: https://a:1: needs authorities, certificate and key"
+                "fleet: etcd: http://a:1: occurs twice",
+                "fleet: etcd: https://a:1: needs tls-ca, tls-cert and tls-key"
             ]
         );
         let mut plain = settings(&["http://a:1"]);
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(
             sentences(&plain),
             [
-                "fleet: endpoints: http://a:1: must begin with https://, because certificates are set",
+                "fleet: etcd: http://a:1: must begin with https://, because certificates are set",
                 "fleet: address: 0.0.0.0:1: must be an address and a port at which peers reach this balancer"
             ]
         );

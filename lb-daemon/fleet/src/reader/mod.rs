@@ -4,8 +4,10 @@
 //! practice without an error (etcd#17612, #18089). Pieces are not watched: one watch would get half a megabyte for each.
 //! So there are two watches, for the keys before the pieces (`alive/`, `changed`) and for those after them. All that must
 //! agree is after them, and changes of one transaction arrive together.
+//!
+//! A value that cannot be read is named, and all others are followed. If it is the configuration, the last one stays.
 
-mod pieces;
+mod epochs;
 mod snapshot;
 
 use std::{sync::Arc, time::Duration};
@@ -18,13 +20,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-pub use snapshot::{SharedConfiguration, Snapshot, Versioned};
+pub use snapshot::{EpochBase, SharedConfiguration, Snapshot, Versioned};
 
 use crate::{
     DocumentError, EtcdError, Fleet,
     client::{Row, timed},
+    commit::Committed,
+    pieces::{PieceCache, PiecesError},
 };
-use pieces::PieceCache;
 use snapshot::Draft;
 
 /// How often all is read again although the watch is silent.
@@ -33,6 +36,9 @@ pub const READ_AGAIN: Duration = Duration::from_secs(60);
 /// Before the first new attempt; doubled up to [`MAX_BACKOFF`].
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
+
+/// How often a cluster without space is asked whether it has got some. Each question is a step of its log.
+const ASK_FOR_SPACE: Duration = Duration::from_secs(5);
 
 /// The watch of the keys after the pieces: its answers set the revision of etcd.
 const SHARED_WATCH: i64 = 1;
@@ -43,10 +49,6 @@ const PRESENCE_WATCH: i64 = 2;
 pub enum LossCause {
     #[error(transparent)]
     Etcd(#[from] EtcdError),
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-    #[error("generation {generation} cannot be used: {cause}")]
-    Damaged { generation: u64, cause: String },
     #[error("etcd ended the watch: {0}")]
     WatchEnded(String),
 }
@@ -91,6 +93,8 @@ pub struct Reader {
     fleet: Fleet,
     view_tx: watch::Sender<View>,
     pieces: PieceCache,
+    /// A generation that could not be put together since all was read, and why.
+    damaged: Option<(Committed, DocumentError)>,
     backoff: Duration,
     read_again: Duration,
 }
@@ -103,6 +107,7 @@ impl Reader {
             fleet,
             view_tx,
             pieces: PieceCache::default(),
+            damaged: None,
             backoff: MIN_BACKOFF,
             read_again,
         };
@@ -131,13 +136,24 @@ impl Reader {
     /// Returns when it is time to read all again.
     async fn follow(&mut self) -> Result<(), LossCause> {
         let mut draft = self.read().await?;
+        self.damaged = None;
         let connection = self.connection().await;
         self.publish(&draft, connection).await?;
         let mut watch = self.open_watch(draft.snapshot.etcd_revision + 1).await?;
         let read_again = Instant::now() + self.read_again;
         loop {
-            let Ok(message) = time::timeout_at(read_again, watch.message()).await else {
-                return Ok(());
+            let has_space = self.view_tx.borrow().connection != Connection::NoSpace;
+            let message = tokio::select! {
+                message = watch.message() => message,
+                () = time::sleep_until(read_again) => return Ok(()),
+                () = self.fleet.found_no_space.notified(), if has_space => {
+                    self.look_for_space().await;
+                    continue;
+                }
+                () = time::sleep(ASK_FOR_SPACE), if !has_space => {
+                    self.look_for_space().await;
+                    continue;
+                }
             };
             let ended = || LossCause::WatchEnded("the connection was closed".into());
             let message = message.map_err(EtcdError::from)?.ok_or_else(ended)?;
@@ -158,7 +174,7 @@ impl Reader {
         let at = Some(all.revision);
         let before = self.fleet.range(keys.prefix(), &keys.chunks(), at, false).await?;
         all.rows.extend(before.rows);
-        Ok(Draft::read(keys, &all)?)
+        Ok(Draft::read(keys, &all))
     }
 
     /// A cluster without space still answers reads, so it has to be asked. If it does not tell, a write will.
@@ -170,6 +186,15 @@ impl Reader {
             }
             _ => Connection::Connected,
         }
+    }
+
+    async fn look_for_space(&self) {
+        let connection = self.connection().await;
+        self.view_tx.send_if_modified(|view| {
+            let is_new = view.connection != connection;
+            view.connection = connection;
+            is_new
+        });
     }
 
     async fn open_watch(&self, from: i64) -> Result<WatchStream, EtcdError> {
@@ -202,10 +227,11 @@ impl Reader {
         for event in message.events() {
             let Some(row) = event.kv() else { continue };
             match event.event_type() {
-                EventType::Put => draft.put(keys, &Row::from(row))?,
+                EventType::Put => draft.put(keys, &Row::from(row)),
                 EventType::Delete => draft.delete(keys, row.key(), row.mod_revision()),
             }
         }
+        draft.update_epoch();
         if let Some(header) = message.header()
             && message.watch_id() == SHARED_WATCH
             && !message.created()
@@ -217,24 +243,53 @@ impl Reader {
 
     async fn publish(&mut self, draft: &Draft, connection: Connection) -> Result<(), LossCause> {
         let mut snapshot = draft.snapshot.clone();
-        if let Some(current) = &draft.current {
-            let published = self.view_tx.borrow().snapshot.clone();
-            let known = published.and_then(|it| it.configuration.clone());
-            let is_same = |it: &Arc<SharedConfiguration>| it.committed == *current;
-            snapshot.configuration = match known.filter(is_same) {
-                Some(known) => Some(known),
-                None => {
-                    let bytes = self.pieces.join(&self.fleet, current).await?;
-                    let committed = current.clone();
-                    Some(Arc::new(SharedConfiguration { committed, bytes }))
-                }
-            };
+        let published = self.view_tx.borrow().snapshot.clone();
+        let last = published.and_then(|it| it.configuration.clone());
+        let configuration = match draft.current.clone() {
+            None => Ok(None),
+            Some(Err(error)) => Err(error),
+            Some(Ok(current)) => self.configuration(current, last.as_ref()).await?.map(Some),
+        };
+        match configuration {
+            Ok(configuration) => snapshot.configuration = configuration,
+            Err(error) => {
+                let key = self.fleet.keys().current();
+                snapshot.unreadable.insert(key, error.clone());
+                snapshot.configuration_error = Some(error);
+                snapshot.configuration = last;
+            }
         }
         if matches!(self.view_tx.borrow().connection, Connection::Lost { .. }) {
             info!("etcd: connected again, at revision {}", snapshot.revision);
         }
         self.view_tx.send_replace(View { snapshot: Some(snapshot.into()), connection });
         Ok(())
+    }
+
+    /// The configuration of a generation: `last` if it is the same one. If it cannot be put together, that is tried again when
+    /// all is read again.
+    async fn configuration(
+        &mut self,
+        current: Committed,
+        last: Option<&Arc<SharedConfiguration>>,
+    ) -> Result<Result<Arc<SharedConfiguration>, DocumentError>, LossCause> {
+        if let Some(last) = last.filter(|it| it.committed == current) {
+            return Ok(Ok(Arc::clone(last)));
+        }
+        if let Some((damaged, error)) = &self.damaged
+            && *damaged == current
+        {
+            return Ok(Err(error.clone()));
+        }
+        match self.pieces.join(&self.fleet, &current.document.body).await {
+            Ok(bytes) => Ok(Ok(Arc::new(SharedConfiguration { committed: current, bytes }))),
+            Err(PiecesError::Etcd(error)) => Err(error.into()),
+            Err(PiecesError::Damaged(cause)) => {
+                let error = DocumentError::Damaged { key: self.fleet.keys().current(), cause };
+                self.damaged = Some((current, error.clone()));
+                Ok(Err(error))
+            }
+        }
     }
 
     /// Keeps the snapshot, and since when it may be out of date.

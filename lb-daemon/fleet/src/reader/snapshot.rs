@@ -1,17 +1,28 @@
 //! What a fleet shares, as one value.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use lb_model::{Name, overrides::Key};
+use lb_sharing::{
+    GroupKey,
+    epoch::{Epoch, Membership},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Document, DocumentError, FleetKey, Keys,
     client::{Row, Rows},
     commit::{Committed, committed},
-    documents::{Discovered, FleetMember, Homes, Liveness, SharedOverride},
+    documents::{
+        Discovered, FleetMember, Generation, Homes, Liveness, SharedEpoch, SharedOverride,
+    },
     lineage::{Lineage, Link},
 };
+
+use super::epochs::Epochs;
 
 /// A value, and when it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,12 +31,30 @@ pub struct Versioned<T> {
     pub mod_revision: i64,
 }
 
+impl<T: Serialize + DeserializeOwned + Clone> Versioned<T> {
+    pub(super) fn read(row: &Row) -> Result<Self, DocumentError> {
+        let document = Document::read(&row.key, &row.value)?;
+        Ok(Self { document, mod_revision: row.mod_revision })
+    }
+}
+
 /// The configuration in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedConfiguration {
     pub committed: Committed,
     /// Verified by the digests of its pieces.
     pub bytes: Arc<[u8]>,
+}
+
+/// What the transactions of epochs compare with what was seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpochBase {
+    /// That of the epoch in the snapshot.
+    pub document: Option<Versioned<SharedEpoch>>,
+    /// `mod_revision` of each of its contributions.
+    pub contributed_at: BTreeMap<Name, i64>,
+    /// Other epochs of which there are keys.
+    pub others: BTreeSet<u64>,
 }
 
 /// All that a fleet shares at one revision of etcd, without the balancers that are alive.
@@ -38,6 +67,9 @@ pub struct Snapshot {
     pub revision: i64,
     /// `None`: no generation was ever committed.
     pub configuration: Option<Arc<SharedConfiguration>>,
+    /// Why `configuration` is not the one that etcd has, but the last one that could be used, or none. All else is of
+    /// `revision`, which must not be shown as in force meanwhile.
+    pub configuration_error: Option<DocumentError>,
     pub history: BTreeMap<u64, Arc<Committed>>,
     pub overrides: BTreeMap<Key, Versioned<SharedOverride>>,
     /// By region and pool.
@@ -45,6 +77,13 @@ pub struct Snapshot {
     pub discovered: BTreeMap<Name, Versioned<Discovered>>,
     pub members: BTreeMap<Name, Versioned<FleetMember>>,
     pub alive: BTreeMap<Name, Versioned<Liveness>>,
+    /// The epoch with the highest number, with what balancers said in it. One that cannot be read as a whole is left out.
+    pub epoch: Option<Arc<Epoch>>,
+    pub epoch_base: EpochBase,
+    /// `mod_revision` of the last change of a key of epochs.
+    pub shares_revision: i64,
+    /// `mod_revision` of the last change of a member, that of a removal included.
+    pub members_revision: i64,
     /// Values that cannot be read, by key. What they should say is not in the snapshot.
     pub unreadable: BTreeMap<String, DocumentError>,
 }
@@ -52,7 +91,10 @@ pub struct Snapshot {
 impl Snapshot {
     /// What [`Lineage::check`] needs.
     pub fn lineage(&self) -> Lineage {
-        let link = |it: &Committed| Link { digest: it.digest, parent: it.document.body.parent };
+        let link = |it: &Committed| {
+            let body = &it.document.body;
+            Link { digest: it.digest, parent: body.parent, is_restore: body.is_restore }
+        };
         let mut history: BTreeMap<_, _> =
             self.history.iter().map(|(number, it)| (*number, link(it))).collect();
         let current = self.configuration.as_ref().map(|it| &it.committed);
@@ -63,7 +105,32 @@ impl Snapshot {
             revision: self.revision,
             current: current.map(number),
             history,
+            is_current_unreadable: self.configuration_error.is_some(),
         }
+    }
+
+    /// The groups of `configuration`, each with the balancers that were alive when it was created.
+    pub fn births(&self) -> BTreeMap<GroupKey, BTreeSet<Name>> {
+        let generation = self.configuration.as_ref().map(|it| &it.committed.document.body);
+        generation.map(Generation::groups).unwrap_or_default()
+    }
+
+    /// Who belongs to the fleet, as lb-sharing needs it. A balancer whose value cannot be read belongs to it too, and is
+    /// alive if its lease holds one that cannot be read: a newer version may have written it.
+    pub fn membership(&self) -> Membership {
+        let members = self.members.iter().map(|(name, it)| (name.clone(), it.document.body.epoch));
+        // As if it had the result of every epoch, so that none takes it for one that owns nothing.
+        let unreadable = self.unreadable_names("members").map(|name| (name, u64::MAX));
+        let alive = self.alive.keys().cloned().chain(self.unreadable_names("alive"));
+        Membership { members: members.chain(unreadable).collect(), alive: alive.collect() }
+    }
+
+    fn unreadable_names(&self, folder: &str) -> impl Iterator<Item = Name> {
+        self.unreadable.keys().filter_map(move |key| {
+            let (path, name) = key.rsplit_once('/')?;
+            let is_there = path.rsplit_once('/').is_some_and(|(_, last)| last == folder);
+            Name::new(name).ok().filter(|_| is_there)
+        })
     }
 }
 
@@ -71,38 +138,57 @@ impl Snapshot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     pub(super) snapshot: Snapshot,
-    pub(super) current: Option<Committed>,
+    /// What `config/current` has; `None`: the key is not there.
+    pub(super) current: Option<Result<Committed, DocumentError>>,
+    epochs: Epochs,
+    has_new_epoch: bool,
 }
 
 impl Draft {
-    /// # Errors
-    /// The current generation cannot be read: without it there is nothing to follow.
-    pub(super) fn read(keys: &Keys, rows: &Rows) -> Result<Self, DocumentError> {
+    pub(super) fn read(keys: &Keys, rows: &Rows) -> Self {
         let mut draft = Self::default();
         draft.snapshot.cluster = rows.cluster;
         draft.snapshot.etcd_revision = rows.revision;
         for row in &rows.rows {
-            draft.put(keys, row)?;
+            draft.put(keys, row);
             if keys.parse(&row.key) == FleetKey::Changed {
                 draft.snapshot.revision = draft.snapshot.revision.max(row.mod_revision);
             }
         }
-        Ok(draft)
+        draft.update_epoch();
+        draft
     }
 
-    /// # Errors
-    /// As [`Self::read`].
-    pub(super) fn put(&mut self, keys: &Keys, row: &Row) -> Result<(), DocumentError> {
-        let key = keys.parse(&row.key);
-        let snapshot = &mut self.snapshot;
-        if is_shared(&key) {
-            snapshot.revision = snapshot.revision.max(row.mod_revision);
+    /// Brings the epoch of the snapshot up to date with its keys. It is large, so not for each of them.
+    pub(super) fn update_epoch(&mut self) {
+        if std::mem::take(&mut self.has_new_epoch) {
+            (self.snapshot.epoch, self.snapshot.epoch_base) = self.epochs.latest();
         }
-        snapshot.unreadable.remove(&*String::from_utf8_lossy(&row.key));
+    }
+
+    /// Takes note of when keys changed, whatever the change is.
+    fn note_change(&mut self, keys: &Keys, text: &[u8], key: &FleetKey, at: i64) {
+        let snapshot = &mut self.snapshot;
+        snapshot.unreadable.remove(&*String::from_utf8_lossy(text));
+        let has_prefix = |prefix: String| text.starts_with(prefix.as_bytes());
+        if is_shared(key) {
+            snapshot.revision = snapshot.revision.max(at);
+        } else if has_prefix(keys.shares()) {
+            snapshot.shares_revision = snapshot.shares_revision.max(at);
+            self.has_new_epoch = true;
+        } else if has_prefix(keys.members()) {
+            snapshot.members_revision = snapshot.members_revision.max(at);
+        }
+    }
+
+    pub(super) fn put(&mut self, keys: &Keys, row: &Row) {
+        let key = keys.parse(&row.key);
+        self.note_change(keys, &row.key, &key, row.mod_revision);
+        let snapshot = &mut self.snapshot;
         let unreadable = match key {
             FleetKey::Current => {
-                self.current = Some(committed(row)?);
-                None
+                let current = self.current.insert(committed(row));
+                current.as_ref().err().cloned()
             }
             FleetKey::History(number) => match committed(row) {
                 Ok(it) => {
@@ -127,24 +213,24 @@ impl Draft {
             FleetKey::Discovered(pool) => store(&mut snapshot.discovered, pool, row),
             FleetKey::Member(name) => store(&mut snapshot.members, name, row),
             FleetKey::Alive(name) => store(&mut snapshot.alive, name, row),
-            FleetKey::Chunk(_) | FleetKey::Shares(_) | FleetKey::Changed | FleetKey::Unknown => {
-                None
-            }
+            FleetKey::Shares(number) => self.epochs.put(number, None, row),
+            FleetKey::Contribution { epoch, name } => self.epochs.put(epoch, Some(name), row),
+            FleetKey::Chunk(_)
+            | FleetKey::Changed
+            | FleetKey::MemberRemoved
+            | FleetKey::Unknown => None,
         };
         if let Some(error) = unreadable {
             let key = String::from_utf8_lossy(&row.key).into_owned();
             snapshot.unreadable.insert(key, error);
         }
-        Ok(())
     }
 
     pub(super) fn delete(&mut self, keys: &Keys, key: &[u8], at: i64) {
+        let text = key;
+        let key = keys.parse(text);
+        self.note_change(keys, text, &key, at);
         let snapshot = &mut self.snapshot;
-        snapshot.unreadable.remove(&*String::from_utf8_lossy(key));
-        let key = keys.parse(key);
-        if is_shared(&key) {
-            snapshot.revision = snapshot.revision.max(at);
-        }
         match key {
             FleetKey::Current => self.current = None,
             FleetKey::History(number) => drop(snapshot.history.remove(&number)),
@@ -153,7 +239,12 @@ impl Draft {
             FleetKey::Discovered(pool) => drop(snapshot.discovered.remove(&pool)),
             FleetKey::Member(name) => drop(snapshot.members.remove(&name)),
             FleetKey::Alive(name) => drop(snapshot.alive.remove(&name)),
-            FleetKey::Chunk(_) | FleetKey::Shares(_) | FleetKey::Changed | FleetKey::Unknown => {}
+            FleetKey::Shares(number) => self.epochs.delete(number, None),
+            FleetKey::Contribution { epoch, name } => self.epochs.delete(epoch, Some(name)),
+            FleetKey::Chunk(_)
+            | FleetKey::Changed
+            | FleetKey::MemberRemoved
+            | FleetKey::Unknown => {}
         }
     }
 }
@@ -171,14 +262,14 @@ const fn is_shared(key: &FleetKey) -> bool {
 }
 
 /// Returns why the value cannot be read.
-fn store<K: Ord, T: Serialize + DeserializeOwned + Clone>(
+pub(super) fn store<K: Ord, T: Serialize + DeserializeOwned + Clone>(
     map: &mut BTreeMap<K, Versioned<T>>,
     key: K,
     row: &Row,
 ) -> Option<DocumentError> {
-    match Document::read(&row.key, &row.value) {
-        Ok(document) => {
-            map.insert(key, Versioned { document, mod_revision: row.mod_revision });
+    match Versioned::read(row) {
+        Ok(value) => {
+            map.insert(key, value);
             None
         }
         Err(error) => {

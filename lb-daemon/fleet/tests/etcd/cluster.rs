@@ -37,8 +37,8 @@ pub(crate) struct Cluster {
     peer_port: u16,
     /// Bytes that etcd may store, if not its default.
     quota: Option<u64>,
-    /// Data folders are new after a restore.
-    data: &'static str,
+    /// Data folders are new after each restore.
+    restores: usize,
 }
 
 /// A loopback address that no other test has: from this process's number and a counter.
@@ -97,15 +97,7 @@ impl Cluster {
         let (client_port, peer_port) = free_ports(nodes[0].address);
         // In the target folder, so that nothing stays elsewhere when the test is killed.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self {
-            folder,
-            nodes,
-            certificates: None,
-            client_port,
-            peer_port,
-            quota: None,
-            data: "data",
-        }
+        Self { folder, nodes, certificates: None, client_port, peer_port, quota: None, restores: 0 }
     }
 
     pub(crate) fn start_all(&mut self) {
@@ -213,7 +205,7 @@ impl Cluster {
     /// Starts all nodes from a snapshot, under the same addresses and with the same token.
     pub(crate) async fn restore(&mut self, snapshot: &Path) {
         self.kill_all();
-        self.data = "restored";
+        self.restores += 1;
         for node in 0..self.nodes.len() {
             let arguments = [
                 format!("--name=n{node}"),
@@ -269,7 +261,7 @@ impl Cluster {
     }
 
     fn data_folder(&self, node: usize) -> PathBuf {
-        self.folder.path().join(format!("{}-{node}", self.data))
+        self.folder.path().join(format!("data-{}-{node}", self.restores))
     }
 }
 

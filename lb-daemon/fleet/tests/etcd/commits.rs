@@ -1,6 +1,7 @@
 //! Commits, lost replies, and the collection of what is not needed any more.
 
 use std::{
+    collections::BTreeSet,
     net::Ipv4Addr,
     sync::{
         Arc,
@@ -13,9 +14,11 @@ use lb_base::pieces::{Digest, MAX_PIECE};
 use lb_fleet::{
     EtcdError, Fleet,
     collect::{Collected, Collector, GRACE, HISTORY},
-    commit::{Attempt, CommitError, MAX_PIECES, Resolved},
+    commit::{Attempt, CommitError, Draft, MAX_GENERATION, MAX_PIECES, Resolved},
     documents::WallTime,
 };
+use lb_model::Name;
+use lb_sharing::GroupKey;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -24,7 +27,7 @@ use tokio::{
 use crate::{
     Following, attempt,
     cluster::{Cluster, until},
-    commit, draft, noise,
+    commit, draft, look, name, noise,
 };
 
 const LATER: u64 = 1_000_000;
@@ -298,6 +301,96 @@ async fn five_megabytes_are_shared_and_only_new_pieces_are_written() {
     let error = Attempt::new(Some(&second), large).unwrap_err();
     let sentence = "the configuration has 62914561 bytes; a fleet shares at most 62914560";
     assert_eq!(error.to_string(), sentence);
+}
+
+fn groups(count: usize) -> BTreeSet<(Name, Name)> {
+    (0..count).map(|it| (name(&format!("pool-{it}")), name("eu"))).collect()
+}
+
+#[tokio::test]
+async fn births_go_on_from_generation_to_generation() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let of = |text: &str| BTreeSet::from([name(text)]);
+    let draft = |count, live: &str| Draft {
+        groups: groups(count),
+        members_seen: i64::MAX,
+        live: BTreeSet::from([name(live)]),
+        ..draft(b"one")
+    };
+    let first = fleet.commit(&Attempt::new(None, draft(1, "lb-1")).unwrap()).await.unwrap();
+    let second = Attempt::new(Some(&first), draft(2, "lb-2")).unwrap();
+    let second = fleet.commit(&second).await.unwrap();
+    let key = |pool: &str, birth| GroupKey { pool: name(pool), region: name("eu"), birth };
+    let births = look(&fleet).await.births();
+    assert_eq!(births, [(key("pool-0", 1), of("lb-1")), (key("pool-1", 2), of("lb-2"))].into());
+    let none = Attempt::new(Some(&second), draft(0, "lb-3")).unwrap();
+    let none = fleet.commit(&none).await.unwrap();
+    let again = fleet.commit(&Attempt::new(Some(&none), draft(1, "lb-3")).unwrap()).await.unwrap();
+    assert_eq!(look(&fleet).await.births(), [(key("pool-0", 4), of("lb-3"))].into());
+    let live = BTreeSet::new();
+    let same = Draft { live: live.clone(), ..draft(1, "lb-1") };
+    assert!(Attempt::new(Some(&again), same).is_ok(), "none is born");
+    let more = Attempt::new(Some(&again), Draft { live, ..draft(2, "lb-1") });
+    assert_eq!(more.unwrap_err(), CommitError::NoneAlive);
+}
+
+#[tokio::test]
+async fn the_largest_generation_with_most_pieces_is_committed() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let empty = Draft { configuration: noise(MAX_PIECE * MAX_PIECES).into(), ..draft(b"") };
+    let size = |error: CommitError| match error {
+        CommitError::TooManyGroups { size } => size,
+        other => panic!("{other}"),
+    };
+    let reason = |length| Draft { reason: "x".repeat(length), ..empty.clone() };
+    let rest = size(Attempt::new(None, reason(MAX_GENERATION)).unwrap_err()) - MAX_GENERATION;
+    let too_large = Attempt::new(None, reason(MAX_GENERATION - rest + 1)).unwrap_err();
+    assert_eq!(
+        too_large.to_string(),
+        "what is said of the configuration's groups, and why it is applied, has 737281 bytes; a fleet shares at most 737280"
+    );
+    let largest = Attempt::new(None, reason(MAX_GENERATION - rest)).unwrap();
+    let committed = fleet.commit(&largest).await.unwrap();
+    assert_eq!(fleet.current().await, Ok(Some(committed)));
+    // Groups that were born one by one while other balancers were alive.
+    let live: BTreeSet<_> = (0..100).map(|it| name(&format!("balancer-{it}"))).collect();
+    let all = Draft { groups: groups(2_000), live, ..draft(b"one") };
+    assert!(Attempt::new(None, all).is_ok());
+    let many = Draft { groups: groups(40_000), ..draft(b"one") };
+    assert!(size(Attempt::new(None, many).unwrap_err()) > MAX_GENERATION);
+}
+
+#[tokio::test]
+async fn an_old_generation_is_read_with_its_bytes() {
+    let cluster = Cluster::start(1).await;
+    let (fleet, other) = (cluster.fleet("lb-1").await, cluster.fleet("lb-2").await);
+    let content = noise(MAX_PIECE + 1);
+    let first = commit(&fleet, None, &content).await;
+    commit(&fleet, Some(&first), b"two").await;
+    let read = other.read_generation(1).await.unwrap();
+    assert!(read.bytes[..] == content[..]);
+    assert_eq!(read.committed, first);
+    let sentence = async |number| other.read_generation(number).await.unwrap_err().to_string();
+    assert_eq!(sentence(3).await, "the fleet does not keep generation 3");
+    let put = |key: &str, value: &str| cluster.etcdctl(&[0], &["put", key, value]).unwrap();
+    let get = |key: &str| cluster.etcdctl(&[0], &["get", key, "--print-value-only"]).unwrap();
+    put("/spillway/edge/config/history/4", get("/spillway/edge/config/history/2").trim());
+    assert_eq!(sentence(4).await, "generation 4 cannot be used: its value says generation 2");
+    put("/spillway/edge/config/history/5", "{");
+    assert!(sentence(5).await.starts_with("/spillway/edge/config/history/5: is malformed: "));
+    put(&chunk(b"two"), "tow");
+    let damaged = Digest::new(b"two");
+    assert_eq!(
+        sentence(2).await,
+        format!("generation 2 cannot be used: piece {damaged} is damaged")
+    );
+    cluster.etcdctl(&[0], &["del", &chunk(b"two")]).unwrap();
+    assert_eq!(
+        sentence(2).await,
+        format!("generation 2 cannot be used: piece {damaged} is missing")
+    );
 }
 
 #[tokio::test]

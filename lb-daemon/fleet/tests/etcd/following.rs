@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
+use lb_base::pieces::Digest;
 use lb_fleet::{
     DocumentError, EtcdError, Fleet,
     collect::{CollectError, Collector},
@@ -180,16 +181,87 @@ async fn hostile_keys_and_values_are_named_and_change_nothing_else() {
     // A current generation of a newer version: what is in force stays, and the reason is shown.
     let current = "/spillway/edge/config/current";
     cluster.etcdctl(&[0], &["put", current, r#"{"format":7}"#]).unwrap();
-    let view = following.until("lost", is_lost).await;
-    let sentence =
-        format!("{current}: has format 7, and this version reads up to 1: upgrade this balancer");
-    assert_eq!(view.connection.sentence(), Some(sentence));
+    let newer = DocumentError::Newer { key: current.into(), format: 7 };
+    let has_error = |view: &View| {
+        view.snapshot.as_ref().is_some_and(|it| it.configuration_error == Some(newer.clone()))
+    };
+    let view = following.until("unreadable", has_error).await;
+    assert_eq!(view.connection, Connection::Connected);
     assert_eq!(crate::generation(&view), Some(second.document.body.number));
+    assert_eq!(view.snapshot.unwrap().unreadable[current], newer);
     // What it refers to is unknown, so nothing is removed.
     let now = std::time::UNIX_EPOCH.into();
     let refused = Collector::new(Duration::ZERO).collect(&fleet, Duration::ZERO, now).await;
-    let newer = DocumentError::Newer { key: current.into(), format: 7 };
     assert_eq!(refused, Err(CollectError::Unreadable(newer)));
+}
+
+/// What changes beside a configuration that cannot be used, because of what `spoil` has etcdctl do, is followed.
+async fn follows_beside(
+    cluster: &Cluster,
+    spoil: &[&str],
+    is_expected: impl Fn(&DocumentError) -> bool,
+) {
+    let (fleet, _, following) = first_generation(cluster).await;
+    // One that has the last configuration, one that reads all again every moment, and one that starts now.
+    let mut all = [following, Following::reading_again(&fleet, Duration::from_millis(50))];
+    all[1].until_generation(1).await;
+    cluster.etcdctl(&[0], spoil).unwrap();
+    let member = r#"{"format":1,"address":"192.0.2.1:7","region":null,"incarnation":4}"#;
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/members/lb-9", member]).unwrap();
+    let drain = r#"{"format":1,"action":"drain","author":"","reason":"","set_at":1,"until":null}"#;
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/overrides/drain/pools/web", drain]).unwrap();
+    let follows = |view: &View| {
+        let followed = view.snapshot.as_ref().filter(|it| {
+            let error = it.configuration_error.as_ref();
+            it.overrides.len() == 1 && it.members.len() == 1 && error.is_some_and(&is_expected)
+        });
+        followed.is_some() && is_connected(view)
+    };
+    for following in &mut all {
+        let view = following.until("beside it", follows).await;
+        assert_eq!(crate::generation(&view), Some(1), "the last one stays");
+        let snapshot = view.snapshot.unwrap();
+        assert!(snapshot.unreadable.contains_key("/spillway/edge/config/current"));
+        assert_eq!(snapshot.configuration.as_ref().unwrap().bytes[..], *b"one");
+    }
+    let view = Following::new(&fleet).until("beside it", follows).await;
+    assert_eq!(crate::generation(&view), None);
+    // That is no conflict, since the generation is only unknown.
+    let lineage = view.snapshot.unwrap().lineage();
+    let (cluster_id, revision) = (lineage.cluster, lineage.revision);
+    let digest = Digest::new(b"any");
+    let in_force = InForce { cluster: cluster_id, revision, generation: Some((9, digest)) };
+    assert_eq!(lineage.check(&in_force), Ok(()));
+    let later = InForce { revision: revision + 1, ..in_force };
+    assert_eq!(
+        lineage.check(&later),
+        Err(Conflict::Older { in_force: revision + 1, offered: revision })
+    );
+    // A configuration that can be used ends it.
+    let good = r#"{"format":1,"number":2,"parent":null,"attempt":"","pieces":[],"size":0,"live":[],"births":{},"author":"","reason":"","applied_at":1}"#;
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/config/current", good]).unwrap();
+    for following in &mut all {
+        let snapshot = following.until_generation(2).await;
+        assert_eq!(snapshot.configuration_error, None);
+        assert!(snapshot.unreadable.is_empty(), "{:?}", snapshot.unreadable);
+    }
+}
+
+#[tokio::test]
+async fn a_newer_configuration_keeps_no_other_change_from_being_followed() {
+    let cluster = Cluster::start(1).await;
+    let spoil = ["put", "/spillway/edge/config/current", r#"{"format":7}"#];
+    follows_beside(&cluster, &spoil, |error| matches!(error, DocumentError::Newer { .. })).await;
+}
+
+#[tokio::test]
+async fn a_damaged_configuration_keeps_no_other_change_from_being_followed() {
+    let cluster = Cluster::start(1).await;
+    let lacking = r#"{"format":1,"number":2,"parent":null,"attempt":"","pieces":["0000000000000000000000000000000000000000000000000000000000000000"],"size":1,"live":[],"births":{},"author":"","reason":"","applied_at":1}"#;
+    let spoil = ["put", "/spillway/edge/config/current", lacking];
+    let zeros = "0".repeat(64);
+    let sentence = format!("/spillway/edge/config/current: is damaged: piece {zeros} is missing");
+    follows_beside(&cluster, &spoil, |error| error.to_string() == sentence).await;
 }
 
 #[tokio::test]

@@ -3,15 +3,14 @@
 
 mod cluster;
 mod commits;
+mod epochs;
 mod following;
+mod members;
 mod presence;
+mod restores;
 mod security;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lb_fleet::{
     Fleet,
@@ -32,8 +31,9 @@ fn name(text: &str) -> Name {
 fn draft(configuration: &[u8]) -> Draft {
     Draft {
         configuration: configuration.into(),
+        members_seen: i64::MAX,
         live: BTreeSet::from([name("lb-1")]),
-        births: BTreeMap::new(),
+        groups: BTreeSet::new(),
         author: "alice".into(),
         reason: "test".into(),
         applied_at: WallTime::from(std::time::UNIX_EPOCH),
@@ -83,6 +83,12 @@ impl Following {
         let view = self.until(&format!("generation {number}"), is_there).await;
         view.snapshot.unwrap()
     }
+}
+
+/// All that is there now.
+async fn look(fleet: &Fleet) -> Arc<Snapshot> {
+    let mut following = Following::new(fleet);
+    following.until("read", |view| view.snapshot.is_some()).await.snapshot.unwrap()
 }
 
 fn generation(view: &View) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Leases, members and overrides.
+//! Leases and overrides.
 
 use std::{
     sync::Arc,
@@ -8,9 +8,9 @@ use std::{
 use etcd_client::CompactionOptions;
 use lb_fleet::{
     Document, EtcdError,
-    documents::{FleetMember, Liveness, SharedOverride, WallTime},
+    documents::{Liveness, SharedOverride, WallTime},
     overrides::{OverrideChange, OverrideError, expired},
-    presence::{LEASE, LeaseState, MemberError},
+    presence::{LEASE, LeaseState},
 };
 use lb_model::overrides::Action;
 use tokio::{
@@ -149,26 +149,6 @@ async fn what_does_not_change_is_not_written() {
     assert_eq!(version, "\"Version\" : 2");
     shutdown.cancel();
     timeout(PATIENCE, staying).await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn members_join_and_leave() {
-    let cluster = Cluster::start(1).await;
-    let fleet = cluster.fleet("lb-1").await;
-    let address = "192.0.2.1:7000".parse().unwrap();
-    let member = Document::from(FleetMember { address, region: None, incarnation: 1 });
-    fleet.join(&member, 0).await.unwrap();
-    assert_eq!(fleet.join(&member, 0).await, Err(MemberError::Conflict(name("lb-1"))));
-    let mut following = Following::new(&fleet);
-    let has = |count| {
-        move |view: &lb_fleet::reader::View| {
-            view.snapshot.as_ref().is_some_and(|it| it.members.len() == count)
-        }
-    };
-    let snapshot = following.until("joined", has(1)).await.snapshot.unwrap();
-    assert_eq!(snapshot.members[&name("lb-1")].document, member);
-    fleet.remove_member(&name("lb-1")).await.unwrap();
-    following.until("left", has(0)).await;
 }
 
 #[tokio::test]

@@ -1,18 +1,22 @@
-//! Pieces of configurations, kept by digest: a piece never changes, so each is fetched once.
+//! Puts configurations together from their pieces.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::LossCause;
 use lb_base::pieces::{Digest, MAX_PIECE};
 
-use crate::{
-    Fleet,
-    commit::{Committed, MAX_PIECES},
-};
+use crate::{EtcdError, Fleet, commit::MAX_PIECES, documents::Generation};
 
-/// The pieces of the last configuration that was put together.
+/// Why a configuration cannot be put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PiecesError {
+    /// A piece is missing, damaged or too large.
+    Damaged(String),
+    Etcd(EtcdError),
+}
+
+/// The pieces of the last configuration that was put together, by digest: a piece never changes, so each is fetched once.
 #[derive(Debug, Default)]
-pub(super) struct PieceCache {
+pub(crate) struct PieceCache {
     pieces: BTreeMap<Digest, Arc<[u8]>>,
 }
 
@@ -20,14 +24,13 @@ impl PieceCache {
     /// The bytes of a generation. What the generation does not have is forgotten.
     ///
     /// # Errors
-    /// A piece is missing, damaged or too large, or etcd does not answer.
-    pub(super) async fn join(
+    /// [`PiecesError`]
+    pub(crate) async fn join(
         &mut self,
         fleet: &Fleet,
-        committed: &Committed,
-    ) -> Result<Arc<[u8]>, LossCause> {
-        let generation = &committed.document.body;
-        let damaged = |cause: String| LossCause::Damaged { generation: generation.number, cause };
+        generation: &Generation,
+    ) -> Result<Arc<[u8]>, PiecesError> {
+        let damaged = PiecesError::Damaged;
         if generation.pieces.len() > MAX_PIECES {
             return Err(damaged(format!("it has more than {MAX_PIECES} pieces")));
         }
@@ -37,7 +40,8 @@ impl PieceCache {
             let piece = match self.pieces.get(digest).or_else(|| kept.get(digest)) {
                 Some(piece) => Arc::clone(piece),
                 None => {
-                    let row = fleet.get(&fleet.keys().chunk(digest)).await?;
+                    let row = fleet.get(&fleet.keys().chunk(digest)).await;
+                    let row = row.map_err(PiecesError::Etcd)?;
                     let row = row.ok_or_else(|| damaged(format!("piece {digest} is missing")))?;
                     if row.value.len() > MAX_PIECE || Digest::new(&row.value) != *digest {
                         return Err(damaged(format!("piece {digest} is damaged")));

@@ -1,0 +1,54 @@
+//! Transactions, and what they compare.
+
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse};
+
+use crate::{EtcdError, Fleet, client::Row, client::timed};
+
+/// Largest value, bytes. etcd takes 1.5 MiB in one request by default, and the rest of the request needs some of that.
+pub const MAX_VALUE: usize = 1 << 20;
+
+/// What a transaction did.
+#[derive(Debug)]
+pub(crate) struct Transacted {
+    /// Whether its comparisons held.
+    pub(crate) is_done: bool,
+    pub(crate) revision: i64,
+    /// What its `get`s found.
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Fleet {
+    pub(crate) async fn transact(&self, transaction: Txn) -> Result<Transacted, EtcdError> {
+        let answer = timed(self.client().kv_client().txn(transaction)).await;
+        let answer = self.written(answer)?;
+        let mut rows = Vec::new();
+        for response in answer.op_responses() {
+            if let TxnOpResponse::Get(found) = response {
+                rows.extend(found.kvs().iter().map(Row::from));
+            }
+        }
+        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+        Ok(Transacted { is_done: answer.succeeded(), revision, rows })
+    }
+
+    /// Marks that a transaction changes what the revision covers.
+    pub(crate) fn touch(&self) -> TxnOp {
+        TxnOp::put(self.keys().changed(), "", None)
+    }
+}
+
+/// That a key was last written at a revision; at 0: that it is absent.
+pub(crate) fn is_at(key: &str, mod_revision: i64) -> Compare {
+    Compare::mod_revision(key, CompareOp::Equal, mod_revision)
+}
+
+/// That a key is there.
+pub(crate) fn exists(key: &str) -> Compare {
+    Compare::version(key, CompareOp::Greater, 0)
+}
+
+/// That no key with a prefix was written after a revision. One that was deleted is not noticed.
+pub(crate) fn none_after(prefix: &str, mod_revision: i64) -> Compare {
+    let next = mod_revision.saturating_add(1);
+    Compare::mod_revision(prefix, CompareOp::Less, next).with_prefix()
+}
