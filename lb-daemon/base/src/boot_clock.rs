@@ -24,6 +24,12 @@ pub struct BootClock {
     pub instant: Instant,
 }
 
+/// The time since the kernel started, which goes on while the host sleeps.
+pub fn now() -> Duration {
+    // The kernel gives no negative time since its start.
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+}
+
 impl BootClock {
     /// Reads it.
     ///

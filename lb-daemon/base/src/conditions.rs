@@ -33,6 +33,23 @@ pub const AUTHORITIES: Subject =
 pub const HTTP_CERTIFICATE: Subject =
     Subject::new(ConditionReason::CertificateExpires, "HTTP certificate");
 
+/// Subject of the condition that the certificate for etcd and the other balancers expires soon, or has expired.
+pub const FLEET_CERTIFICATE: Subject =
+    Subject::new(ConditionReason::CertificateExpires, "fleet certificate");
+
+/// Subject of the condition that etcd does not answer, or takes no changes.
+pub const ETCD: Subject = Subject::new(ConditionReason::Etcd, "etcd");
+
+/// Subject of the condition that what etcd has does not follow from what this balancer has in force.
+pub const FLEET_CONFLICT: Subject = Subject::new(ConditionReason::FleetConflict, "fleet");
+
+/// Subject of the condition that what the fleet has in force cannot be put in force here.
+pub const FLEET_CONFIGURATION: Subject =
+    Subject::new(ConditionReason::FleetConfiguration, "fleet configuration");
+
+/// Subject of the condition that the portions of capacities cannot be shared as they should be.
+pub const FLEET_SHARES: Subject = Subject::new(ConditionReason::FleetShares, "fleet shares");
+
 /// The kinds of problems that last. Programs tell conditions apart by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionReason {
@@ -64,6 +81,14 @@ pub enum ConditionReason {
     Region,
     NarrowPath,
     DisplacedBudget,
+    /// etcd does not answer, or takes no changes.
+    Etcd,
+    /// What etcd has does not follow from what this balancer has in force.
+    FleetConflict,
+    /// What the fleet has in force cannot be put in force here.
+    FleetConfiguration,
+    /// The portions of capacities cannot be shared as they should be.
+    FleetShares,
 }
 
 /// What a condition is about. A subject has one condition at a time.

@@ -30,20 +30,32 @@ impl Reason {
         if text.len() > MAX_REASON {
             return Err(ReasonError::TooLong(text.len()));
         }
-        // Directional marks could make a line of the history read as another one.
-        let is_control = |it: char| {
-            it.is_control() || matches!(it, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        };
         match text.contains(is_control) {
             true => Err(ReasonError::ControlCharacter),
             false => Ok(Self(text.to_owned())),
         }
     }
 
+    /// A reason from another balancer, which may have had other rules: without control characters, and not too long.
+    pub fn cleaned(text: &str) -> Self {
+        let kept: String = text.chars().filter(|it| !is_control(*it)).collect();
+        let mut kept = kept.trim_matches(' ');
+        if kept.len() > MAX_REASON {
+            let end = (0..=MAX_REASON).rev().find(|at| kept.is_char_boundary(*at));
+            kept = kept[..end.unwrap_or_default()].trim_matches(' ');
+        }
+        Self(kept.to_owned())
+    }
+
     /// The text, if one is given.
     pub fn given(&self) -> Option<&str> {
         Some(&*self.0).filter(|text| !text.is_empty())
     }
+}
+
+/// Control characters, and directional marks: these could make a line of the history read as another one.
+fn is_control(it: char) -> bool {
+    it.is_control() || matches!(it, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl fmt::Display for Reason {
@@ -68,6 +80,23 @@ mod tests {
         assert_eq!(text(&"x".repeat(257)), Err(ReasonError::TooLong(257)));
         for wrong in ["a\nb", "a\tb", "\u{1b}[2J", "a\u{7f}", "a\u{85}b", "a\u{202e}b", "a\0"] {
             assert_eq!(text(wrong), Err(ReasonError::ControlCharacter), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_reason_of_another_balancer_is_made_one_short_line() {
+        let cleaned = |text: &str| Reason::cleaned(text).to_string();
+        assert_eq!(cleaned("ticket 7"), "ticket 7");
+        assert_eq!(cleaned(" a\nb\u{202e}\u{1b}c "), "abc");
+        assert_eq!(cleaned("\n \n"), "");
+        assert_eq!(cleaned(&"x".repeat(300)), "x".repeat(256));
+        assert_eq!(cleaned(&format!("x{}", "é".repeat(200))).len(), 255);
+        for text in ["ticket 7", &format!("{} {}", "x".repeat(255), "y".repeat(9))] {
+            let once = cleaned(text);
+            assert_eq!(
+                (Reason::new(&once).unwrap().to_string(), cleaned(&once)),
+                (once.clone(), once)
+            );
         }
     }
 }

@@ -24,4 +24,4 @@ pub mod store;
 mod fake;
 
 pub use counters::{HealthCounters, PublishCounters, StoreCounters};
-pub use state::{FollowedFile, WaitingSettings};
+pub use state::{FollowedFile, Membership, WaitingSettings};

@@ -23,13 +23,15 @@ use lb_control::{
 };
 use lb_model::{
     Name,
-    capacity::{GroupReading, Member, Share},
+    capacity::{
+        Capacity, GroupName, GroupReading, Member, Portion, PortionsInForce, Share, is_lower,
+    },
     ids::Named,
     maglev::BuiltTables,
     map_memory::TableMemory,
     next_hop::NextHop,
     overrides::Overrides,
-    plan::{Plan, PlannedMember, PlannedPool},
+    plan::{Plan, PlannedGroup, PlannedMember, PlannedPool},
 };
 use lb_net::Bonds;
 use tokio::task::JoinHandle;
@@ -47,6 +49,16 @@ pub struct Content {
     pub overrides: Arc<Overrides>,
     /// Pools whose limits were written again, in order.
     pub limit_writes: Vec<Name>,
+    /// The portions that limits are written under.
+    pub portions: PortionsInForce,
+    /// Limits of groups, and of members with a limit of their own, as written.
+    pub limits: BTreeMap<Limited, LimitWord>,
+    /// All limits of groups that were changed, in order.
+    pub limit_changes: Vec<(GroupName, LimitWord)>,
+    /// Most groups whose limits are written in one go; `None`: all.
+    pub groups_at_once: Option<usize>,
+    /// No plan has described the groups yet.
+    pub is_undescribed: bool,
     pub next_hops: BTreeMap<IpAddr, NextHop>,
     pub bonds: Bonds,
     /// All states that were set, in order.
@@ -75,6 +87,13 @@ pub struct Content {
     stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
+/// What has a limit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limited {
+    Group(GroupName),
+    Member(Name, IpAddr),
+}
+
 /// Heartbeats that a test looks at.
 #[derive(Clone, Debug)]
 pub struct Heartbeats {
@@ -100,7 +119,7 @@ where
     W: MemberPath + 'static,
     R: PathReader + 'static,
 {
-    let Loops { state, publisher, members, overrides, status } = loops;
+    let Loops { state, publisher, members, overrides, status, .. } = loops;
     let Heartbeats { state: state_beat, publisher: publisher_beat } = heartbeats.clone();
     let unwatched = Heartbeat::unwatched(state_beat.interval());
     let state = tokio::spawn(state.run(state_beat, stop.clone().cancelled_owned()));
@@ -173,6 +192,62 @@ impl Content {
             (*index, homes)
         });
         homes.collect()
+    }
+
+    /// This balancer's limit of a group, as the last change wrote it.
+    pub fn limit(&self, pool: &str, region: &str) -> LimitWord {
+        let name = |text| Name::new(text).unwrap();
+        self.limits[&Limited::Group((name(pool), name(region)))]
+    }
+
+    /// Writes the limits of the groups of these names, and of their members.
+    fn write_limits(&mut self, is_asked: impl Fn(&PlannedPool, &PlannedGroup) -> bool) {
+        let pools = self.plan.pools.values();
+        let groups = pools.flat_map(|pool| pool.groups.iter().map(move |group| (pool, group)));
+        let groups = groups.filter(|(pool, group)| is_asked(pool, group));
+        let mut limits = Vec::new();
+        for (pool, group) in groups {
+            let share = self.share(pool, group);
+            for member in &group.members {
+                let key = Limited::Member(pool.name.clone(), member.address);
+                limits.extend(member.rate.map(|rate| (key, share.member_limit(rate))));
+            }
+            let overridden = self.overrides.group(&pool.name, &group.name);
+            let settings = overridden.apply_to(group.settings);
+            let capacity = Capacity::of_members(settings, self.capacity_members(pool, group));
+            let name = (pool.name.clone(), group.name.clone());
+            limits.push((Limited::Group(name), share.group_limit(capacity)));
+        }
+        // As in the maps: what gets lower, before packets see a plan, and then what gets higher.
+        let is_raised = |(key, limit): &(Limited, LimitWord)| {
+            self.limits.get(key).is_some_and(|there| is_lower(*there, *limit))
+        };
+        let (raised, others): (Vec<_>, Vec<_>) = limits.into_iter().partition(is_raised);
+        for (key, limit) in others.into_iter().chain(raised) {
+            if self.limits.insert(key.clone(), limit) != Some(limit)
+                && let Limited::Group(name) = key
+            {
+                self.limit_changes.push((name, limit));
+            }
+        }
+    }
+
+    fn share(&self, pool: &PlannedPool, group: &PlannedGroup) -> Share {
+        let portion = self.portions.of(&pool.name, &group.name, pool.balancers);
+        Share { portion, tick: USUAL_TICK }
+    }
+
+    fn capacity_members(&self, pool: &PlannedPool, group: &PlannedGroup) -> Vec<Member> {
+        let members = group.members.iter().map(|member| {
+            let state = self.states.get(&(pool.name.clone(), member.address));
+            Member {
+                weighted: member.weighted,
+                healthy: state == Some(&Accepts::All),
+                last_resort: false,
+                rate: member.rate,
+            }
+        });
+        members.collect()
     }
 
     fn leaving(&self) -> BTreeSet<IpAddr> {
@@ -261,6 +336,17 @@ impl PacketPath for FakePacketPath {
         let new = plan.tables.keys().filter(|id| !content.plan.tables.contains_key(id));
         content.built = new.map(|id| built.has(id)).collect();
         content.plan = plan.clone();
+        let plan = &content.plan;
+        let groups = plan.pools.values().flat_map(|pool| {
+            pool.groups.iter().map(|group| (pool.name.clone(), group.name.clone()))
+        });
+        let groups: BTreeSet<GroupName> = groups.collect();
+        content.limits.retain(|key, _| match key {
+            Limited::Group(name) => groups.contains(name),
+            Limited::Member(..) => false,
+        });
+        content.write_limits(|_, _| true);
+        content.is_undescribed = false;
         content.applied += 1;
         Ok(ApplySummary::default())
     }
@@ -312,6 +398,7 @@ impl MemberPath for FakePacketPath {
                 *known = *state;
             }
         }
+        content.write_limits(|of, _| of.name == *pool);
     }
 
     fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
@@ -338,7 +425,35 @@ impl MemberPath for FakePacketPath {
     }
 
     fn update_limits(&mut self, pool: &Name, _: &[IpAddr]) {
-        self.content().limit_writes.push(pool.clone());
+        let mut content = self.content();
+        content.limit_writes.push(pool.clone());
+        content.write_limits(|of, _| of.name == *pool);
+    }
+
+    fn set_portions(&mut self, portions: PortionsInForce) {
+        self.content().portions = portions;
+    }
+
+    fn update_group_limits(&mut self, groups: &[GroupName]) -> usize {
+        let mut content = self.content();
+        let count = content.groups_at_once.unwrap_or(groups.len()).min(groups.len());
+        for (pool, region) in &groups[..count] {
+            content.write_limits(|of, group| of.name == *pool && group.name == *region);
+        }
+        count
+    }
+
+    fn groups(&self) -> Vec<GroupName> {
+        let content = self.content();
+        let pools = content.plan.pools.values();
+        let names = pools.flat_map(|pool| {
+            pool.groups.iter().map(|group| (pool.name.clone(), group.name.clone()))
+        });
+        names.collect()
+    }
+
+    fn is_described(&self) -> bool {
+        !self.content().is_undescribed
     }
 
     fn set_next_hop(
@@ -367,6 +482,16 @@ impl MemberPath for FakePacketPath {
 }
 
 impl PathReader for FakePacketPath {
+    fn pool_checksums(&mut self) -> Result<BTreeMap<u32, u64>, ReconcileError> {
+        let digest = |pool: &PlannedPool| {
+            let mut hasher = DefaultHasher::new();
+            format!("{pool:?}").hash(&mut hasher);
+            hasher.finish()
+        };
+        let pools = self.content().plan.pools.clone();
+        Ok(pools.iter().map(|(index, pool)| (*index, digest(pool))).collect())
+    }
+
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
         let content = self.content();
         let mut hasher = DefaultHasher::new();
@@ -391,31 +516,17 @@ impl PathReader for FakePacketPath {
         let mut readings = Vec::new();
         for (&index, pool) in &content.plan.pools {
             for group in &pool.groups {
-                let members = group.members.iter().map(|member| {
-                    let state = content.states.get(&(pool.name.clone(), member.address));
-                    Member {
-                        weighted: member.weighted,
-                        healthy: state == Some(&Accepts::All),
-                        last_resort: false,
-                        rate: member.rate,
-                    }
-                });
-                let mut reading = GroupReading {
+                // Readings show settings and portions as configured, and limits as written.
+                let name = Limited::Group((pool.name.clone(), group.name.clone()));
+                readings.push(GroupReading {
                     pool: index,
                     region: group.region,
                     settings: group.settings,
-                    balancers: pool.balancers,
-                    members: members.collect(),
-                    limit: LimitWord::UNLIMITED,
+                    portion: Portion::equal(pool.balancers),
+                    members: content.capacity_members(pool, group),
+                    limit: content.limits.get(&name).copied().unwrap_or(LimitWord::UNLIMITED),
                     counters: content.counted.get(&group.region).copied().unwrap_or_default(),
-                };
-                let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
-                // Readings show settings as configured, and limits as written.
-                let overridden = content.overrides.group(&pool.name, &group.name);
-                reading.settings = overridden.apply_to(group.settings);
-                reading.limit = share.group_limit(reading.capacity());
-                reading.settings = group.settings;
-                readings.push(reading);
+                });
             }
         }
         Ok(readings)

@@ -33,6 +33,12 @@ impl DemandAverage {
         }
     }
 
+    /// Whether the rate is one of half a second at least. Before that it says little, and at first nothing.
+    pub fn is_measured(&self) -> bool {
+        let span = self.readings.front().zip(self.readings.back());
+        span.is_some_and(|((first, _), (last, _))| last.saturating_sub(*first) >= SHORT)
+    }
+
     /// New connections a second; 0 until two readings are there.
     pub fn per_second(&self) -> f64 {
         let (short, long) = (self.average(SHORT), self.average(LONG));
@@ -95,10 +101,14 @@ mod tests {
         let mut average = DemandAverage::default();
         average.record(Duration::ZERO, 1_000_000);
         average.record(STEP, 1_000_100);
+        assert!(!average.is_measured());
         assert_eq!(average.per_second(), 400.0);
         average.record(2 * STEP, 5);
         assert_eq!(average.per_second(), 0.0);
+        assert!(!average.is_measured(), "it begins again");
         average.record(3 * STEP, 10);
         assert_eq!(average.per_second(), 20.0);
+        average.record(4 * STEP, 15);
+        assert!(average.is_measured());
     }
 }

@@ -74,6 +74,11 @@ pub(crate) fn validate_edited<'k>(
     Ok(Requested::new(message, configuration))
 }
 
+/// The hash key of a message, if it is valid.
+pub fn hash_key_of_message(message: &v1::Configuration) -> Option<[u64; 2]> {
+    values::hash_key(&message.hash_key).ok().flatten()
+}
+
 /// The configuration that a message describes if no generation is in force.
 ///
 /// # Errors

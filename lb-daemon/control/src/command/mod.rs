@@ -2,6 +2,7 @@
 //! [`ApplyRequest`], which the state loop executes, or a [`Query`], which the status loop answers.
 
 use std::{
+    collections::BTreeMap,
     fmt::{self, Debug},
     path::PathBuf,
     sync::Arc,
@@ -16,7 +17,7 @@ use crate::{
 use lb_base::queue::{Receiver, Sender, bounded};
 use lb_config::{Reason, Requested};
 use lb_model::{
-    Configuration,
+    Configuration, Name,
     diff::{Change, Movement},
     map_memory::Memory,
 };
@@ -30,8 +31,8 @@ mod watch;
 pub use overrides::{
     OverrideChange, OverrideRequest, OverridesChanged, OverridesEvent, OverridesInForce,
 };
-pub use refusal::Refusal;
 pub(crate) use refusal::packet_path_behind;
+pub use refusal::{FleetRefusal, Refusal};
 pub use status::{
     BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, PoolBackends, Regions,
     ServiceStatus, SettlingStatus, StateChange, Status,
@@ -62,6 +63,8 @@ pub enum Query {
     Status(oneshot::Sender<Result<Status, Refusal>>),
     /// What is wrong with the packet path, if anything.
     Condition(oneshot::Sender<Option<String>>),
+    /// Digests over what packets of each pool are decided by.
+    TableDigests(oneshot::Sender<Result<BTreeMap<Name, u64>, Refusal>>),
     /// Demand and capacity of the groups of one pool, or of all.
     Regions(Option<String>, oneshot::Sender<Result<Regions, Refusal>>),
     /// The status of one backend.
@@ -122,11 +125,17 @@ pub struct Apply {
     pub reason: Reason,
     /// The generation whose configuration this is, for a rollback.
     pub rollback_to: Option<u64>,
+    /// It is the generation of a fleet with this number, from 1, and is put in force as that, even if nothing else changes.
+    /// The number may be lower than the one in force: then another history begins. All slots and the hash key must be set.
+    /// `None`: the next generation of a balancer that is no member of a fleet. A member can only make dry runs of it.
+    pub shared: Option<u64>,
+    /// If the configuration names no hash key, the one in use stays, and becomes part of the configuration.
+    pub keep_hash_key: bool,
 }
 
 impl Apply {
     /// Why the generation exists, as the history shows it.
-    pub(crate) fn why(&self) -> String {
+    pub fn why(&self) -> String {
         let given = self.reason.given();
         match (self.rollback_to, &self.actor, given) {
             (Some(number), _, None) => format!("rollback to generation {number}"),
@@ -151,6 +160,10 @@ pub struct Applied {
     /// Memory of the maps; `None` if nothing changes.
     pub memory: Option<Memory>,
     pub warnings: Vec<Warning>,
+    /// The generation that each live balancer of the fleet has in force; empty outside of one.
+    pub balancers: BTreeMap<Name, u64>,
+    /// Of a dry run, the configuration that would be in force, with all slots.
+    pub resolved: Option<Arc<Configuration>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -275,6 +288,14 @@ impl Commands {
         self.ask(Query::Condition).await
     }
 
+    /// Digests over what packets of each pool are decided by, equal at balancers of a region that decide alike.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub async fn table_digests(&self) -> Result<Result<BTreeMap<Name, u64>, Refusal>, Stopping> {
+        self.ask(Query::TableDigests).await
+    }
+
     pub async fn regions(
         &self,
         pool: Option<String>,
@@ -356,6 +377,7 @@ impl Query {
             Self::Export(reply) => reply.is_closed(),
             Self::Status(reply) => reply.is_closed(),
             Self::Condition(reply) => reply.is_closed(),
+            Self::TableDigests(reply) => reply.is_closed(),
             Self::Regions(_, reply) => reply.is_closed(),
             Self::Backend { reply, .. } => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
@@ -379,6 +401,8 @@ pub enum Actor {
     User(u32),
     /// A TLS client, by a name of its certificate.
     Certificate(String),
+    /// A fleet, in the name of whoever made the change there; empty: unknown.
+    Fleet { author: String },
 }
 
 impl fmt::Display for Actor {
@@ -388,6 +412,7 @@ impl fmt::Display for Actor {
             Self::File(path) => write!(f, "file {}", path.display()),
             Self::User(uid) => write!(f, "uid {uid}"),
             Self::Certificate(name) => write!(f, "certificate {name}"),
+            Self::Fleet { author } => f.write_str(author),
         }
     }
 }

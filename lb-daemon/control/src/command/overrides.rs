@@ -30,6 +30,11 @@ pub enum OverrideChange {
     },
     /// Removes overrides. Those that are not there are left out.
     Remove(Vec<Key>),
+    /// Puts exactly those of a fleet in force, also those whose target does not exist. From then on, also after a restart, none
+    /// ends by itself, and others than this change are refused, until [`Self::Unfollow`].
+    Follow(Vec<(Key, Override)>),
+    /// Keeps what is in force as overrides of this balancer alone.
+    Unfollow,
 }
 
 /// The outcome of a change of overrides.
@@ -37,7 +42,7 @@ pub enum OverrideChange {
 pub struct OverridesChanged {
     /// The revision now in force; of a dry run the current one.
     pub revision: u64,
-    /// Those that were set or removed.
+    /// Those that were set or removed; of [`OverrideChange::Follow`], those that are others now, and those that are gone.
     pub overrides: Vec<(Key, Override)>,
     /// Why they are in memory only; `None`: they are stored, or it was a dry run.
     pub unstored: Option<String>,

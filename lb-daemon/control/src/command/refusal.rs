@@ -27,12 +27,18 @@ pub enum Refusal {
     /// The stored configuration cannot be used, so the daemon knows no pools.
     #[error("the stored configuration cannot be used: {0}")]
     Unusable(String),
+    /// The balancer is a member of a fleet, and the change does not come from there. Nothing changed.
+    #[error(
+        "this balancer is a member of a fleet, and takes its configuration and overrides from there alone"
+    )]
+    Member,
     /// Each of several balancers would hash with its own key. Nothing changed.
     #[error(
-        "hash_key: {balancers} balancers need one key to choose the same backends, and none is set"
+        "hash_key: {} need one key to choose the same backends, and none is set", sharers(*.balancers)
     )]
     NoHashKey {
-        balancers: NonZeroU32,
+        /// `None`: those of a fleet.
+        balancers: Option<NonZeroU32>,
         /// This daemon's own key, used while none is configured: a secret of the fleet.
         own_key: [u64; 2],
     },
@@ -87,6 +93,35 @@ pub enum Refusal {
     Thread(#[source] std::io::Error),
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),
+    #[error(transparent)]
+    Fleet(#[from] FleetRefusal),
+}
+
+/// Why a change of what a fleet shares was not made, or not completely.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FleetRefusal {
+    /// Nothing changed.
+    #[error("the fleet takes no changes: {0}")]
+    Unavailable(String),
+    /// It may have been made, or may yet be.
+    #[error("{0}")]
+    Unknown(String),
+    /// etcd has another past than this balancer. Nothing changed.
+    #[error("this balancer does not follow what etcd has: {0}")]
+    Diverged(String),
+    /// The fleet cannot have it. Nothing changed.
+    #[error("{0}")]
+    Invalid(String),
+    /// The generation is the fleet's, but this balancer has not put it in force yet.
+    #[error("generation {generation} is committed, but not in force at this balancer yet: {cause}")]
+    Behind { generation: u64, cause: String },
+}
+
+fn sharers(balancers: Option<NonZeroU32>) -> String {
+    match balancers {
+        Some(balancers) => format!("{balancers} balancers"),
+        None => "the balancers of a fleet".into(),
+    }
 }
 
 /// An apply that could not reach the packet path and the warnings of later ones use the same words.

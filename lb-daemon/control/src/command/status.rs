@@ -163,7 +163,8 @@ pub struct StateChange {
 pub struct Regions {
     /// Time over which the rates were measured, about a second; `None` until the counters were read twice.
     pub window: Option<Duration>,
-    /// Balancers that share the capacities; `None` if the stored configuration cannot be used.
+    /// Balancers that share the capacities, as configured; `None` if the stored configuration cannot be used. In a fleet
+    /// they own portions instead, which each group's reading has.
     pub balancers: Option<NonZeroU32>,
     /// Sorted by pool; a pool's groups in the order in which regions are used.
     pub regions: Vec<GroupStatus>,
@@ -174,7 +175,7 @@ pub struct Regions {
 pub struct GroupStatus {
     pub pool: Name,
     pub region: Name,
-    /// What the packet path holds of the group, with its settings under overrides.
+    /// What the packet path holds of the group, with its settings under overrides and this balancer's portion.
     pub reading: GroupReading,
     /// Whether the region was out of service for longer than the settle time, and so is used last.
     pub marked_out: bool,

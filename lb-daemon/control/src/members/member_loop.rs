@@ -6,7 +6,11 @@ use std::{
 };
 
 use super::{
-    MemberCommand, MemberUpdate, clock, mailbox::MailboxSender, table::Members, wall_clock,
+    MemberCommand, MemberUpdate, clock,
+    mailbox::MailboxSender,
+    portions::{PortionRequest, PortionWriter},
+    table::Members,
+    wall_clock,
 };
 use crate::{
     counters::HealthCounters,
@@ -24,6 +28,7 @@ use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
 use lb_model::{
     Configuration, MemberState, Name,
+    capacity::Portions,
     next_hop::NextHop,
     overrides::{Affected, Overrides},
 };
@@ -48,12 +53,21 @@ pub(crate) struct UpdateSenders {
     pub(crate) state: MailboxSender,
 }
 
+/// What is in force before the first configuration, so that no start opens a limit.
+#[derive(Debug)]
+pub(crate) struct Initial {
+    pub(crate) hold_downs: RestoredHoldDowns,
+    pub(crate) overrides: Arc<Overrides>,
+    pub(crate) portions: Portions,
+}
+
 /// Takes results of checks and next hops, and writes them to the packet path.
 #[derive(Debug)]
 pub struct MemberLoop<W> {
     words: W,
     sensed: Sensed,
     commands: UnboundedReceiver<MemberCommand>,
+    portions: PortionWriter,
     updates: UpdateSenders,
     health_counters: HealthCounters,
     counters: LoopCounters,
@@ -73,21 +87,26 @@ impl<W: MemberPath> MemberLoop<W> {
         (health_counters, counters): (HealthCounters, LoopCounters),
         mut words: W,
         sensed: Sensed,
-        commands: UnboundedReceiver<MemberCommand>,
+        (commands, asked_portions): (
+            UnboundedReceiver<MemberCommand>,
+            UnboundedReceiver<PortionRequest>,
+        ),
         updates: UpdateSenders,
-        restored: RestoredHoldDowns,
-        overrides: Arc<Overrides>,
+        initial: Initial,
     ) -> Self {
+        let Initial { hold_downs, overrides, portions } = initial;
         words.set_overrides(Arc::clone(&overrides));
+        words.set_portions(portions.clone().into());
         Self {
             words,
             sensed,
             commands,
+            portions: PortionWriter::new(asked_portions, portions),
             updates,
             health_counters,
             counters,
             configuration: Arc::new(Configuration::EMPTY),
-            members: Members::new(restored, overrides),
+            members: Members::new(hold_downs, overrides),
             next_hops: BTreeMap::new(),
             without_room: BTreeMap::new(),
             direct: Arc::default(),
@@ -135,8 +154,21 @@ impl<W: MemberPath> MemberLoop<W> {
                     self.retry_without_room();
                     self.send_changes();
                 }
+                // The last one, because it is ready until all limits are written.
+                () = self.portions.ready() => {
+                    let _turn = self.counters.turn();
+                    self.write_portions();
+                }
             }
         }
+    }
+
+    /// Writes some of the limits that other portions change. Whoever asked is told after the status loop.
+    fn write_portions(&mut self) {
+        let Some(enforced) = self.portions.step(&mut self.words) else { return };
+        // Without a status loop the daemon is stopping.
+        let _ = self.updates.status.send(StatusUpdate::Portions(enforced.portions.clone()));
+        enforced.reply();
     }
 
     /// Takes what checks found, and members whose hold is over, and writes it to the packet path.

@@ -9,6 +9,7 @@ mod mailbox;
 mod member;
 mod member_loop;
 mod panic;
+mod portions;
 mod shares;
 mod table;
 
@@ -21,8 +22,9 @@ use std::{
 pub(crate) use commands::{MemberCommand, MemberCommands};
 pub(crate) use mailbox::{Mailbox, Newest, mailbox};
 pub(crate) use member::{Member, is_checked};
-pub(crate) use member_loop::UpdateSenders;
+pub(crate) use member_loop::{Initial, UpdateSenders};
 pub use member_loop::{MemberLoop, Sensed};
+pub use portions::{NotEnforced, PortionCommands};
 
 use lb_model::{Name, next_hop::NextHop};
 

@@ -29,7 +29,15 @@ const MOST_WHO: usize = 1024;
 struct Content {
     version: u32,
     revision: u64,
+    /// Whether a fleet decides them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    followed: bool,
     overrides: Vec<Saved>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What files of all versions have.
@@ -87,13 +95,13 @@ pub(super) fn parse(text: &[u8], now: Moment) -> Result<Overrides, ReadError> {
     if version != VERSION {
         return Err(ReadError::Version(version));
     }
-    let Content { revision, overrides, .. } = serde_json::from_slice(text)?;
+    let Content { revision, followed, overrides, .. } = serde_json::from_slice(text)?;
     if overrides.len() > MOST {
         return Err(ReadError::TooMany(overrides.len()));
     }
     let entries: BTreeMap<_, _> =
         overrides.into_iter().map(|saved| saved.checked(now)).collect::<Result<_, _>>()?;
-    Ok(Overrides::restored(revision, entries))
+    Ok(Overrides::restored(revision, entries).followed(followed))
 }
 
 /// Replaces the file, and waits until it is on the disk.
@@ -111,9 +119,28 @@ pub(super) fn text(overrides: &Overrides) -> io::Result<Vec<u8>> {
         until: it.until.map(|until| milliseconds(until.wall)),
         absent_since: it.absent_since.map(|since| milliseconds(since.wall)),
     });
-    let content =
-        Content { version: VERSION, revision: overrides.revision(), overrides: saved.collect() };
+    let content = Content {
+        version: VERSION,
+        revision: overrides.revision(),
+        followed: overrides.is_followed(),
+        overrides: saved.collect(),
+    };
     Ok(serde_json::to_vec(&content)?)
+}
+
+/// An override from another balancer, as the file can hold it: what that one wrote may break the rules of this one. `None` if
+/// its target does not allow it.
+pub(super) fn storable((key, it): &(Key, Override)) -> Option<(Key, Override)> {
+    let is_allowed = it.action.check(&key.target).is_ok() && it.action.kind() == key.kind;
+    let mut who = String::new();
+    for letter in it.who.chars().filter(|letter| !letter.is_control()) {
+        if who.len() + letter.len_utf8() > MOST_WHO {
+            break;
+        }
+        who.push(letter);
+    }
+    let reason = Reason::cleaned(&it.reason).to_string();
+    is_allowed.then(|| (key.clone(), Override { who, reason, ..it.clone() }))
 }
 
 impl Saved {

@@ -3,8 +3,11 @@
 //! A change is in force once the member loop has written it. After that the other loops are told, and a file is written
 //! ([`saver`]), which nothing waits for: a disk that is full or does not answer costs an override its place after a restart
 //! and is a condition. Overrides have a revision of their own and are no part of a generation.
+//!
+//! A member of a fleet has the fleet's overrides and no others ([`following`]).
 
 mod file;
+mod following;
 mod override_loop;
 mod saver;
 #[cfg(test)]

@@ -29,17 +29,18 @@ const MOST_WARNINGS: usize = 20;
 /// Owns the overrides.
 #[derive(Debug)]
 pub struct OverrideLoop {
-    overrides: Arc<Overrides>,
+    pub(super) overrides: Arc<Overrides>,
     requests: Receiver<OverrideRequest>,
     /// From the state loop; `None` until it has begun.
     state: watch::Receiver<Option<Arc<InForce>>>,
     /// What targets were last looked up in.
-    observed: Arc<Configuration>,
+    pub(super) observed: Arc<Configuration>,
     members: MemberCommands,
     /// To the state loop.
     in_force: watch::Sender<Arc<Overrides>>,
     status: UnboundedSender<StatusUpdate>,
     saver: Saver,
+    pub(super) conditions: Conditions,
     counters: LoopCounters,
 }
 
@@ -52,11 +53,11 @@ pub(crate) struct Others {
 }
 
 /// A change that was checked.
-struct Checked {
-    next: Overrides,
+pub(super) struct Checked {
+    pub(super) next: Overrides,
     /// Those that are set or removed.
-    overrides: Vec<(Key, Override)>,
-    warnings: Vec<Warning>,
+    pub(super) overrides: Vec<(Key, Override)>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 impl OverrideLoop {
@@ -86,11 +87,22 @@ impl OverrideLoop {
             tracing::info!(revision, "{number} overrides of revision {revision} are in force");
         }
         let Others { state, members, status } = others;
-        let saver = Saver::new(path, conditions, overrides.revision());
+        let saver = Saver::new(path, conditions.clone(), overrides.revision());
         let overrides = Arc::new(overrides);
         let (in_force, _) = watch::channel(Arc::clone(&overrides));
         let observed = Arc::new(Configuration::EMPTY);
-        Self { overrides, requests, state, observed, members, in_force, status, saver, counters }
+        Self {
+            overrides,
+            requests,
+            state,
+            observed,
+            members,
+            in_force,
+            status,
+            saver,
+            conditions,
+            counters,
+        }
     }
 
     pub(crate) fn in_force(&self) -> watch::Receiver<Arc<Overrides>> {
@@ -133,6 +145,7 @@ impl OverrideLoop {
                 _ = second.tick() => {
                     let _turn = counters.turn();
                     self.expire().await;
+                    self.report_overdue();
                     self.saver.follow(&self.overrides);
                 }
             }
@@ -236,12 +249,15 @@ impl OverrideLoop {
 
     fn check(&mut self, request: &OverrideRequest) -> Result<Checked, Refusal> {
         self.observe();
-        if let Some(in_force) = &*self.state.borrow() {
-            in_force.require_usable()?;
-        }
         let mut next = (*self.overrides).clone();
         match &request.change {
+            OverrideChange::Follow(shared) => self.check_followed(next, shared),
+            OverrideChange::Unfollow => {
+                next.unfollow();
+                Ok(Checked { next, overrides: Vec::new(), warnings: Vec::new() })
+            }
             OverrideChange::Set { targets, action, time } => {
+                self.require_own(request.dry_run)?;
                 let missing = targets.iter().find(|target| !target.exists(&self.observed));
                 if let Some(target) = missing {
                     return Err(Refusal::NoTarget(Box::new(target.clone())));
@@ -265,6 +281,7 @@ impl OverrideLoop {
                 Ok(Checked { next, overrides, warnings })
             }
             OverrideChange::Remove(keys) => {
+                self.require_own(request.dry_run)?;
                 let is_unknown =
                     |key: &&Key| next.get(key).is_none() && !key.target.exists(&self.observed);
                 if let Some(key) = keys.iter().find(is_unknown) {
@@ -277,6 +294,10 @@ impl OverrideLoop {
                 Ok(Checked { next, overrides, warnings })
             }
         }
+    }
+
+    pub(super) fn require_usable(&self) -> Result<(), Refusal> {
+        self.state.borrow().as_ref().map_or(Ok(()), |in_force| in_force.require_usable())
     }
 
     /// Warnings about scales of groups whose capacity is unlimited.
@@ -334,6 +355,6 @@ impl OverrideLoop {
     }
 }
 
-fn now() -> Moment {
+pub(super) fn now() -> Moment {
     Moment { wall: wall_clock(), instant: clock() }
 }

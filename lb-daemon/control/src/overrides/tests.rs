@@ -1,4 +1,7 @@
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant, SystemTime},
+};
 
 use lb_model::overrides::{Action, Key, Moment, Override, Overrides, Percent};
 use proptest::prelude::*;
@@ -93,6 +96,21 @@ fn with(change: impl FnOnce(&mut Value)) -> Result<Overrides, ReadError> {
     let mut content: Value = serde_json::from_slice(&file::text(&some(now())).unwrap()).unwrap();
     change(&mut content);
     file::parse(&serde_json::to_vec(&content).unwrap(), now())
+}
+
+/// A file of an earlier version has only overrides of its own.
+#[test]
+fn whether_a_fleet_is_followed_is_in_the_file() {
+    let now = now();
+    for is_followed in [true, false] {
+        for overrides in [some(now), Overrides::restored(7, BTreeMap::new())] {
+            let overrides = overrides.followed(is_followed);
+            let text = file::text(&overrides).unwrap();
+            assert_eq!(file::parse(&text, now).unwrap(), overrides);
+            let content: Value = serde_json::from_slice(&text).unwrap();
+            assert_eq!(content.get("followed"), is_followed.then_some(&json!(true)));
+        }
+    }
 }
 
 #[test]

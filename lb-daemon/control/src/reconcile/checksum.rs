@@ -39,13 +39,7 @@ fn key(table: &SlotTable) -> (TableRef, Option<TableName>) {
 /// addresses, next hops, MTU) and what changes without an apply (health, and the limits that follow it). But a region
 /// that is marked out comes last in the order.
 pub fn checksum<M: Access>(maps: &Maps<M>, tables: &mut TableChecksums) -> Result<u64, MapsError> {
-    let mut views = BTreeMap::new();
-    for index in 0..maps.pool_count() {
-        views.extend(maps.pool_view(index)?.map(|pool| (index, pool)));
-    }
-    tables.retain(views.values());
-    let pools: BTreeMap<u32, u64> =
-        views.iter().map(|(index, pool)| (*index, pool_checksum(maps, pool, tables))).collect();
+    let pools = pool_checksums(maps, tables)?;
     let mut hash = Xxh64::new(0);
     for service in maps.services()? {
         hash.update(bytes_of(&service.key));
@@ -58,6 +52,19 @@ pub fn checksum<M: Access>(maps: &Maps<M>, tables: &mut TableChecksums) -> Resul
         hash.update(&digest.to_le_bytes());
     }
     Ok(hash.digest())
+}
+
+/// The same of each pool, by its index.
+pub fn pool_checksums<M: Access>(
+    maps: &Maps<M>,
+    tables: &mut TableChecksums,
+) -> Result<BTreeMap<u32, u64>, MapsError> {
+    let mut views = BTreeMap::new();
+    for index in 0..maps.pool_count() {
+        views.extend(maps.pool_view(index)?.map(|pool| (index, pool)));
+    }
+    tables.retain(views.values());
+    Ok(views.iter().map(|(index, pool)| (*index, pool_checksum(maps, pool, tables))).collect())
 }
 
 fn pool_checksum<M: Access>(maps: &Maps<M>, pool: &PoolView, tables: &mut TableChecksums) -> u64 {

@@ -44,7 +44,7 @@ use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directo
 use lb_model::{Name, ids::Ids};
 
 pub use apply::ApplySummary;
-pub use checksum::{TableChecksums, checksum};
+pub use checksum::{TableChecksums, checksum, pool_checksums};
 pub use displaced_check::{DisplacedSweeper, Round};
 pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;

@@ -1,18 +1,18 @@
 //! Reads the packet path for the status.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use lb_common::abi::limiter::NO_LIMITER;
 use tokio::sync::watch;
 
 use super::{
-    ReconcileError, TableChecksums, checksum,
+    ReconcileError, TableChecksums, checksum, pool_checksums,
     published::{Published, PublishedGroup},
     words::reading_members,
 };
 use crate::{command::InterfaceStatus, status::PathReader};
 use lb_maps::{Attached, Interface, MapsError, PinnedMaps};
-use lb_model::capacity::GroupReading;
+use lb_model::capacity::{GroupReading, Portion};
 
 /// The groups that new connections use, by index of the pool, nearest first.
 pub(super) type ReadGroups = Vec<(u32, Arc<PublishedGroup>)>;
@@ -56,7 +56,7 @@ impl Reader {
             pool,
             region: group.group.region,
             settings: terms.settings,
-            balancers: terms.balancers,
+            portion: Portion::equal(terms.balancers),
             members: reading_members(&self.maps, group),
             limit: self.maps.limit(group.group.limiter),
             counters: self.maps.group_connections(group.group.limiter)?,
@@ -67,6 +67,10 @@ impl Reader {
 impl PathReader for Reader {
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
         Ok(checksum(&self.maps, &mut self.checksums)?)
+    }
+
+    fn pool_checksums(&mut self) -> Result<BTreeMap<u32, u64>, ReconcileError> {
+        Ok(pool_checksums(&self.maps, &mut self.checksums)?)
     }
 
     fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {

@@ -6,10 +6,10 @@ use crate::{
     members::{clock, wall_clock},
     reconcile,
     status::StatusUpdate,
-    store::Generation,
+    store::{Generation, Series},
 };
 use lb_base::{background, conditions::STORED, error_chain};
-use lb_config::{Requested, SlotsByPool, slots_by_pool, slots_of_message};
+use lb_config::{Requested, SlotsByPool, hash_key_of_message, slots_by_pool, slots_of_message};
 use lb_model::{
     Configuration, SourceClash,
     diff::{self, Change, Movement, TableDiffs, TableMembers},
@@ -18,6 +18,24 @@ use lb_model::{
     plan::Plan,
     room,
 };
+
+/// How an apply settles what a configuration leaves open.
+#[derive(Clone, Copy, Debug)]
+struct Numbering {
+    /// As in [`Apply`].
+    shared: Option<u64>,
+    /// As in [`Apply`].
+    keep_hash_key: bool,
+}
+
+/// What a generation is, besides its content.
+#[derive(Debug)]
+struct Identity {
+    number: u64,
+    series: Series,
+    who: String,
+    why: String,
+}
 
 /// What follows from a configuration beside the one in force.
 struct Compared {
@@ -37,21 +55,35 @@ impl State {
         apply: Apply,
         change: &mut Option<Box<dyn ChangeRecord>>,
     ) -> Result<Applied, Refusal> {
+        // Whoever asks has checked this before, and the balancer may have joined a fleet since.
+        if apply.shared.is_none() && !apply.dry_run && self.settings.membership.is_member() {
+            return Err(Refusal::Member);
+        }
         let schema_warning = self.check_schemas(&apply)?;
-        let why = apply.why();
+        let identity = self.identity(&apply)?;
+        let numbering = Numbering { shared: apply.shared, keep_hash_key: apply.keep_hash_key };
         let Apply { configuration, dry_run, expected_generation, actor, rollback_to, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
         }
-        let configuration = self.resolve(configuration)?;
+        let configuration = self.resolve(configuration, numbering)?;
         let unusable_warning = self.unusable_warning();
         let is_unusable = unusable_warning.is_some();
         let compared = self.compare(&configuration, is_unusable).await;
         let Compared { changes, movements, ids, built } = compared.map_err(Refusal::Thread)?;
-        if changes.is_empty() && !is_unusable {
-            let mut applied = self.apply_unchanged(dry_run).await?;
+        let was_shared = self.store.series().is_shared();
+        let is_renumbered =
+            !dry_run && numbering.shared.is_some_and(|number| number != current || !was_shared);
+        // Without a plan the packet path may have something else.
+        if changes.is_empty() && !is_unusable && (!is_renumbered || self.plan.is_some()) {
+            let unchanged = match is_renumbered {
+                true => self.renumber(identity, change).await,
+                false => self.apply_unchanged(dry_run).await,
+            };
+            let mut applied = unchanged?;
             applied.warnings.extend(schema_warning);
+            applied.resolved = dry_run.then_some(configuration);
             return Ok(applied);
         }
         let ids = Arc::new(ids?);
@@ -80,8 +112,10 @@ impl State {
             movements_unknown: is_unusable,
             memory: Some(memory),
             warnings,
+            ..Applied::default()
         };
         if dry_run {
+            applied.resolved = Some(Arc::clone(&basis.configuration));
             applied.warnings.extend(self.behind_warning());
             if rollback_to.is_some() {
                 // Whoever rolls back has no file at hand that says the same.
@@ -90,17 +124,9 @@ impl State {
             return Ok(applied);
         }
         applied.warnings.extend(self.file_warning(&basis.configuration, &actor).await);
-        applied.generation = current + 1;
-        let generation = Generation {
-            number: applied.generation,
-            applied_at: wall_clock(),
-            configuration: Arc::clone(&basis.configuration),
-            ids: Arc::clone(&basis.ids),
-            schema: self.settings.schema,
-            who: actor.to_string(),
-            why,
-            changes: Some(applied.changes.len() as u64).filter(|_| !is_unusable),
-        };
+        applied.generation = identity.number;
+        let changes = Some(applied.changes.len() as u64).filter(|_| !is_unusable);
+        let generation = self.describe(identity, &basis.configuration, &basis.ids, changes);
         self.store_generation(generation).await?;
         // From here on the configuration is in force, whatever happens.
         self.put_in_force(basis, plan);
@@ -119,21 +145,64 @@ impl State {
         }
     }
 
+    /// What is known of the generation that an apply makes before its content.
+    fn identity(&self, apply: &Apply) -> Result<Identity, Refusal> {
+        let current = self.generation();
+        let number = apply.shared.unwrap_or(current.saturating_add(1));
+        if number == 0 {
+            return Err(Refusal::NoGeneration(number));
+        }
+        let series = self.store.series().next(current, number, apply.shared.is_some());
+        Ok(Identity { number, series, who: apply.actor.to_string(), why: apply.why() })
+    }
+
+    fn describe(
+        &self,
+        Identity { number, series, who, why }: Identity,
+        configuration: &Arc<Configuration>,
+        ids: &Arc<Ids>,
+        changes: Option<u64>,
+    ) -> Generation {
+        Generation {
+            number,
+            applied_at: wall_clock(),
+            configuration: Arc::clone(configuration),
+            ids: Arc::clone(ids),
+            schema: self.settings.schema,
+            who,
+            why,
+            changes,
+            series,
+        }
+    }
+
     /// The configuration that a request asks for, if it is one that this daemon can serve.
-    fn resolve(&self, requested: Requested) -> Result<Arc<Configuration>, Refusal> {
+    fn resolve(
+        &self,
+        requested: Requested,
+        Numbering { shared, keep_hash_key }: Numbering,
+    ) -> Result<Arc<Configuration>, Refusal> {
         let in_force = self.slots_in_force();
         let slots = requested.require_slots(&in_force);
         let mut configuration = requested.resolve(&in_force).map_err(Box::new)?;
-        let own_key = self.store.hash_key();
-        if configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
-            return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
+        if keep_hash_key {
+            configuration.hash_key.get_or_insert(self.hash_key_in_use());
         }
-        slots.map_err(Box::new)?;
+        let balancers = Some(configuration.balancers).filter(|_| shared.is_none());
+        let is_one = balancers == Some(NonZeroU32::MIN);
+        if !is_one && configuration.hash_key.is_none() {
+            return Err(Refusal::NoHashKey { balancers, own_key: self.store.hash_key() });
+        }
+        if shared.is_none() {
+            slots.map_err(Box::new)?;
+        }
         let prefix = self.settings.sources.prefix_v4;
         if let Some(clash) = prefix.and_then(|prefix| SourceClash::find(prefix, &configuration)) {
             return Err(Refusal::SourcePrefix(clash));
         }
-        self.leave_out_own_key(&mut configuration);
+        if shared.is_none() && !keep_hash_key {
+            self.leave_out_own_key(&mut configuration);
+        }
         // From here on a pool that stays as it is takes no time.
         configuration.share_pools(&self.configuration);
         room::fits(&configuration, &self.settings.sizes)?;
@@ -180,6 +249,35 @@ impl State {
             Some(message) => slots_of_message(&message.0),
             None => slots_by_pool(&self.configuration),
         }
+    }
+
+    /// The hash key of packets, also while the stored generation cannot be used.
+    fn hash_key_in_use(&self) -> [u64; 2] {
+        let stored = self.store.unusable().and_then(|unusable| unusable.message.as_ref());
+        let stored = stored.and_then(|message| hash_key_of_message(&message.0));
+        self.configuration.hash_key.or(stored).unwrap_or_else(|| self.store.hash_key())
+    }
+
+    /// The configuration is in force already, and becomes that of another generation. Packets see nothing of it.
+    async fn renumber(
+        &mut self,
+        identity: Identity,
+        change: &mut Option<Box<dyn ChangeRecord>>,
+    ) -> Result<Applied, Refusal> {
+        let (before, generation) = (self.generation(), identity.number);
+        let next = self.describe(identity, &self.configuration, &self.ids, Some(0));
+        self.store_generation(next).await?;
+        let applied = Applied { generation, ..Applied::default() };
+        if let Some(change) = change.take() {
+            change.changed(before, &applied, self.behind.clone());
+        }
+        self.tell_status();
+        self.send_status(StatusUpdate::Applied(applied.clone()));
+        self.write_directory().await;
+        if self.behind.is_some() {
+            self.catch_up().await.map_err(|source| Refusal::Behind { generation, source })?;
+        }
+        Ok(applied)
     }
 
     /// The configuration is in force already. A client may repeat an apply that was refused because the

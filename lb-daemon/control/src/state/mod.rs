@@ -11,6 +11,7 @@
 //! retries too and gets the same answer.
 
 mod apply;
+mod mark_out_decision;
 mod names;
 mod publishing;
 mod remaps;
@@ -27,8 +28,9 @@ use std::{sync::Arc, time::Instant};
 
 use tokio::sync::watch;
 
+pub use mark_out_decision::{MarkOutDecision, MarkOutDecisions, MarkedOutByPool};
 pub use sensors::Sensors;
-pub use settings::{FollowedFile, Settings, WaitingSettings};
+pub use settings::{FollowedFile, Membership, Settings, WaitingSettings};
 pub use start::{Inbox, Loops};
 
 use crate::{

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use super::{State, publishing::Basis};
+use super::{MarkOutDecision, State, publishing::Basis};
 use crate::{
     members::clock,
     reconcile::{Home, PoolHomes},
@@ -25,7 +25,10 @@ use lb_model::{
 
 #[derive(Debug, Default)]
 pub(super) struct Remaps {
+    /// In force.
     pub(super) mark_outs: Arc<MarkOuts>,
+    /// While others decide: what this balancer would mark out.
+    own_view: Option<MarkOuts>,
     /// Pools in a remap by index, with their current home.
     pub(super) settling: BTreeMap<u32, (Option<Home>, Settling)>,
     /// Counter value at the last reading.
@@ -86,8 +89,28 @@ impl State {
         }
         // Also while the packet path is behind: it may be waiting for space that this frees.
         self.settle_remaps(clock()).await;
-        if self.behind.is_none() {
-            self.mark_out(clock()).await;
+        self.follow_mark_outs(clock()).await;
+    }
+
+    /// Shows what this balancer would mark out, and marks out what it or the balancers of its region decided.
+    async fn follow_mark_outs(&mut self, now: Instant) {
+        let decision = self.settings.mark_out_decisions.decision();
+        let is_alone = decision == MarkOutDecision::Alone;
+        if is_alone && let Some(own) = self.remaps.own_view.take() {
+            // It decides again: from what is in force, with the times of its own view.
+            self.remaps.mark_outs = Arc::new(own.with_out(&self.remaps.mark_outs.out()));
+        }
+        let own = self.own_view_of(&self.configuration, now);
+        self.settings.mark_out_decisions.show_own_view(own.out());
+        let decided = match self.decided(&decision, &self.configuration) {
+            None => own,
+            Some(decided) => {
+                self.remaps.own_view = Some(own);
+                decided
+            }
+        };
+        if self.behind.is_none() && self.mark_out(Arc::new(decided)).await {
+            self.settings.mark_out_decisions.show_in_force(decision);
         }
     }
 
@@ -159,34 +182,39 @@ impl State {
     }
 
     /// Marks out members and regions that were out of service for long, and takes back those that returned,
-    /// with one remap per pool.
-    async fn mark_out(&mut self, now: Instant) {
-        let mark_outs = Arc::new(self.mark_outs_in(&self.configuration, now));
+    /// with one remap per pool. Returns whether the packet path has it.
+    async fn mark_out(&mut self, mark_outs: Arc<MarkOuts>) -> bool {
         if mark_outs.out() == self.remaps.mark_outs.out() {
             self.remaps.mark_outs = mark_outs;
-            return;
+            return true;
         }
         let basis = Basis { mark_outs: Arc::clone(&mark_outs), ..self.basis() };
         let plan = match self.build_plan(&basis).await {
-            Err(_) => return,
+            Err(_) => return false,
             Ok(Ok(plan)) => plan,
-            Ok(Err(error)) => return self.log_mark_out_error(error_chain::message(&error)),
+            Ok(Err(error)) => {
+                self.log_mark_out_error(error_chain::message(&error));
+                return false;
+            }
         };
         if let Err(error) = self.publisher.check(&plan).await {
-            return self.log_mark_out_error(error_chain::message(&error));
+            self.log_mark_out_error(error_chain::message(&error));
+            return false;
         }
         self.remaps.mark_out_error = None;
         self.remaps.mark_outs = mark_outs;
         let out = self.remaps.mark_outs.out();
         tracing::info!(?out, "backends and regions marked out: {out:?}");
         if self.plan.as_ref() == Some(&plan) {
-            return;
+            return true;
         }
         self.plan = Some(plan);
-        if let Err(error) = self.publish(Arc::default()).await {
-            tracing::error!(error = error_chain::message(&error), "the packet path is behind");
+        let published = self.publish(Arc::default()).await;
+        if let Err(error) = &published {
+            tracing::error!(error = error_chain::message(error), "the packet path is behind");
         }
         self.update_sensors();
+        published.is_ok()
     }
 
     fn log_mark_out_error(&mut self, why: String) {
@@ -198,6 +226,33 @@ impl State {
 
     /// Which members and regions of a configuration are marked out now.
     pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
+        let decision = self.settings.mark_out_decisions.decision();
+        let decided = self.decided(&decision, configuration);
+        decided.unwrap_or_else(|| self.own_view_of(configuration, now))
+    }
+
+    /// What others decided of a configuration; `None`: this balancer decides alone.
+    fn decided(
+        &self,
+        decision: &MarkOutDecision,
+        configuration: &Configuration,
+    ) -> Option<MarkOuts> {
+        let out = match decision {
+            MarkOutDecision::Alone => return None,
+            MarkOutDecision::Unknown => self.remaps.mark_outs.out(),
+            MarkOutDecision::Agreed(out) => (**out).clone(),
+        };
+        Some(MarkOuts::recovered(out).within(configuration))
+    }
+
+    /// Which members and regions of a configuration this balancer would mark out now, by what it knows of them.
+    fn own_view_of(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
+        let in_force = &self.remaps.mark_outs;
+        let before = match &self.remaps.own_view {
+            None => Arc::clone(in_force),
+            // Whatever others decided, what is marked out stays so until it is available again.
+            Some(own) => Arc::new(own.with_out(&in_force.out())),
+        };
         let mut next = MarkOuts::default();
         let overrides = Arc::clone(&self.overrides.borrow());
         for (name, pool) in &configuration.pools {
@@ -205,7 +260,7 @@ impl State {
             let is_closed = |group: &GroupSettings| group.effective_scaler() == Scaler::NONE;
             if self.view.is_available(name, pool)
                 && !pool.groups.values().any(is_closed)
-                && !self.remaps.mark_outs.has(name)
+                && !before.has(name)
             {
                 continue;
             }
@@ -222,7 +277,7 @@ impl State {
                 region.members.insert(*address, self.view.availability(name, address));
             }
             let time = (pool.settle_time, now);
-            self.remaps.mark_outs.observe(&mut next, name, &regions, time);
+            before.observe(&mut next, name, &regions, time);
         }
         next
     }

@@ -3,12 +3,16 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use lb_common::abi::sizes::MapSizes;
 use tokio::sync::watch;
 
+use super::MarkOutDecisions;
 use crate::{
     counters::{HealthCounters, PublishCounters, StoreCounters},
     health_state::HoldDowns,
@@ -17,7 +21,7 @@ use crate::{
 };
 use lb_base::conditions::Conditions;
 use lb_config::{Requested, document::Document};
-use lb_model::{Name, map_memory::Budget, plan::Sources};
+use lb_model::{Name, capacity::Portions, map_memory::Budget, plan::Sources};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -40,11 +44,31 @@ pub struct Settings {
     pub store_counters: StoreCounters,
     /// Those that an earlier daemon knew, and what the next one is to know.
     pub hold_downs: HoldDowns,
+    /// This balancer's portions of the capacities at the start, so that a member of a fleet opens no limit before it hears
+    /// of the others. The loops' `portions` change them.
+    pub portions: Portions,
     pub followed: FollowedFile,
+    pub membership: Membership,
+    pub mark_out_decisions: MarkOutDecisions,
     /// [`Revision::CURRENT`], except in tests of a later one.
     pub schema: Revision,
     /// Whether the followed file may replace a configuration of a newer schema.
     pub any_schema: bool,
+}
+
+/// Whether the balancer is a member of a fleet. Then only generations of the fleet are put in force. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Membership(Arc<AtomicBool>);
+
+impl Membership {
+    pub fn is_member(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Counts for each apply whose turn comes after this.
+    pub fn set(&self, is_member: bool) {
+        self.0.store(is_member, Ordering::Release);
+    }
 }
 
 /// The configuration file that is read at each start and reload, if there is one. Clones share it.

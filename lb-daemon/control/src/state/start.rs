@@ -6,7 +6,9 @@ use super::{Names, Remaps, Sensors, Settings, State, publishing::Basis};
 use crate::{
     command::{Actor, Apply, Refusal, Requests, Warning, WarningReason},
     loops::AllLoopCounters,
-    members::{MemberCommands, MemberLoop, Sensed, UpdateSenders, clock, mailbox},
+    members::{
+        Initial, MemberCommands, MemberLoop, PortionCommands, Sensed, UpdateSenders, clock, mailbox,
+    },
     overrides::{Others, OverrideLoop},
     publisher::{PacketPath, PublisherLoop},
     reconcile::MemberPath,
@@ -33,6 +35,8 @@ pub struct Loops<P, W, R> {
     pub state: State,
     pub publisher: PublisherLoop<P>,
     pub members: MemberLoop<W>,
+    /// To the member loop.
+    pub portions: PortionCommands,
     pub overrides: OverrideLoop,
     pub status: StatusLoop<R>,
 }
@@ -51,6 +55,8 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let AllLoopCounters { member, state, publisher, overrides, status } =
             &settings.loop_counters;
         let (member_commands, asked) = MemberCommands::channel(member.queue());
+        let (portions, asked_portions) =
+            PortionCommands::channel(member.queue(), settings.portions.clone());
         let (status_tx, status_updates) = unbounded(status.queue());
         let (mailbox_tx, updates) = mailbox(state.queue());
         let senders = UpdateSenders { status: status_tx.clone(), state: mailbox_tx };
@@ -71,10 +77,13 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             counters,
             words,
             sensed,
-            asked,
+            (asked, asked_portions),
             senders,
-            settings.hold_downs.take_restored(),
-            overrides.in_force().borrow().clone(),
+            Initial {
+                hold_downs: settings.hold_downs.take_restored(),
+                overrides: overrides.in_force().borrow().clone(),
+                portions: settings.portions.clone(),
+            },
         );
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
         store.count_in(settings.store_counters.clone());
@@ -102,7 +111,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             remaps: Remaps::default(),
             names,
         };
-        Self { state, publisher, members, overrides, status }
+        Self { state, publisher, members, portions, overrides, status }
     }
 }
 
@@ -184,9 +193,11 @@ impl State {
     pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<Warning>, Refusal> {
         let daemon = self.settings.schema;
         let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
-        let agree = match stored > daemon {
-            true => Err(SchemaMismatch::NewerStore { stored, daemon }),
-            false => SchemaMismatch::check_client(apply.schema, daemon),
+        let agree = match apply.shared {
+            // What the fleet has replaces what is stored, whichever is newer.
+            Some(_) => SchemaMismatch::check_fleet(apply.schema, daemon),
+            None if stored > daemon => Err(SchemaMismatch::NewerStore { stored, daemon }),
+            None => SchemaMismatch::check_client(apply.schema, daemon),
         };
         let Err(mismatch) = agree else { return Ok(None) };
         // The administrator who sets `any-schema` accepts this for the configuration file, which is a setting

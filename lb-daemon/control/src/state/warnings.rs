@@ -160,7 +160,8 @@ impl State {
         next: &Configuration,
         actor: &Actor,
     ) -> Option<Warning> {
-        if matches!(actor, Actor::File(_)) {
+        // A member of a fleet reads no file.
+        if matches!(actor, Actor::File(_) | Actor::Fleet { .. }) {
             return None;
         }
         let followed = self.settings.followed.clone();

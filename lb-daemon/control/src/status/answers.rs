@@ -1,6 +1,6 @@
 //! Answers to questions.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use super::{PathReader, StatusLoop};
 use crate::{
@@ -61,6 +61,13 @@ impl<R: PathReader> StatusLoop<R> {
             waiting_settings: self.settings.waiting_settings.now(),
             uptime: self.started.elapsed(),
         })
+    }
+
+    /// Digests over what packets of each pool are decided by, equal at balancers that decide alike.
+    pub(super) fn table_digests(&mut self) -> Result<BTreeMap<Name, u64>, Refusal> {
+        let digests = self.path.pool_checksums().map_err(Refusal::Unreadable)?;
+        let named = self.in_force.ids.pools();
+        Ok(named.filter_map(|(name, at)| Some((name.clone(), *digests.get(&at)?))).collect())
     }
 
     /// What is wrong with the packet path, if anything.

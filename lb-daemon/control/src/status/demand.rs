@@ -138,7 +138,8 @@ impl<R: PathReader> StatusLoop<R> {
         let named = readings.into_iter().filter_map(|reading| {
             let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
             let settings = self.overrides.overrides.group(pool, region).apply_to(reading.settings);
-            let reading = GroupReading { settings, ..reading };
+            let portion = self.portions.of_fleet(pool, region).unwrap_or(reading.portion);
+            let reading = GroupReading { settings, portion, ..reading };
             Some(GroupStatus {
                 pool: pool.clone(),
                 region: region.clone(),

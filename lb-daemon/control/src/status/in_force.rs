@@ -13,7 +13,8 @@ use crate::{
     store::{GenerationReader, HistoryEntry, Unusable},
 };
 use lb_model::{
-    Configuration, Name, ids::Ids, mark_out::MarkOuts, overrides::Overrides, remap::Settling,
+    Configuration, Name, capacity::Portions, ids::Ids, mark_out::MarkOuts, overrides::Overrides,
+    remap::Settling,
 };
 
 /// What the status loop is told.
@@ -26,6 +27,8 @@ pub(crate) enum StatusUpdate {
     Applied(Applied),
     Members(Vec<MemberUpdate>),
     Overrides(OverridesInForce),
+    /// Limits are written by these portions.
+    Portions(Portions),
     /// What whoever sets overrides should know of what they do to these pools: those before, and those with the new ones.
     JudgeOverrides([Arc<Overrides>; 2], Vec<Name>, oneshot::Sender<Vec<Warning>>),
     /// Only these backends are needed any more.

@@ -40,7 +40,10 @@ use backends::InterfaceNames;
 use demand::{Demand, Overflows};
 use event_log::EventLog;
 use lb_base::queue::{Receiver, UnboundedReceiver};
-use lb_model::{Configuration, Name, capacity::GroupReading};
+use lb_model::{
+    Configuration, Name,
+    capacity::{GroupReading, Portions},
+};
 use narrow_paths::NarrowPaths;
 use shared_snapshot::SharedSnapshot;
 
@@ -51,6 +54,12 @@ pub trait PathReader: Send {
     /// # Errors
     /// The maps cannot be read.
     fn checksum(&mut self) -> Result<u64, ReconcileError>;
+
+    /// The same of each pool, by its index.
+    ///
+    /// # Errors
+    /// The maps cannot be read.
+    fn pool_checksums(&mut self) -> Result<BTreeMap<u32, u64>, ReconcileError>;
 
     /// The groups of each pool in order, with their counters.
     ///
@@ -73,6 +82,7 @@ pub struct StatusLoop<R> {
     has_begun: bool,
     in_force: Arc<InForce>,
     overrides: OverridesInForce,
+    portions: Portions,
     view: View,
     /// Statuses of the backends of pools, until something of them changes.
     backends: BTreeMap<Name, Arc<PoolBackends>>,
@@ -103,6 +113,7 @@ impl<R: PathReader> StatusLoop<R> {
     ) -> Self {
         let (events, _) = broadcast::channel(MAX_EVENTS);
         Self {
+            portions: settings.portions.clone(),
             settings,
             path,
             queries,

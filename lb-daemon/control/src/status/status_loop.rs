@@ -58,6 +58,7 @@ impl<R: PathReader> StatusLoop<R> {
             Query::Export(reply) => drop(reply.send(self.export())),
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Condition(reply) => drop(reply.send(self.condition())),
+            Query::TableDigests(reply) => drop(reply.send(self.table_digests())),
             Query::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
             Query::Backend { pool, address, reply } => {
                 drop(reply.send(self.one_backend(&pool, &address)));

@@ -19,6 +19,7 @@ impl<R: PathReader> StatusLoop<R> {
                 self.announce(Event::Generation(applied));
             }
             StatusUpdate::Overrides(overrides) => self.take_overrides(overrides),
+            StatusUpdate::Portions(portions) => self.portions = portions,
             StatusUpdate::JudgeOverrides([before, next], pools, reply) => {
                 drop(reply.send(self.judge_overrides(&before, &next, &pools)));
             }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use xxhash_rust::xxh64::Xxh64;
 
 use super::{
-    Revision,
+    Revision, Series,
     error::Cause,
     pieces::{Contents, PieceList},
     rows::{self, CHECKSUM, Description, FORMAT, HASH_KEY, Rows, row_hash},
@@ -79,8 +79,8 @@ pub(super) fn read(rows: &Rows<Vec<u8>>) -> Result<Option<Earlier>, Cause> {
     let bytes: Vec<u8> = settings.chain(pools).flatten().copied().collect();
     let mut contents = Contents::new();
     let pieces = PieceList::from_bytes(&bytes, &mut contents);
-    let (who, why, changes) = (String::new(), String::new(), None);
-    let description = Description { number, applied_at, schema, who, why, changes, pieces };
+    let (who, why, changes, series) = (String::new(), String::new(), None, Series::default());
+    let description = Description { number, applied_at, schema, who, why, changes, series, pieces };
     Ok(Some(Earlier { description, ids, contents }))
 }
 

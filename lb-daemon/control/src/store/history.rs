@@ -10,7 +10,7 @@ use std::{
 use redb::{Database, ReadableDatabase};
 
 use super::{
-    Revision, StoreError, TABLE,
+    Revision, Series, StoreError, TABLE,
     error::Cause,
     record,
     rows::{Description, FORMAT, fixed, generation_key},
@@ -85,11 +85,14 @@ pub(super) fn newer(schema: Revision) -> Option<String> {
         .then(|| format!("it has schema revision {schema}, and this version supports {own}"))
 }
 
-/// Splits the generations into those that stay when another one is committed and those that go, because they are too old or
-/// not from before `number`.
-pub(super) fn retain(history: Vec<Kept>, number: u64) -> (Vec<Kept>, Vec<Kept>) {
+/// Splits the generations into those that stay when another one is committed and those that go, because they are too old,
+/// of another series or not from before `number`.
+pub(super) fn retain(history: Vec<Kept>, number: u64, series: Series) -> (Vec<Kept>, Vec<Kept>) {
+    // All on disk are of one series, so one whose description is damaged is of that too.
+    let last = history.iter().rev().find_map(|kept| kept.description.as_ref().ok());
+    let is_of_series = last.is_none_or(|last| last.series.number == series.number);
     let (mut stay, mut gone): (Vec<_>, Vec<_>) =
-        history.into_iter().partition(|kept| kept.number < number);
+        history.into_iter().partition(|kept| is_of_series && kept.number < number);
     stay.sort_by_key(|kept| kept.number);
     let more = stay.len().saturating_sub(HISTORY - 1);
     gone.extend(stay.drain(..more));

@@ -28,6 +28,8 @@ mod pieces;
 mod record;
 mod rows;
 mod schema;
+mod series;
+mod shared;
 #[cfg(test)]
 pub(crate) mod test_disk;
 
@@ -37,6 +39,8 @@ pub use history::{GenerationReader, HISTORY, HistoryEntry, ReadError};
 use record::Disk;
 pub use record::Unusable;
 pub use schema::{Revision, SchemaMismatch};
+pub use series::Series;
+pub use shared::{SharedError, decode_shared, encode_shared};
 
 pub const FILE: &str = "spillway.redb";
 
@@ -60,6 +64,7 @@ pub struct Generation {
     pub why: String,
     /// Objects that it changed; `None`: unknown.
     pub changes: Option<u64>,
+    pub series: Series,
 }
 
 /// A write that goes on beside the loop.
@@ -206,6 +211,13 @@ impl Store {
             .unwrap_or_default()
     }
 
+    /// The series of the last committed generation, usable or not.
+    pub fn series(&self) -> Series {
+        let unusable = self.unusable.as_ref().map(|unusable| unusable.series);
+        let usable = self.generation.as_ref().map(|generation| generation.series);
+        usable.or(unusable).unwrap_or_default()
+    }
+
     pub fn applied_at(&self) -> Option<SystemTime> {
         let unusable = self.unusable.as_ref().map(|unusable| unusable.applied_at);
         self.generation.as_ref().map(|generation| generation.applied_at).or(unusable)
@@ -233,7 +245,7 @@ impl Store {
         }
     }
 
-    /// Replaces the last generation. The new one is on disk when this returns. Only what differs is written. The
+    /// Replaces the last generation, and those of another series too. The new one is on disk when this returns. Only what differs is written. The
     /// disk is waited for on a thread of its own. If this is cancelled, the write goes on, and the next one waits for it.
     ///
     /// # Errors

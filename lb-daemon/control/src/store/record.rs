@@ -9,7 +9,7 @@ use std::{
 use redb::{Database, ReadableDatabase, ReadableTable, Table, TableError};
 
 use super::{
-    Generation, Revision, TABLE, begin_write,
+    Generation, Revision, Series, TABLE, begin_write,
     earlier::{self, Earlier},
     error::Cause,
     history::{self, HistoryEntry, Kept},
@@ -207,7 +207,7 @@ fn generation(
     ids: Ids,
     bytes: &[u8],
 ) -> Result<Generation, Box<Unusable>> {
-    let Description { number, applied_at, schema, .. } = *description;
+    let Description { number, applied_at, schema, series, .. } = *description;
     let message = read_message(bytes);
     let used = match (&message, history::newer(schema)) {
         (Err(cause), _) => Err(cause.clone()),
@@ -224,10 +224,11 @@ fn generation(
             who: description.who.clone(),
             why: description.why.clone(),
             changes: description.changes,
+            series,
         }),
         Err(cause) => {
             let message = message.ok();
-            Err(Box::new(Unusable { number, applied_at, ids, schema, cause, message }))
+            Err(Box::new(Unusable { number, applied_at, ids, schema, series, cause, message }))
         }
     }
 }
@@ -243,8 +244,8 @@ pub(super) fn create(database: &Database) -> Result<Record, Cause> {
     Ok(Record { hash_key, stored: None, disk: Disk::default() })
 }
 
-/// Writes a generation in one transaction, and removes those that are too old, with the pieces that only they had. Returns what
-/// is on disk then.
+/// Writes a generation in one transaction, and removes those that are too old or of another series, with the pieces that only
+/// they had. Returns what is on disk then.
 pub(super) fn write(
     database: &Database,
     hash_key: &[u64; 2],
@@ -271,9 +272,10 @@ pub(super) fn write(
         who: generation.who.clone(),
         why: generation.why.clone(),
         changes: generation.changes,
+        series: generation.series,
         pieces,
     };
-    let (mut history, gone) = history::retain(history, number);
+    let (mut history, gone) = history::retain(history, number, generation.series);
     let mut rows = Rows::new();
     if let Some(earlier) = anew {
         contents.extend(earlier);
@@ -374,6 +376,7 @@ pub struct Unusable {
     pub ids: Ids,
     /// Schema revision of the daemon that wrote it.
     pub schema: Revision,
+    pub series: Series,
     /// Why it cannot be used.
     pub cause: String,
     /// The fields that this version knows; `None` if it cannot be read at all.
@@ -382,10 +385,10 @@ pub struct Unusable {
 
 impl Unusable {
     pub(super) fn from_generation(generation: &Generation, cause: String) -> Self {
-        let Generation { number, applied_at, configuration, ids, schema, .. } = generation;
+        let Generation { number, applied_at, configuration, ids, schema, series, .. } = generation;
         let message = Some(StoredMessage::from(&**configuration));
-        let (number, applied_at, ids, schema) = (*number, *applied_at, (**ids).clone(), *schema);
-        Self { number, applied_at, ids, schema, cause, message }
+        let (number, applied_at, ids) = (*number, *applied_at, (**ids).clone());
+        Self { number, applied_at, ids, schema: *schema, series: *series, cause, message }
     }
 
     /// Whether `message` contains everything that is stored.

@@ -7,7 +7,7 @@ use xxhash_rust::xxh64::Xxh64;
 
 use lb_base::pieces::Digest;
 
-use super::{Revision, error::Cause, pieces::PieceList};
+use super::{Revision, Series, error::Cause, pieces::PieceList};
 use lb_model::ids::Ids;
 
 /// Version of the format, little-endian.
@@ -39,6 +39,9 @@ pub(super) struct Description {
     pub(super) why: String,
     /// Objects that differ from the generation before; `None`: unknown.
     pub(super) changes: Option<u64>,
+    /// Versions that know of none take it for the first.
+    #[serde(default, skip_serializing_if = "Series::is_default")]
+    pub(super) series: Series,
     pub(super) pieces: PieceList,
 }
 

@@ -59,6 +59,12 @@ pub enum SchemaMismatch {
          and fields that it does not know would be erased"
     )]
     NewerStore { stored: Revision, daemon: Revision },
+    /// The daemon may not know fields that the fleet has.
+    #[error(
+        "this balancer is older than the configuration of the fleet (schema revision {daemon}, the fleet has {fleet}), \
+         and fields that it does not know would be left out"
+    )]
+    NewerFleet { fleet: Revision, daemon: Revision },
 }
 
 impl SchemaMismatch {
@@ -74,8 +80,23 @@ impl SchemaMismatch {
         }
     }
 
+    /// Compares the configuration of a fleet with the daemon. One of an older revision has no field that this daemon does
+    /// not know.
+    ///
+    /// # Errors
+    /// The daemon is older.
+    pub fn check_fleet(fleet: Revision, daemon: Revision) -> Result<(), Self> {
+        match fleet > daemon {
+            true => Err(Self::NewerFleet { fleet, daemon }),
+            false => Ok(()),
+        }
+    }
+
     pub fn hint(&self) -> &'static str {
         match self {
+            Self::NewerFleet { .. } => {
+                "nothing was changed, and this balancer stays at what it has in force; upgrade its spillwayd"
+            }
             Self::OlderClient { .. } => {
                 "nothing was changed; upgrade the client, or apply the configuration anyway: \
                  `spillway apply --any-schema`"

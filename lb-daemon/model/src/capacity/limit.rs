@@ -1,11 +1,9 @@
-use std::num::NonZeroU32;
-
 use lb_common::abi::{
     clock::{DISPLACED_LIFE, Nanoseconds},
     limiter::LimitWord,
 };
 
-use super::Capacity;
+use super::{Capacity, Portion};
 use crate::Rate;
 
 /// Smallest burst, connections.
@@ -14,17 +12,17 @@ const LEAST_BURST: f64 = 10.0;
 const BURST_SECONDS: f64 = 0.1;
 const NANOSECONDS: f64 = 1e9;
 
-/// One balancer's share of each capacity.
+/// One balancer's share of a group's capacity, and of the limits of the group's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Balancers that share the capacities.
-    pub balancers: NonZeroU32,
+    pub portion: Portion,
     /// Resolution of the packet path's clock.
     pub tick: Nanoseconds,
 }
 
 impl Share {
-    /// This balancer's limit of a group.
+    /// This balancer's limit of a group. A limit below what the slowest limiter can do is closed: a faster one would admit
+    /// more than the share. An unlimited capacity stays unlimited, whatever the share.
     pub fn group_limit(self, capacity: Capacity) -> LimitWord {
         match capacity {
             Capacity::Unlimited => LimitWord::UNLIMITED,
@@ -39,7 +37,10 @@ impl Share {
     }
 
     fn limit(self, per_second: f64) -> LimitWord {
-        let own = per_second / f64::from(self.balancers.get());
+        let own = per_second * self.portion.fraction();
+        if own <= 0.0 {
+            return LimitWord::CLOSED;
+        }
         let second = NANOSECONDS * LimitWord::PER_NANOSECOND as f64;
         // Rounded up, so that never more than the share is admitted.
         let interval = (second / own).ceil();

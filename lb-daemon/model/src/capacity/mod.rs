@@ -3,10 +3,9 @@
 
 mod demand;
 mod limit;
+mod portion;
 #[cfg(test)]
 mod tests;
-
-use std::num::NonZeroU32;
 
 use lb_common::abi::{counter::GroupCounter, limiter::LimitWord};
 
@@ -14,6 +13,9 @@ use crate::{GroupSettings, Rate, Scaler};
 
 pub use demand::{Connections, Rates, missing_backends, per_second, utilisation};
 pub use limit::{Share, displaced_budget, is_lower, split_displaced_room};
+pub use portion::{
+    FleetPortions, GroupChanges, GroupName, Portion, PortionChanges, Portions, PortionsInForce,
+};
 
 /// New connections a second that a group admits, over all balancers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,8 +103,8 @@ pub struct GroupReading {
     /// Index of its region.
     pub region: u32,
     pub settings: GroupSettings,
-    /// Balancers that share the capacity.
-    pub balancers: NonZeroU32,
+    /// This balancer's part of the capacity.
+    pub portion: Portion,
     /// By rank.
     pub members: Vec<Member>,
     /// This balancer's limit.
@@ -133,7 +135,7 @@ impl GroupReading {
 
     /// By how much one more such member would raise this balancer's limit, a second.
     pub fn gain(&self) -> Option<f64> {
-        let share = self.settings.effective_scaler().share() / f64::from(self.balancers.get());
+        let share = self.settings.effective_scaler().share() * self.portion.fraction();
         self.backend_rate().map(|rate| rate * share)
     }
 }

@@ -23,7 +23,11 @@ fn member(rate: Option<f64>, healthy: bool) -> Member {
 }
 
 fn share(balancers: u32) -> Share {
-    Share { balancers: NonZeroU32::new(balancers).unwrap(), tick: TICK }
+    Share { portion: Portion::equal(NonZeroU32::new(balancers).unwrap()), tick: TICK }
+}
+
+fn portion(fraction: f64) -> Share {
+    Share { portion: Portion::new(fraction).unwrap(), tick: TICK }
 }
 
 #[test]
@@ -100,6 +104,31 @@ fn limits_are_this_balancers_share() {
     // A clock so slow that the burst would be used up within a tick.
     let slow = Share { tick: SECOND / 5, ..share(1) };
     assert_eq!(slow.group_limit(Capacity::PerSecond(1_000.0)).burst(), 1);
+}
+
+/// By hand: 1,000 a second is one in 16,000,000 parts of 1/16 ns.
+#[test]
+fn limits_are_the_portion_of_the_capacity() {
+    for (fraction, interval, burst) in [
+        (1.0, 16_000_000, 96),
+        (0.25, 64_000_000, 24),
+        (0.01, 1_600_000_000, 9),
+        (0.000_1, 160_000_000_000, 9),
+        // One in 62.5 s, and the slowest that a limiter can do is one in 68.7 s.
+        (0.000_016, 1_000_000_000_000, 9),
+    ] {
+        let limit = portion(fraction).group_limit(Capacity::PerSecond(1_000.0));
+        assert_eq!((limit.interval(), limit.burst()), (interval, burst), "{fraction}");
+        assert_eq!(portion(fraction).member_limit(Rate::new(1_000.0).unwrap()), limit);
+    }
+    for fraction in [0.0, -0.0, f64::MIN_POSITIVE, 1.0 / 2.0_f64.powi(32), 0.000_014] {
+        let share = portion(fraction);
+        assert_eq!(share.group_limit(Capacity::PerSecond(1_000.0)), LimitWord::CLOSED);
+        assert_eq!(share.member_limit(Rate::new(1_000.0).unwrap()), LimitWord::CLOSED);
+        assert_eq!(share.group_limit(Capacity::Unlimited), LimitWord::UNLIMITED, "{fraction}");
+        assert_eq!(share.group_limit(Capacity::Closed), LimitWord::CLOSED);
+    }
+    assert_eq!(portion(1.0).group_limit(Capacity::Closed), LimitWord::CLOSED);
 }
 
 #[test]
@@ -194,6 +223,36 @@ proptest! {
         }
     }
 
+    /// Balancers whose portions are together the whole, in a flood at each of them: in no window do they admit more than
+    /// the capacity and their bursts, and a portion of nothing admits nothing.
+    #[test]
+    fn portions_of_one_whole_admit_no_more_than_the_capacity(
+        per_second in 1f64..20_000.0, parts in vec(0u32..1_000, 1..8), windows in vec(0usize..500, 2),
+    ) {
+        let sum: u32 = parts.iter().sum();
+        prop_assume!(sum > 0);
+        let start = 100 * SECOND;
+        let mut admitted = vec![0_u32; 500];
+        let mut bursts = 0.0;
+        for part in parts {
+            let share = portion(f64::from(part) / f64::from(sum));
+            let limit = share.group_limit(Capacity::PerSecond(per_second));
+            prop_assert!(part > 0 || limit.is_closed());
+            bursts += if limit.is_closed() { 0.0 } else { (share.portion.fraction() * per_second * 0.1).max(10.0) };
+            let arrival = Cell::new(0);
+            for (tick, admitted) in admitted.iter_mut().enumerate() {
+                while debit(|| limit, &arrival, start + tick as u64 * TICK) == Debit::Admitted {
+                    *admitted += 1;
+                }
+            }
+        }
+        let (first, last) = (windows[0].min(windows[1]), windows[0].max(windows[1]));
+        let within: u32 = admitted[first..=last].iter().sum();
+        // The first connection may come at the end of its tick, the last one at the beginning.
+        let seconds = (last - first) as f64 * TICK as f64 / SECOND as f64;
+        prop_assert!(f64::from(within) <= bursts + per_second * seconds + 1e-6, "{within} in {seconds} s");
+    }
+
     /// In a flood, nearly all of the share is used.
     #[test]
     fn a_flood_uses_the_share(per_second in 10f64..20_000.0) {
@@ -285,7 +344,7 @@ fn one_more_backend_brings_its_share() {
         pool: 0,
         region: 0,
         settings: settings(None, scaler),
-        balancers: NonZeroU32::new(balancers).unwrap(),
+        portion: Portion::equal(NonZeroU32::new(balancers).unwrap()),
         members: rates.iter().map(|rate| member(*rate, false)).collect(),
         limit: LimitWord::UNLIMITED,
         counters: GroupCounter::default(),

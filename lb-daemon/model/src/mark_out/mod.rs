@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Name, plan::MarkedOut};
+use crate::{Configuration, Name, plan::MarkedOut};
 
 /// Whether a member or region can take new connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,48 @@ impl MarkOuts {
             let members = out.members.into_iter().map(|member| (member, gone)).collect();
             let regions = out.regions.into_iter().map(|region| (region, gone)).collect();
             (pool, PoolAbsences { members, regions })
+        });
+        Self(pools.collect())
+    }
+
+    /// The same absences, of which exactly these members and regions are marked out.
+    #[must_use]
+    pub fn with_out(&self, out: &BTreeMap<Name, MarkedOut>) -> Self {
+        let mut next = self.clone();
+        for absences in next.0.values_mut() {
+            let members = absences.members.values_mut();
+            members.chain(absences.regions.values_mut()).for_each(|absence| absence.out = false);
+        }
+        for (pool, out) in out {
+            let absences = next.0.entry(pool.clone()).or_default();
+            for member in &out.members {
+                absences.members.entry(*member).or_default().out = true;
+            }
+            for region in &out.regions {
+                absences.regions.entry(region.clone()).or_default().out = true;
+            }
+        }
+        next
+    }
+
+    /// Only what a configuration has: its pools, their members with a weight, and the regions of these.
+    #[must_use]
+    pub fn within(&self, configuration: &Configuration) -> Self {
+        let pools = self.0.iter().filter_map(|(name, absences)| {
+            let pool = configuration.pools.get(name)?;
+            let weighted = || pool.backends.iter().filter(|(_, backend)| backend.weight > 0);
+            let has_member = |address: &IpAddr| {
+                pool.backends.get(address).is_some_and(|backend| backend.weight > 0)
+            };
+            let has_region =
+                |region: &Name| weighted().any(|(_, backend)| backend.region == *region);
+            let members = absences.members.iter().filter(|(address, _)| has_member(address));
+            let regions = absences.regions.iter().filter(|(region, _)| has_region(region));
+            let absences = PoolAbsences {
+                members: members.map(|(address, absence)| (*address, *absence)).collect(),
+                regions: regions.map(|(region, absence)| (region.clone(), *absence)).collect(),
+            };
+            (absences != PoolAbsences::default()).then(|| (name.clone(), absences))
         });
         Self(pools.collect())
     }

@@ -1,13 +1,14 @@
 use std::{
     collections::BTreeMap,
     net::IpAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::{Name, plan::MarkedOut};
+use crate::{AdminState, Backend, Name, Pool, plan::MarkedOut};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Settle time of most tests.
@@ -150,4 +151,51 @@ proptest! {
             }
         }
     }
+}
+
+fn out(members: &[u8], regions: &[&str]) -> BTreeMap<Name, MarkedOut> {
+    let members = members.iter().map(|number| member(*number)).collect();
+    let regions = regions.iter().map(|region| name(region)).collect();
+    [(name("web"), MarkedOut { members, regions })].into()
+}
+
+/// What others marked out is taken over with the times of the own view.
+#[test]
+fn what_is_marked_out_can_be_replaced_and_times_stay() {
+    let mut watched = Watched::new();
+    watched.look(0, "xoo", "x");
+    assert_eq!(watched.look(30, "xxo", "x"), "");
+    watched.mark_outs = watched.mark_outs.with_out(&out(&[3], &["b"]));
+    assert_eq!(watched.mark_outs.out(), out(&[3], &["b"]));
+    assert_eq!(watched.look(31, "xx?", "x"), "3 b", "one that was not checked stays out");
+    assert_eq!(watched.look(59, "xxo", "x"), "b");
+    assert_eq!(watched.look(60, "xxo", "x"), "1 b");
+    watched.mark_outs = watched.mark_outs.with_out(&BTreeMap::new());
+    assert_eq!(watched.mark_outs.out(), BTreeMap::new());
+    assert_eq!(watched.look(61, "xxo", "x"), "1 b");
+    assert_eq!(watched.look(90, "xxo", "x"), "1 2 b");
+}
+
+#[test]
+fn only_what_a_configuration_has_is_left() {
+    let backend = |region: &str, weight| Backend {
+        region: name(region),
+        weight,
+        admin_state: AdminState::Active,
+        mtu: None,
+        max_connection_rate: None,
+    };
+    let backends = [(1, "a", 1), (2, "a", 0), (3, "b", 0)];
+    let backends =
+        backends.map(|(number, region, weight)| (member(number), backend(region, weight)));
+    let pool = Pool { backends: backends.into(), ..Pool::default() };
+    let mut configuration = Configuration::default();
+    configuration.pools.insert(name("web"), Arc::new(pool));
+    let mut all = out(&[1, 2, 3, 4], &["a", "b", "c"]);
+    all.insert(name("none"), MarkedOut::default());
+    let within = MarkOuts::recovered(all).within(&configuration);
+    assert_eq!(within.out(), out(&[1], &["a"]));
+    assert!(!within.has(&name("none")));
+    let others = MarkOuts::recovered(out(&[2], &["b"])).within(&configuration);
+    assert_eq!(others, MarkOuts::default());
 }

@@ -5,6 +5,7 @@
 //! the lowest counts. Those of an address, of its pool, group and region act together. When the object of an override goes,
 //! the override stays for [`KEPT`], and acts again if the object comes back.
 
+mod affected;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -15,9 +16,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+pub use affected::{Affected, affected};
 pub use target::{Action, ActionError, Key, KeyError, Kind, Percent, PercentError, Target};
 
-use crate::{Configuration, GroupSettings, Name, NamedValue, Pool, Scaler};
+use crate::{Configuration, GroupSettings, Name, NamedValue, Scaler};
 
 /// How long an override stays when its object is gone.
 pub const KEPT: Duration = Duration::from_secs(3600);
@@ -53,6 +55,14 @@ pub struct Override {
     pub absent_since: Option<Moment>,
 }
 
+impl Override {
+    /// Whether an operator asks for the same: all but what this balancer knows of it.
+    fn asks_as(&self, other: &Self) -> bool {
+        let asked = |it: &Self| (it.action, it.set_at, it.until.map(|until| until.wall));
+        asked(self) == asked(other) && self.who == other.who && self.reason == other.reason
+    }
+}
+
 /// Why an override ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -67,6 +77,8 @@ pub enum End {
 pub struct Overrides {
     /// Rises with each change.
     revision: u64,
+    /// Whether a fleet decides them.
+    is_followed: bool,
     entries: BTreeMap<Key, Override>,
     /// What acts on backends, so that all members of a pool can be asked in little time.
     backends: HashMap<IpAddr, Vec<(Option<Name>, Action)>>,
@@ -130,9 +142,20 @@ impl GroupOverride {
 impl Overrides {
     /// Those that were stored.
     pub fn restored(revision: u64, entries: BTreeMap<Key, Override>) -> Self {
-        let mut overrides = Self { revision, entries, backends: HashMap::new() };
+        let mut overrides = Self { revision, entries, ..Self::default() };
         overrides.index();
         overrides
+    }
+
+    /// The same, decided by a fleet or not.
+    #[must_use]
+    pub fn followed(self, is_followed: bool) -> Self {
+        Self { is_followed, ..self }
+    }
+
+    /// Whether a fleet decides them. Then none ends by itself.
+    pub const fn is_followed(&self) -> bool {
+        self.is_followed
     }
 
     pub const fn revision(&self) -> u64 {
@@ -229,8 +252,51 @@ impl Overrides {
         removed
     }
 
-    /// Removes those whose time is over, and returns why.
+    /// Replaces all by those of a fleet, as one revision, and follows it from then on. Returns the keys of those that are new,
+    /// others or gone. What is as it was keeps what is known of it here: when it ends, and since when its target is gone.
+    pub fn follow(&mut self, shared: impl IntoIterator<Item = (Key, Override)>) -> Vec<Key> {
+        let mut before = std::mem::take(&mut self.entries);
+        let mut changed = Vec::new();
+        for (key, it) in shared {
+            let known = before.remove(&key);
+            let it = match known {
+                Some(known) if known.asks_as(&it) => known,
+                known => {
+                    changed.push(key.clone());
+                    let absent_since = known.and_then(|known| known.absent_since);
+                    Override { absent_since, ..it }
+                }
+            };
+            self.entries.insert(key, it);
+        }
+        changed.extend(before.into_keys());
+        let was_followed = std::mem::replace(&mut self.is_followed, true);
+        if !changed.is_empty() || !was_followed {
+            self.changed();
+        }
+        changed
+    }
+
+    /// Follows a fleet no longer. What is in force stays, and ends by itself again.
+    pub fn unfollow(&mut self) {
+        if std::mem::take(&mut self.is_followed) {
+            self.changed();
+        }
+    }
+
+    /// Those whose time has been over for so long, and which are still here.
+    pub fn overdue(&self, now: Instant, time: Duration) -> impl Iterator<Item = &Key> {
+        let is_overdue = move |it: &Override| {
+            it.until.is_some_and(|until| now.saturating_duration_since(until.instant) >= time)
+        };
+        self.entries.iter().filter(move |(_, it)| is_overdue(it)).map(|(key, _)| key)
+    }
+
+    /// Removes those whose time is over, and returns why; none while a fleet is followed, which removes them itself.
     pub fn expire(&mut self, now: Instant) -> Vec<(Key, Override, End)> {
+        if self.is_followed {
+            return Vec::new();
+        }
         let end = |it: &Override| {
             let is_gone = |since: Moment| now.saturating_duration_since(since.instant) >= KEPT;
             if it.until.is_some_and(|until| until.instant <= now) {
@@ -249,6 +315,9 @@ impl Overrides {
 
     /// When the next one ends by itself.
     pub fn next_end(&self) -> Option<Instant> {
+        if self.is_followed {
+            return None;
+        }
         let end = |it: &Override| {
             let gone = it.absent_since.and_then(|since| since.instant.checked_add(KEPT));
             it.until.map(|until| until.instant).into_iter().chain(gone).min()
@@ -298,66 +367,4 @@ impl Overrides {
             }
         }
     }
-}
-
-/// What of a pool must be looked at again after overrides changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Affected {
-    pub pool: Name,
-    pub backends: Vec<IpAddr>,
-    /// Whether the limits of its groups may be others.
-    pub has_groups: bool,
-}
-
-/// What of each pool of a configuration follows from overrides of these targets.
-pub fn affected<'a>(
-    targets: impl IntoIterator<Item = &'a Target>,
-    configuration: &Configuration,
-) -> Vec<Affected> {
-    let mut by_pool: BTreeMap<&Name, Vec<&Target>> = BTreeMap::new();
-    for target in targets {
-        match target.pool() {
-            Some(name) => {
-                if let Some((name, pool)) = configuration.pools.get_key_value(name)
-                    && target.concerns(name, pool)
-                {
-                    by_pool.entry(name).or_default().push(target);
-                }
-            }
-            None => {
-                let concerned = configuration.pools.iter();
-                for (name, _) in concerned.filter(|(name, pool)| target.concerns(name, pool)) {
-                    by_pool.entry(name).or_default().push(target);
-                }
-            }
-        }
-    }
-    let affected = by_pool.into_iter().filter_map(|(name, targets)| {
-        let pool = configuration.pools.get(name)?;
-        Some(affected_of_pool(name, pool, &targets))
-    });
-    affected.collect()
-}
-
-fn affected_of_pool(name: &Name, pool: &Pool, targets: &[&Target]) -> Affected {
-    let mut backends: HashSet<IpAddr> = HashSet::new();
-    let mut has_groups = false;
-    for target in targets {
-        let in_region = |region: &Name| {
-            let backends = pool.backends.iter();
-            let inside = backends.filter(move |(_, backend)| backend.region == *region);
-            inside.map(|(address, _)| *address).collect::<Vec<_>>()
-        };
-        match target {
-            Target::Backend { address, .. } => drop(backends.insert(*address)),
-            Target::Pool(_) => backends.extend(pool.backends.keys()),
-            Target::Group { region, .. } | Target::Region(region) => {
-                backends.extend(in_region(region));
-            }
-        }
-        has_groups |= !matches!(target, Target::Backend { .. });
-    }
-    let mut backends: Vec<_> = backends.into_iter().collect();
-    backends.sort_unstable();
-    Affected { pool: name.clone(), backends, has_groups }
 }

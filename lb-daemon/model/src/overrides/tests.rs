@@ -3,7 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{AdminState, Backend, Region};
+use crate::{AdminState, Backend, Pool, Region};
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -296,4 +296,49 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn following_replaces_all_and_keeps_what_is_as_it_was() {
+    let now = Moment { wall: SystemTime::UNIX_EPOCH, instant: Instant::now() };
+    let until = |seconds| now.after(Duration::from_secs(seconds));
+    let mut overrides = overrides(&[("pools/web/drain", Action::Drain)]);
+    let drain = |end| Override { until: end, ..asked(Action::Drain) };
+    let [one, two, web] =
+        ["backends/10.0.0.1/drain", "backends/10.0.0.9/drain", "pools/web/drain"].map(key);
+    let shared = [(one.clone(), drain(until(9))), (two.clone(), drain(None))];
+    assert_eq!(overrides.follow(shared.clone()), [one.clone(), two.clone(), web]);
+    assert!(overrides.is_followed() && overrides.revision() == 2);
+    assert!(overrides.observe(&configuration(), now));
+    let absent = overrides.get(&two).unwrap().clone();
+    assert_eq!(absent.absent_since, Some(now));
+    // The same time by another clock is the same override.
+    let mut later = shared.clone();
+    later[0].1.until = until(9).map(|it| Moment { instant: now.instant, ..it });
+    let before = overrides.clone();
+    assert_eq!(overrides.follow(later.clone()), []);
+    assert_eq!(overrides, before);
+    later[0].1.until = until(10);
+    later[1].1.who = "uid 1".into();
+    assert_eq!(overrides.follow(later), [one.clone(), two.clone()]);
+    assert_eq!(overrides.get(&one).unwrap().until, until(10));
+    let who = Override { who: "uid 1".into(), ..absent };
+    assert_eq!(overrides.get(&two), Some(&who), "its target is still gone");
+    assert!(overrides.member(&name("web"), &ip("10.0.0.1"), &name("eu")).drained);
+
+    let long = now.instant + Duration::from_secs(4000);
+    assert_eq!((overrides.next_end(), overrides.expire(long)), (None, vec![]));
+    let overdue = |after, time| {
+        let now = now.instant + Duration::from_secs(after);
+        overrides.overdue(now, Duration::from_secs(time)).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (overdue(10, 0), overdue(19, 10), overdue(20, 10)),
+        (vec![one.clone()], vec![], vec![one])
+    );
+    let revision = overrides.revision();
+    overrides.unfollow();
+    overrides.unfollow();
+    assert_eq!((overrides.is_followed(), overrides.revision()), (false, revision + 1));
+    assert_eq!((overrides.expire(long).len(), overrides.len()), (2, 0));
 }

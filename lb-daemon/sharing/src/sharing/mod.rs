@@ -147,6 +147,16 @@ impl Sharing {
         self.leaving = true;
     }
 
+    /// Takes part as before: it does not leave after all.
+    pub fn stay(&mut self) {
+        self.leaving = false;
+    }
+
+    /// Whether it enforces nothing yet, because its maps were lost and peers may know more than its store.
+    pub fn is_waiting_for_peers(&self) -> bool {
+        self.awaited.is_some()
+    }
+
     /// Whether it owns nothing, everything that it gave away has arrived, and all members know that it leaves, so nothing is
     /// on its way to it. The transaction that removes it from the members has to compare the generation with the one of
     /// [`Ledger::adopted`]: a later one may have given it portions of new groups.

@@ -3,7 +3,6 @@
 use std::{
     cell::Cell,
     collections::{BTreeMap, VecDeque},
-    num::NonZeroU32,
     time::Duration,
 };
 
@@ -11,7 +10,7 @@ use lb_common::{
     abi::limiter::LimitWord,
     admission::{self, Debit, debit},
 };
-use lb_model::capacity::{Capacity, Share};
+use lb_model::capacity::{Capacity, Portion, Share};
 use lb_sharing::{GroupKey, Parts};
 
 use super::STEP;
@@ -45,8 +44,9 @@ impl Limiter {
 
     fn set(&mut self, parts: Parts, capacity: f64, now: Duration) {
         (self.parts, self.per_second) = (parts, parts.fraction() * capacity);
-        let share = Share { balancers: NonZeroU32::MIN, tick: STEP.as_nanos() as u64 };
-        let limit = match self.per_second {
+        let portion = Portion::new(parts.fraction()).unwrap();
+        let share = Share { portion, tick: STEP.as_nanos() as u64 };
+        let limit = match capacity {
             0.0 => LimitWord::CLOSED,
             rate => share.group_limit(Capacity::PerSecond(rate)),
         };

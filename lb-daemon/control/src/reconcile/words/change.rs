@@ -117,7 +117,9 @@ impl MemberWords {
     ) -> Result<usize, MapsError> {
         let mut lowered = 0;
         for NewGroup { at, group, is_new } in groups {
-            self.groups.insert(at, Arc::clone(&group));
+            if let Some(before) = self.groups.insert(at, Arc::clone(&group)) {
+                self.replaced.insert(at, before);
+            }
             self.changing.insert(group.group.limiter);
             if is_new {
                 self.locations.add(at, &group);
@@ -164,6 +166,7 @@ impl MemberWords {
     pub(in crate::reconcile) fn settle_groups(&mut self, groups: &[u32]) -> usize {
         let mut raised = 0;
         for at in groups {
+            self.replaced.remove(at);
             if let Some(group) = self.groups.get(at) {
                 self.changing.remove(&group.group.limiter);
                 raised += self.raise_limits(group);
@@ -226,6 +229,7 @@ impl MemberWords {
         let others: Vec<_> = self.states.pools().filter(|pool| !pools.contains_key(pool)).collect();
         others.into_iter().for_each(|pool| drop(self.states.remove_pool(pool)));
         self.states.forget_recovered();
+        self.described = true;
         let known: Vec<_> = self.next_hops.backends().copied().collect();
         for address in known {
             self.forget_unneeded_next_hop(&address);

@@ -15,8 +15,11 @@ use crate::reconcile::{
 use lb_maps::{Access, Maps, MapsError};
 use lb_model::{
     GroupSettings, Name,
-    capacity::{Capacity, Member, Share, is_lower},
+    capacity::{Capacity, GroupName, Member, Share, is_lower},
 };
+
+/// Most members of groups whose limits are written in one go; a single group is never split.
+const MOST_MEMBERS: usize = 512;
 
 impl MemberWords {
     /// Writes the budgets for displaced entries of empty tables, which the sweeper lowers as they fill, and
@@ -87,11 +90,10 @@ impl MemberWords {
     /// Updates a group's limit after a change of members. While other settings of the group are being
     /// published, the limit only gets lower.
     pub(super) fn update_limit(&self, at: u32) {
-        if let Some(group) = self.groups.get(&at)
-            && let Some(terms) = &group.terms
-            && self.follows_health(terms, group)
-        {
-            self.write_limit(group, terms);
+        for (group, terms) in self.described_groups(at) {
+            if self.follows_health(terms, group) {
+                self.write_limit(group.group.limiter, self.limit(terms, group), group);
+            }
         }
     }
 
@@ -101,19 +103,50 @@ impl MemberWords {
         let locations = members.iter().flat_map(|address| self.locations.get(address));
         let groups: BTreeSet<u32> =
             locations.filter(|at| at.pool == index).map(|at| at.group).collect();
-        for group in groups.iter().filter_map(|at| self.groups.get(at)) {
-            if let Some(terms) = &group.terms {
-                self.write_limit(group, terms);
-            }
+        for (group, terms) in groups.iter().flat_map(|at| self.described_groups(*at)) {
+            self.write_limit(group.group.limiter, self.limit(terms, group), group);
         }
     }
 
-    fn write_limit(&self, group: &PublishedGroup, terms: &LimitTerms) {
-        let (limit, there) = (self.limit(terms, group), self.maps.limit(group.group.limiter));
-        if limit != there
-            && (is_lower(limit, there) || !self.changing.contains(&group.group.limiter))
-        {
-            self.maps.set_limit(group.group.limiter, limit);
+    /// Updates the limits of groups and of their members after a change of portions, by the same rule, until that has taken
+    /// a millisecond or so. Returns how many of the groups are done.
+    pub(super) fn update_limits_of_groups(&self, names: &[GroupName]) -> usize {
+        let (mut done, mut members) = (0, 0);
+        for name in names {
+            let groups = self.groups_named(name);
+            // Those that are not there take time too.
+            let size = groups.iter().map(|group| group.members.len()).sum::<usize>().max(1);
+            if done > 0 && members + size > MOST_MEMBERS {
+                break;
+            }
+            for group in groups {
+                for (limiter, limit) in self.expected_limits(group) {
+                    self.write_limit(limiter, limit, group);
+                }
+            }
+            (done, members) = (done + 1, members + size);
+        }
+        done
+    }
+
+    /// The groups of this name that a plan has described, in all versions of the pool.
+    fn groups_named(&self, (pool, region): &GroupName) -> Vec<&PublishedGroup> {
+        let Some(index) = self.states.pool(pool) else { return Vec::new() };
+        let groups = self.locations.groups(index).flat_map(|at| self.described_groups(at));
+        groups.filter(|(_, terms)| terms.region == *region).map(|(group, _)| group).collect()
+    }
+
+    /// A group, and while it gets other settings also as it was, as far as a plan has described them.
+    fn described_groups(&self, at: u32) -> impl Iterator<Item = (&PublishedGroup, &LimitTerms)> {
+        let groups = [self.groups.get(&at), self.replaced.get(&at)].into_iter().flatten();
+        groups.filter_map(|group| Some((&**group, group.terms.as_ref()?)))
+    }
+
+    /// Changes the limit of a group, or of a member of it.
+    fn write_limit(&self, limiter: u32, limit: LimitWord, group: &PublishedGroup) {
+        let is_changing = self.changing.contains(&group.group.limiter);
+        if is_due(limit, self.maps.limit(limiter), is_changing) {
+            self.maps.set_limit(limiter, limit);
         }
     }
 
@@ -144,7 +177,8 @@ impl MemberWords {
     }
 
     fn share(&self, terms: &LimitTerms) -> Share {
-        Share { balancers: terms.balancers, tick: self.tick }
+        let LimitTerms { pool, region, balancers, .. } = terms;
+        Share { portion: self.portions.of(pool, region, *balancers), tick: self.tick }
     }
 
     /// The group's members, as far as they count for its capacity.
@@ -178,6 +212,12 @@ pub(in crate::reconcile) fn reading_members<M: Access>(
         }
     });
     members.collect()
+}
+
+/// Whether a limit is to be written where another one may be `there`: while packets may see two settings of a group, only
+/// if it is lower.
+fn is_due(limit: LimitWord, there: LimitWord, is_changing: bool) -> bool {
+    limit != there && (is_lower(limit, there) || !is_changing)
 }
 
 /// So many per second, a tenth of them in a burst.

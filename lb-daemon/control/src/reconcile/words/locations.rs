@@ -1,4 +1,7 @@
-use std::{collections::HashMap, net::IpAddr};
+use std::{
+    collections::{BTreeSet, HashMap},
+    net::IpAddr,
+};
 
 use crate::reconcile::published::PublishedGroup;
 
@@ -14,35 +17,51 @@ pub(super) struct MemberLocation {
     pub(super) word: u32,
 }
 
-/// The words of each backend, in all versions of all pools.
+/// The words of each backend, in all versions of all pools, and the groups of each pool.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MemberLocations(HashMap<IpAddr, Vec<MemberLocation>>);
+pub(super) struct MemberLocations {
+    members: HashMap<IpAddr, Vec<MemberLocation>>,
+    /// Indices of groups by index of the pool.
+    groups: HashMap<u32, BTreeSet<u32>>,
+}
 
 impl MemberLocations {
     pub(super) fn add(&mut self, index: u32, group: &PublishedGroup) {
+        self.groups.entry(group.pool).or_default().insert(index);
         for (rank, member) in group.members.iter().enumerate() {
             let word = group.group.head.members + rank as u32;
             let location =
                 MemberLocation { pool: group.pool, group: index, rank: rank as u16, word };
-            self.0.entry(member.address).or_default().push(location);
+            self.members.entry(member.address).or_default().push(location);
         }
     }
 
     pub(super) fn remove(&mut self, index: u32, group: &PublishedGroup) {
+        if let Some(groups) = self.groups.get_mut(&group.pool) {
+            groups.remove(&index);
+            if groups.is_empty() {
+                self.groups.remove(&group.pool);
+            }
+        }
         for member in &group.members {
-            let Some(locations) = self.0.get_mut(&member.address) else { continue };
+            let Some(locations) = self.members.get_mut(&member.address) else { continue };
             locations.retain(|location| location.group != index);
             if locations.is_empty() {
-                self.0.remove(&member.address);
+                self.members.remove(&member.address);
             }
         }
     }
 
     pub(super) fn contains(&self, address: &IpAddr) -> bool {
-        self.0.contains_key(address)
+        self.members.contains_key(address)
     }
 
     pub(super) fn get(&self, address: &IpAddr) -> &[MemberLocation] {
-        self.0.get(address).map_or(&[], Vec::as_slice)
+        self.members.get(address).map_or(&[], Vec::as_slice)
+    }
+
+    /// Indices of the groups of all versions of a pool.
+    pub(super) fn groups(&self, pool: u32) -> impl Iterator<Item = u32> {
+        self.groups.get(&pool).into_iter().flatten().copied()
     }
 }

@@ -32,7 +32,13 @@ use super::{
 };
 use backend_states::SharedStates;
 use lb_maps::{MapsError, MemberMaps, clock};
-use lb_model::{Name, next_hop::NextHop, overrides::Overrides, plan::PlannedBackend};
+use lb_model::{
+    Name,
+    capacity::{GroupName, PortionsInForce},
+    next_hop::NextHop,
+    overrides::Overrides,
+    plan::PlannedBackend,
+};
 use lb_net::Bonds;
 use locations::MemberLocations;
 use member_states::MemberStates;
@@ -64,6 +70,21 @@ pub trait MemberPath: Send {
     /// Writes the limits of the groups that these members of a pool are in again, under the overrides.
     fn update_limits(&mut self, pool: &Name, members: &[IpAddr]);
 
+    /// Sets the portions of capacities that limits are written under from now on.
+    fn set_portions(&mut self, portions: PortionsInForce);
+
+    /// Writes the limits of groups and of their members again, under the portions. Groups that packets do not see are left
+    /// out. Changes of health wait for it, so it may stop before the end: returns how many of the groups are done, at least
+    /// one.
+    fn update_group_limits(&mut self, groups: &[GroupName]) -> usize;
+
+    /// The groups whose limits it writes.
+    fn groups(&self) -> Vec<GroupName>;
+
+    /// Whether a plan has said of all groups that packets see what their limits follow from. The limits of others stay as
+    /// they were found.
+    fn is_described(&self) -> bool;
+
     /// Sets a backend's next hop. Without one it gets no packets, whatever its state.
     ///
     /// # Errors
@@ -91,6 +112,10 @@ pub struct MemberWords {
     groups: HashMap<u32, Arc<PublishedGroup>>,
     /// Limiters of groups that change: until packets see the change, they only get lower.
     changing: HashSet<u32>,
+    /// Groups that get other settings, as they are until packets see the change, by index. The lower limit of both counts.
+    replaced: HashMap<u32, Arc<PublishedGroup>>,
+    /// Whether a plan has described all groups.
+    described: bool,
     /// Where each member's word is.
     locations: MemberLocations,
     /// The status of each member, including members without a word.
@@ -101,6 +126,8 @@ pub struct MemberWords {
     next_hops: NextHopTable,
     /// What operators ask for beside the plan.
     overrides: Arc<Overrides>,
+    /// This balancer's portions of the capacities.
+    portions: PortionsInForce,
     /// The last plan's backends.
     backends: HashMap<IpAddr, PlannedBackend>,
     /// Step of the packet path's clock.
@@ -122,11 +149,14 @@ impl MemberWords {
         let mut words = Self {
             groups: HashMap::new(),
             changing: HashSet::new(),
+            replaced: HashMap::new(),
+            described: false,
             locations: MemberLocations::default(),
             states: MemberStates::default(),
             shared: SharedStates::new(),
             next_hops: NextHopTable::new(),
             overrides: Arc::default(),
+            portions: PortionsInForce::default(),
             backends: HashMap::new(),
             tick: clock::tick().unwrap_or(USUAL_TICK),
             settings,
@@ -146,6 +176,8 @@ impl MemberWords {
         self.shared = backend_states::read_shared(&self.maps)?;
         self.groups = groups.iter().map(|(at, group)| (*at, Arc::clone(group))).collect();
         self.changing.clear();
+        self.replaced.clear();
+        self.described = false;
         self.locations = MemberLocations::default();
         for (at, group) in &self.groups {
             self.locations.add(*at, group);
@@ -187,6 +219,26 @@ impl MemberPath for MemberWords {
 
     fn update_limits(&mut self, pool: &Name, members: &[IpAddr]) {
         self.update_limits_of(pool, members);
+    }
+
+    fn set_portions(&mut self, portions: PortionsInForce) {
+        self.portions = portions;
+    }
+
+    fn update_group_limits(&mut self, groups: &[GroupName]) -> usize {
+        self.update_limits_of_groups(groups)
+    }
+
+    fn groups(&self) -> Vec<GroupName> {
+        let groups = self.groups.values().chain(self.replaced.values());
+        let terms = groups.filter_map(|group| group.terms.as_ref());
+        let names: BTreeSet<_> =
+            terms.map(|terms| (terms.pool.clone(), terms.region.clone())).collect();
+        names.into_iter().collect()
+    }
+
+    fn is_described(&self) -> bool {
+        self.described || self.groups.is_empty()
     }
 
     fn set_next_hop(

@@ -1,4 +1,7 @@
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use proptest::{collection::vec, prelude::*};
 use tokio::time::{sleep, timeout};
@@ -31,7 +34,9 @@ async fn an_apply_counts_the_generation_up_only_if_something_changes() {
             movements: vec![],
             movements_unknown: false,
             memory: None,
-            warnings: vec![]
+            warnings: vec![],
+            resolved: None,
+            balancers: BTreeMap::new()
         }
     );
     let second = daemon.apply(&web("port = 80\n    protocol", "port = 81\n    protocol")).await;
@@ -150,7 +155,9 @@ async fn the_hash_key_in_use_is_exported_and_accepted_back() {
             movements: vec![],
             movements_unknown: false,
             memory: None,
-            warnings: vec![]
+            warnings: vec![],
+            resolved: None,
+            balancers: BTreeMap::new()
         }
     );
 

@@ -1,12 +1,16 @@
 mod apply;
 mod behind;
 mod conditions;
+mod fleet;
+mod fleet_mark_outs;
+mod fleet_overrides;
 mod health;
 mod history;
 mod hold_down;
 mod loops;
 mod next_hops;
 mod overrides;
+mod portions;
 mod remaps;
 mod restart;
 mod shares;
@@ -32,7 +36,7 @@ use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, St
 use crate::fake::{self, FakePacketPath, Heartbeats};
 use crate::health_state::HoldDowns;
 use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
-use crate::members::{self, Sensed};
+use crate::members::{self, PortionCommands, Sensed};
 use crate::reconcile::MemberPath as _;
 use crate::store::test_disk::TestDisk;
 use lb_base::{
@@ -47,7 +51,7 @@ use lb_health::{
     Health::{self, Failing, Passing, Silent},
     HealthChange, Row, Target,
 };
-use lb_model::{Name, StateCause, StateReason, next_hop::NextHop};
+use lb_model::{Name, StateCause, StateReason, capacity::Portions, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 
 /// A daemon with a packet path in memory; the test plays the sensors.
@@ -59,6 +63,7 @@ struct Daemon {
 
 struct Running {
     commands: Commands,
+    portions: PortionCommands,
     health: Sender<HealthChange>,
     network: Sender<NetChange>,
     targets: watch::Receiver<Arc<Vec<Target>>>,
@@ -68,8 +73,16 @@ struct Running {
     loops: AllLoopCounters,
     hold_downs: HoldDowns,
     followed: FollowedFile,
+    fleet: FleetHandles,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
+}
+
+/// What a fleet tells the state loop by.
+#[derive(Clone, Default)]
+struct FleetHandles {
+    membership: Membership,
+    mark_outs: MarkOutDecisions,
 }
 
 impl Daemon {
@@ -120,8 +133,20 @@ impl Daemon {
         tokio::time::sleep(gap).await;
         let store = Store::open(self.directory.path()).unwrap();
         let (directory, path) = (&self.directory, &self.path);
+        let outlives = (hold_downs, FleetHandles::default());
         self.running =
-            Running::keeping(store, directory, path, Duration::from_secs(1), false, hold_downs);
+            Running::keeping(store, directory, path, Duration::from_secs(1), false, outlives);
+        self.running.begun().await;
+    }
+
+    /// Stops the daemon, and starts another one that is told what a fleet decides as before, or by `fleet`.
+    async fn restart_in_fleet(&mut self, fleet: FleetHandles) {
+        self.stop().await;
+        let store = Store::open(self.directory.path()).unwrap();
+        let (directory, path) = (&self.directory, &self.path);
+        let outlives = (HoldDowns::default(), fleet);
+        self.running =
+            Running::keeping(store, directory, path, Duration::from_secs(1), false, outlives);
         self.running.begun().await;
     }
 
@@ -213,7 +238,8 @@ impl Running {
         interval: Duration,
         any_schema: bool,
     ) -> Self {
-        Self::keeping(store, directory, path, interval, any_schema, HoldDowns::default())
+        let outlives = (HoldDowns::default(), FleetHandles::default());
+        Self::keeping(store, directory, path, interval, any_schema, outlives)
     }
 
     fn keeping(
@@ -222,7 +248,20 @@ impl Running {
         path: &FakePacketPath,
         interval: Duration,
         any_schema: bool,
-        hold_downs: HoldDowns,
+        (hold_downs, fleet): (HoldDowns, FleetHandles),
+    ) -> Self {
+        let initial = (hold_downs, fleet, Portions::ByConfiguration);
+        Self::owning(store, directory, path, interval, any_schema, initial)
+    }
+
+    /// With portions of the capacities from the start on.
+    fn owning(
+        store: Store,
+        directory: &TempDir,
+        path: &FakePacketPath,
+        interval: Duration,
+        any_schema: bool,
+        (hold_downs, fleet, portions): (HoldDowns, FleetHandles, Portions),
     ) -> Self {
         let (health, health_rx) = bounded(16, &QueueCounters::default());
         let (network, network_rx) = bounded(16, &QueueCounters::default());
@@ -241,17 +280,21 @@ impl Running {
             health_counters: counters.clone(),
             loop_counters: loop_counters.clone(),
             hold_downs: hold_downs.clone(),
+            portions,
             followed: followed.clone(),
+            membership: fleet.membership.clone(),
+            mark_out_decisions: fleet.mark_outs.clone(),
             ..Settings::default()
         };
         let sensed = Sensed { health: health_rx, network: network_rx };
         let inbox = Inbox { sensed, requests };
         let paths = (path.clone(), path.clone(), path.clone());
         let loops = Loops::new(settings, store, paths, sensors, inbox);
-        let heartbeats = Heartbeats::every(interval);
+        let (heartbeats, portions) = (Heartbeats::every(interval), loops.portions.clone());
         let ended = fake::spawn(loops, &heartbeats, &stop);
         Self {
             commands,
+            portions,
             health,
             network,
             targets,
@@ -261,6 +304,7 @@ impl Running {
             loops: loop_counters,
             hold_downs,
             followed,
+            fleet,
             stop,
             ended,
         }

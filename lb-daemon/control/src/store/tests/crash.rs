@@ -87,32 +87,66 @@ fn the_last_committed_generation_is_there_with_its_history_wherever_a_write_ends
         generations.push(Arc::new(next));
     }
     let last = generations.pop().unwrap();
+    let written = wherever_a_write_ends(&generations, &last, HISTORY);
+    assert_eq!(written.0, written.1[1..], "the first is too old");
+}
+
+/// A balancer joins a fleet, whose number may be any. Either all of its own history is there, or only the fleet's generation.
+#[test]
+fn a_history_is_whole_or_gone_wherever_the_write_of_another_one_ends() {
+    let own = |number: u64| {
+        let mut configuration = Configuration::default();
+        let name = lb_model::Name::new(&format!("pool-{number}")).unwrap();
+        configuration.pools.insert(name, Arc::new(lb_model::Pool::default()));
+        Arc::new(generation(number, configuration, &Ids::default()))
+    };
+    let generations: Vec<_> = (1..=4).map(own).collect();
+    for number in [1, 3, 4, 9] {
+        let series = Series::default().next(4, number, true);
+        let shared = Generation { series, ..(*own(number + 10)).clone() };
+        let shared = Arc::new(Generation { number, ..shared });
+        let (after, before) = wherever_a_write_ends(&generations, &shared, 1);
+        assert_eq!((after.len(), before.len()), (0, 4), "{number}");
+    }
+}
+
+type History = Vec<(HistoryEntry, Configuration)>;
+
+/// Commits `last` after the others, and ends that at each operation of the disk: then the file has it with a history of
+/// `length`, or all of what was before. Returns what of the history is older than the last generation, after and before.
+fn wherever_a_write_ends(
+    generations: &[Arc<Generation>],
+    last: &Arc<Generation>,
+    length: usize,
+) -> (History, History) {
     let disk = FailingDisk::new(Vec::new(), usize::MAX);
     let database = open(&disk);
     let key = record::create(&database).unwrap().hash_key;
     let mut known = Disk::default();
-    for generation in &generations {
+    for generation in generations {
         known = record::write(&database, &key, known, generation).unwrap();
     }
     drop(database);
     let good = disk.content();
     let before = content(open(&FailingDisk::new(good.clone(), usize::MAX)));
-    assert_eq!((&before.0, before.1.len()), (&**generations.last().unwrap(), HISTORY));
+    assert_eq!((&before.0, before.1.len()), (&**generations.last().unwrap(), generations.len()));
 
     let (mut olds, mut news) = (0, 0);
+    let mut after = Vec::new();
     for operations in 0.. {
         let disk = FailingDisk::new(good.clone(), usize::MAX);
         let database = open(&disk);
         disk.0.lock().unwrap().1 = operations;
-        let written = record::write(&database, &key, known.clone(), &last);
+        let written = record::write(&database, &key, known.clone(), last);
         // What a killed daemon leaves: closing it would write too.
         let left = disk.content();
         drop(database);
         let found = content(open(&FailingDisk::new(left, usize::MAX)));
-        if written.is_ok() || found.0.number == last.number {
+        if written.is_ok() || found.0 == **last {
             news += 1;
-            assert_eq!((&found.0, found.1.len()), (&*last, HISTORY), "{operations}");
-            assert_eq!(found.1[..HISTORY - 1], before.1[1..]);
+            assert_eq!((&found.0, found.1.len()), (&**last, length), "{operations}");
+            after = found.1;
+            assert_eq!(after.pop().unwrap().0, last.entry());
         } else {
             olds += 1;
             assert_eq!(found, before, "{operations}");
@@ -122,6 +156,7 @@ fn the_last_committed_generation_is_there_with_its_history_wherever_a_write_ends
         }
     }
     assert!(olds > 3 && news > 0, "{olds} before, {news} after");
+    (after, before.1)
 }
 
 /// After a failure it is not known what is on disk, so it is read again.

@@ -30,7 +30,11 @@ fn pieces_on_disk(state: &TempDir) -> BTreeSet<String> {
     rows.filter_map(|key| key.strip_prefix("piece/").map(str::to_owned)).collect()
 }
 
-fn change_row(state: &TempDir, key: &str, change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
+pub(super) fn change_row(
+    state: &TempDir,
+    key: &str,
+    change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>,
+) {
     let database = Database::open(state.path().join(FILE)).unwrap();
     let transaction = database.begin_write().unwrap();
     {
@@ -43,7 +47,7 @@ fn change_row(state: &TempDir, key: &str, change: impl FnOnce(Vec<u8>) -> Option
     transaction.commit().unwrap();
 }
 
-fn flipped(mut row: Vec<u8>) -> Option<Vec<u8>> {
+pub(super) fn flipped(mut row: Vec<u8>) -> Option<Vec<u8>> {
     *row.last_mut().unwrap() ^= 1;
     Some(row)
 }

@@ -1,6 +1,7 @@
 mod crash;
 mod earlier;
 mod history;
+mod shared;
 
 use std::{
     collections::BTreeMap,
@@ -53,6 +54,7 @@ fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generatio
         who: format!("uid {number}"),
         why: format!("reason {number}"),
         changes: Some(number),
+        series: Series::default(),
     }
 }
 

@@ -1,0 +1,202 @@
+//! What the balancers of a fleet share, and generations with a fleet's numbers.
+
+use super::*;
+use prost::Message as _;
+use spillway_proto::v1;
+
+/// Bytes with the fields of a shared configuration.
+fn bytes(schema: i32, configuration: &[u8]) -> Vec<u8> {
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Fields {
+        #[prost(int32, tag = "1")]
+        schema: i32,
+        #[prost(bytes = "vec", tag = "2")]
+        configuration: Vec<u8>,
+    }
+    Fields { schema, configuration: configuration.to_vec() }.encode_to_vec()
+}
+
+/// A configuration that a fleet can share, as a message.
+fn message() -> v1::Configuration {
+    let pool = v1::Pool { name: "web".into(), slots: Some(31), ..v1::Pool::default() };
+    let hash_key = "000102030405060708090a0b0c0d0e0f".into();
+    v1::Configuration { pools: vec![pool], hash_key, balancers: 1, ..v1::Configuration::default() }
+}
+
+fn refused(schema: i32, message: &v1::Configuration) -> String {
+    decode_shared(&bytes(schema, &message.encode_to_vec())).unwrap_err().to_string()
+}
+
+#[test]
+fn the_format_of_shared_configurations_stays() {
+    let configuration = decode_shared(&bytes(1, &message().encode_to_vec())).unwrap();
+    let shared = encode_shared(&configuration).unwrap();
+    assert_eq!(shared, bytes(Revision::CURRENT.number(), &lb_config::encode(&configuration)));
+    assert_eq!(shared[..2], [8, Revision::CURRENT.number().try_into().unwrap()]);
+}
+
+#[test]
+fn what_balancers_would_not_understand_alike_is_not_shared() {
+    let current = Revision::CURRENT.number();
+    // A newer balancer may have fields that would be lost; they need not even be readable.
+    let newer = decode_shared(&bytes(current + 1, &[0xff])).unwrap_err();
+    assert!(matches!(newer, SharedError::Schema(SchemaMismatch::NewerFleet { .. })), "{newer}");
+    let sentence = format!(
+        "this balancer is older than the configuration of the fleet (schema revision {current}, the fleet has {}), and \
+         fields that it does not know would be left out",
+        current + 1
+    );
+    assert_eq!(newer.to_string(), sentence);
+
+    let without_key = v1::Configuration { hash_key: String::new(), ..message() };
+    let sentence = refused(current, &without_key);
+    assert!(sentence.starts_with("the configuration of the fleet names no hash_key"), "{sentence}");
+    for slots in [None, Some(0)] {
+        let mut open = message();
+        open.pools[0].slots = slots;
+        let sentence = refused(current, &open);
+        assert!(sentence.contains("leaves the slots of pool web open"), "{sentence}");
+    }
+    let mut wrong = message();
+    wrong.pools[0].slots = Some(32);
+    assert_eq!(
+        refused(current, &wrong),
+        "this version refuses the configuration of the fleet: pools[0] \"web\": slots: 32 is not a prime: 2 divides it"
+    );
+    for broken in [&[0xff][..], &bytes(current, &[0xff])] {
+        let error = decode_shared(broken).unwrap_err();
+        assert!(matches!(error, SharedError::Malformed(_)), "{error}");
+    }
+    let mut configuration = decode_shared(&bytes(current, &message().encode_to_vec())).unwrap();
+    configuration.hash_key = None;
+    assert!(matches!(encode_shared(&configuration), Err(SharedError::NoHashKey)));
+}
+
+proptest! {
+    /// Equal configurations have equal bytes, however they came about.
+    #[test]
+    fn a_shared_configuration_is_read_as_it_was_written(
+        mut configuration in arbitrary::configuration(),
+        key in any::<[u64; 2]>(),
+    ) {
+        configuration.hash_key = Some(key);
+        let shared = encode_shared(&configuration).unwrap();
+        let read = decode_shared(&shared).unwrap();
+        prop_assert_eq!(&read, &configuration);
+        prop_assert_eq!(encode_shared(&read).unwrap(), shared);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(any in vec(any::<u8>(), 0..100), at: prop::sample::Index, by: u8) {
+        let _ = decode_shared(&any);
+        let mut shared = bytes(1, &message().encode_to_vec());
+        let at = at.index(shared.len());
+        shared[at] = by;
+        let _ = decode_shared(&shared);
+    }
+}
+
+fn numbers(store: &Store) -> Vec<u64> {
+    store.history().iter().map(|entry| entry.number).collect()
+}
+
+/// The next generation of a store. A shared one has the number, and another one the next.
+fn next(store: &Store, shared: Option<u64>) -> Generation {
+    let last = store.number();
+    let number = shared.unwrap_or(last + 1);
+    let series = store.series().next(last, number, shared.is_some());
+    let mut configuration = Configuration::default();
+    let pool = lb_model::Name::new(&format!("pool-{last}-{number}")).unwrap();
+    configuration.pools.insert(pool, Arc::new(lb_model::Pool::default()));
+    Generation { series, ..generation(number, configuration, &Ids::default()) }
+}
+
+#[test]
+fn the_store_has_one_history_whatever_the_numbers() {
+    let state = directory();
+    let mut store = Store::open(state.path()).unwrap();
+    for (shared, expected) in [
+        (None, &[1][..]),
+        (None, &[1, 2]),
+        (None, &[1, 2, 3]),
+        // It joins a fleet: lower, equal, higher.
+        (Some(2), &[2]),
+        (Some(3), &[2, 3]),
+        (Some(9), &[2, 3, 9]),
+        // It leaves.
+        (None, &[2, 3, 9, 10]),
+        (None, &[2, 3, 9, 10, 11]),
+        // It joins again: the fleet's 10 and 11 were others.
+        (Some(12), &[12]),
+        // The fleet was founded anew.
+        (Some(12), &[12]),
+        (Some(1), &[1]),
+        (Some(2), &[1, 2]),
+    ] {
+        let generation = next(&store, shared);
+        commit(&mut store, generation.clone());
+        for _ in 0..2 {
+            assert_eq!(
+                (numbers(&store), store.generation()),
+                (expected.to_vec(), Some(&generation))
+            );
+            for number in expected {
+                store.reader().read(*number).unwrap();
+            }
+            assert!(matches!(store.reader().read(8), Err(ReadError::NotKept)));
+            drop(store);
+            store = Store::open(state.path()).unwrap();
+        }
+    }
+    drop(store);
+    // A piece for what is no pool, and one for each pool: nothing is left of other histories.
+    let pieces = rows_on_disk(&state).into_keys().filter(|key| key.starts_with("piece/"));
+    assert_eq!(pieces.count(), 3);
+}
+
+/// The file has the generation of the fleet, and the daemon does not know it. Then it stores again what it has in force.
+#[test]
+fn histories_are_not_mixed_after_a_write_that_failed_late() {
+    let state = directory();
+    let mut store = Store::open(state.path()).unwrap();
+    for _ in 0..3 {
+        let generation = next(&store, None);
+        commit(&mut store, generation);
+    }
+    let (in_force, series) = (store.generation().unwrap().clone(), store.series());
+    let shared = next(&store, Some(2));
+    commit(&mut store, shared.clone());
+    assert_ne!(store.series(), series);
+    commit(&mut store, in_force.clone());
+    assert_eq!((numbers(&store), store.series()), (vec![3], series));
+    commit(&mut store, shared);
+    assert_eq!(numbers(&store), [2]);
+    // The same generation once more is no other history.
+    for number in [3, 3] {
+        let again = Generation { series: store.series(), ..next(&store, Some(number)) };
+        commit(&mut store, again);
+        assert_eq!(numbers(&store), [2, 3]);
+    }
+}
+
+/// A damaged description does not say of which history it is.
+#[test]
+fn damaged_generations_go_with_their_history() {
+    let state = directory();
+    let mut store = Store::open(state.path()).unwrap();
+    for _ in 0..3 {
+        let generation = next(&store, None);
+        commit(&mut store, generation);
+    }
+    drop(store);
+    history::change_row(&state, "generation/1", history::flipped);
+    let mut store = Store::open(state.path()).unwrap();
+    let generation = next(&store, None);
+    commit(&mut store, generation);
+    assert_eq!(numbers(&store), [1, 2, 3, 4]);
+    let generation = next(&store, Some(9));
+    commit(&mut store, generation);
+    assert_eq!(numbers(&store), [9]);
+    drop(store);
+    assert_eq!(numbers(&Store::open(state.path()).unwrap()), [9]);
+}
