@@ -5,6 +5,7 @@ pub mod api;
 pub mod app;
 pub mod audit;
 pub mod capture;
+pub mod fleet;
 pub mod http;
 pub mod metrics;
 mod packet_programs;

@@ -14,7 +14,7 @@ use lb_control::{command::Apply, store::Revision};
 impl Api {
     pub(super) async fn generations(&self) -> Result<v1::ListGenerationsResponse, Status> {
         let _at_work = working().await;
-        Ok(convert::generations(&self.commands.generations().await.or_status()?))
+        Ok(convert::generations(&self.changes.generations().await.or_status()?))
     }
 
     pub(super) async fn difference(
@@ -44,7 +44,7 @@ impl Api {
         let (reason, actor) = (reason(&request.reason)?, caller().actor);
         let request = format!("rollback to generation {generation}");
         let _at_work = working().await;
-        let read = self.commands.generation(generation).await.or_status()?;
+        let read = self.changes.generation(generation).await.or_status()?;
         let configuration = read.inspect_err(|refusal| {
             if !dry_run {
                 self.audit.refused(&actor, &request, &error_chain::message(refusal));
@@ -60,8 +60,9 @@ impl Api {
             request,
             reason,
             rollback_to: Some(generation),
+            ..Apply::default()
         };
-        let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
+        let applied = self.audit.apply(&self.changes, apply).await.or_status()?.or_status()?;
         Ok(v1::RollbackResponse { result: Some(convert::applied(&applied)) })
     }
 }

@@ -1,9 +1,9 @@
 //! The standard health service (`grpc.health.v1.Health`): SERVING while the state answers and the packet path is at the
-//! generation in force.
+//! generation in force; of a member of a fleet, while it has what the fleet has.
 
 use std::time::Duration;
 
-use spillway_proto::v1::{objects_server, overrides_server, spillway_server};
+use spillway_proto::v1::{fleet_server, objects_server, overrides_server, spillway_server};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::{
@@ -12,11 +12,12 @@ use tonic_health::{
     server::{HealthReporter, HealthService},
 };
 
-use lb_control::command::Commands;
+use crate::fleet::Changes;
 
 /// The daemon as a whole, and its services.
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 5] = [
     "",
+    fleet_server::SERVICE_NAME,
     spillway_server::SERVICE_NAME,
     objects_server::SERVICE_NAME,
     overrides_server::SERVICE_NAME,
@@ -37,7 +38,7 @@ pub(super) fn reporter() -> (HealthReporter, HealthServer<impl Health>) {
 /// Polls the state until the daemon stops, and then ends all watches.
 pub(super) async fn report(
     mut reporter: HealthReporter,
-    commands: Commands,
+    changes: Changes,
     stop: CancellationToken,
 ) {
     let polls = async {
@@ -46,7 +47,7 @@ pub(super) async fn report(
         let mut previous = None;
         loop {
             turns.tick().await;
-            let condition = find_condition(&commands).await;
+            let condition = find_condition(&changes).await;
             if previous.as_ref() == Some(&condition) {
                 continue;
             }
@@ -74,9 +75,9 @@ pub(super) async fn report(
 use ServingStatus::{NotServing, Serving};
 
 /// Why the daemon is not serving; `None`: it is.
-async fn find_condition(commands: &Commands) -> Option<String> {
-    match timeout(STATE_TIMEOUT, commands.condition()).await {
-        Ok(Ok(condition)) => condition,
+async fn find_condition(changes: &Changes) -> Option<String> {
+    match timeout(STATE_TIMEOUT, changes.commands().condition()).await {
+        Ok(Ok(condition)) => condition.or_else(|| changes.not_ready()),
         Ok(Err(stopping)) => Some(stopping.to_string()),
         Err(_) => Some(format!("the status loop does not answer within {STATE_TIMEOUT:?}")),
     }

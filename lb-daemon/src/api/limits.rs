@@ -129,7 +129,7 @@ impl Limits {
     fn limits_of(&self, actor: &Actor) -> (ApiListener, &ListenerLimits) {
         match actor {
             Actor::Certificate(_) => (ApiListener::Tls, &self.0.remote),
-            Actor::User(_) | Actor::File(_) | Actor::Unknown => {
+            Actor::User(_) | Actor::File(_) | Actor::Fleet { .. } | Actor::Unknown => {
                 (ApiListener::Socket, &self.0.local)
             }
         }

@@ -4,6 +4,7 @@ mod access;
 mod all_backends;
 mod backend_status;
 pub mod convert;
+mod fleet;
 mod generations;
 mod health;
 mod limits;

@@ -18,8 +18,8 @@ use super::{
     page::{PageKey, PageRequest},
     service::reason,
 };
-use crate::audit::Audit;
-use lb_control::command::{Commands, OverrideChange, OverridesChanged};
+use crate::{audit::Audit, fleet::Changes};
+use lb_control::command::{OverrideChange, OverridesChanged};
 use lb_model::overrides::{Action, Key, Kind, Percent, Target};
 
 /// Most targets and names of a request.
@@ -32,13 +32,13 @@ const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 /// The service `spillway.v1.Overrides`.
 #[derive(Debug)]
 pub(super) struct OverridesApi {
-    commands: Commands,
+    changes: Changes,
     audit: Audit,
 }
 
 impl OverridesApi {
-    pub(super) fn new(commands: Commands, audit: Audit) -> Self {
-        Self { commands, audit }
+    pub(super) fn new(changes: Changes, audit: Audit) -> Self {
+        Self { changes, audit }
     }
 
     async fn change(
@@ -49,7 +49,7 @@ impl OverridesApi {
     ) -> Result<OverridesChanged, Status> {
         let by = (caller().actor, reason(text)?);
         let _at_work = working().await;
-        let changed = self.audit.change_overrides(&self.commands, change, dry_run, by).await;
+        let changed = self.audit.change_overrides(&self.changes, change, dry_run, by).await;
         changed.or_status()?.or_status()
     }
 }
@@ -104,7 +104,7 @@ impl Overrides for OverridesApi {
         let ListOverridesRequest { page_size, page_token, pool } = request.into_inner();
         let page = PageRequest::new(page_size, &page_token, &format!("overrides {pool:?}"))?;
         let _at_work = working().await;
-        let in_force = self.commands.overrides().await.or_status()?;
+        let in_force = self.changes.commands().overrides().await.or_status()?;
         let is_of_pool = |key: &Key| key.target.pool().is_some_and(|name| name.as_str() == pool);
         let listed = in_force.overrides.iter();
         let listed = listed.filter(|(key, _)| pool.is_empty() || is_of_pool(key));

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, ready, stream};
 use spillway_proto::v1::{
-    objects_server::ObjectsServer, overrides_server::OverridesServer,
+    fleet_server::FleetServer, objects_server::ObjectsServer, overrides_server::OverridesServer,
     spillway_server::SpillwayServer,
 };
 use tokio::{net::UnixListener, sync::mpsc, time::sleep};
@@ -21,6 +21,7 @@ use tower::Service;
 use super::{
     access::{Guard, RequestSize, request_size},
     all_backends::{Calls, WithAllBackends},
+    fleet::FleetApi,
     health,
     limits::Limits,
     objects::Objects,
@@ -28,9 +29,10 @@ use super::{
     service::Api,
     socket,
 };
-use crate::{access::Role, audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
+use crate::{
+    access::Role, audit::Audit, fleet::Changes, metrics::Live, reload::Reloads, tls::Connection,
+};
 
-use lb_control::command::Commands;
 use lb_health::Tunnels;
 use lb_inspect::stats;
 
@@ -57,7 +59,7 @@ const WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
 /// The parts of the daemon that answer calls.
 #[derive(Clone, Debug)]
 pub struct Handles {
-    pub commands: Commands,
+    pub changes: Changes,
     pub audit: Audit,
     /// Counters of the packet path.
     pub counters: stats::Source,
@@ -75,11 +77,11 @@ pub async fn serve(
     live: Live,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let commands = handles.commands.clone();
+    let changes = handles.changes.clone();
     let (limits, audit) = (Limits::new(live), handles.audit.clone());
     let (routes, reporter) = routes(handles, stop.clone())?;
     health::set(&reporter, ServingStatus::NotServing).await;
-    let reports = health::report(reporter, commands, stop.clone());
+    let reports = health::report(reporter, changes, stop.clone());
     let local = pin!(socket::connections(listener, Role::Admin, limits.clone()));
     let read_only = pin!(match read_only {
         Some(listener) => socket::connections(listener, Role::Viewer, limits.clone()).left_stream(),
@@ -139,13 +141,18 @@ pub(super) fn routes(
     handles: Handles,
     stop: CancellationToken,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
-    let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
+    let objects = ObjectsServer::new(Objects::new(handles.changes.clone(), handles.audit.clone()))
         .max_encoding_message_size(MAX_MESSAGE);
-    let overrides = OverridesApi::new(handles.commands.clone(), handles.audit.clone());
+    let overrides = OverridesApi::new(handles.changes.clone(), handles.audit.clone());
     let overrides = OverridesServer::new(overrides)
         .max_decoding_message_size(MAX_OVERRIDES_REQUEST)
         .max_encoding_message_size(MAX_MESSAGE);
-    let calls = Calls { commands: handles.commands.clone(), stop: stop.clone() };
+    let calls = Calls { commands: handles.changes.commands().clone(), stop: stop.clone() };
+    let fleet =
+        FleetApi::new(handles.changes.clone(), handles.counters.clone(), handles.audit.clone());
+    let fleet = FleetServer::new(fleet)
+        .max_decoding_message_size(MAX_OVERRIDES_REQUEST)
+        .max_encoding_message_size(MAX_MESSAGE);
     let spillway =
         SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
     let objects = SizeLimited {
@@ -165,6 +172,7 @@ pub(super) fn routes(
     let routes = Routes::new(spillway)
         .add_service(objects)
         .add_service(overrides)
+        .add_service(fleet)
         .add_service(health)
         .add_service(v1)
         .add_service(v1alpha);

@@ -18,7 +18,9 @@ use super::{
     convert::{self, ApiError, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
     server::Handles,
 };
-use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
+use crate::{
+    audit::Audit, capture::Captures, fleet::Changes, reload::Reloads, vip_probe::VipProber,
+};
 use lb_base::error_chain;
 use lb_config::Reason;
 use lb_control::{
@@ -35,6 +37,7 @@ use lb_inspect::{
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) commands: Commands,
+    pub(super) changes: Changes,
     counters: stats::Source,
     captures: Captures,
     vip_prober: VipProber,
@@ -44,10 +47,11 @@ pub(super) struct Api {
 
 impl Api {
     pub(super) fn new(handles: Handles, stop: CancellationToken) -> Self {
-        let Handles { commands, audit, counters, tunnels, reloads } = handles;
+        let Handles { changes, audit, counters, tunnels, reloads } = handles;
+        let commands = changes.commands().clone();
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
         let vip_prober = VipProber::new(commands.clone(), tunnels, audit.clone(), stop);
-        Self { commands, counters, captures, vip_prober, reloads, audit }
+        Self { commands, changes, counters, captures, vip_prober, reloads, audit }
     }
 }
 
@@ -96,10 +100,10 @@ impl Spillway for Api {
             actor,
             request,
             reason,
-            rollback_to: None,
+            ..Apply::default()
         };
         let _at_work = working().await;
-        let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
+        let applied = self.audit.apply(&self.changes, apply).await.or_status()?.or_status()?;
         Ok(Response::new(ApplyResponse { result: Some(convert::applied(&applied)) }))
     }
 

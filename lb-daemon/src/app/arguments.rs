@@ -13,6 +13,7 @@ use nix::unistd::{Group, User};
 
 use super::{
     Failure,
+    fleet_arguments::FleetArguments,
     interfaces::{NamedInterfaces, Vlan},
     sizes::SizeArguments,
 };
@@ -25,6 +26,7 @@ use crate::{
 use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
+use lb_fleet::FleetSettings;
 use lb_maps::{
     self, AllowLists, DEFAULT_BPFFS, Options, Prefix, SizeSettings,
     directory::DEFAULT_STATE_DIRECTORY,
@@ -140,6 +142,8 @@ pub(super) struct BalancerArguments {
     /// TOML file with the configuration to apply at the start and at a reload
     #[arg(long, value_name = "FILE")]
     pub(super) apply: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) fleet: FleetArguments,
     /// A balancer's packet program exists for XDP only
     #[arg(long, hide = true, value_name = "HOOK", value_parser = only_xdp)]
     hook: Option<()>,
@@ -335,8 +339,8 @@ impl BalancerArguments {
         Ok(Some((listen, TlsFiles { own, authorities })))
     }
 
-    /// Refuses contradictions: a TLS listener without all of its files, two tunnel sources of one family, or one path for
-    /// both sockets.
+    /// Refuses contradictions: a TLS listener without all of its files, two tunnel sources of one family, one path for
+    /// both sockets, or a fleet beside a configuration file.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.read_only_socket.as_ref() == Some(&self.socket) {
             let path = self.socket.display();
@@ -345,7 +349,29 @@ impl BalancerArguments {
             return Err(Failure::new(sentence).hint("give it a path of its own"));
         }
         self.sources()?;
+        self.fleet()?;
         self.remote().map(drop)
+    }
+
+    /// How this balancer reaches its fleet, if the settings name one.
+    ///
+    /// # Errors
+    /// A setting is missing, or some contradict each other.
+    pub(super) fn fleet(&self) -> Result<Option<FleetSettings>, Failure> {
+        let settings = self.fleet.settings(self.region.as_ref())?;
+        match (&settings, &self.apply) {
+            (Some(settings), Some(file)) => {
+                let (file, fleet) = (file.display(), &settings.fleet);
+                let sentence = format!(
+                    "--apply {file}: a balancer of a fleet has the configuration of the fleet, here --fleet-name {fleet}, \
+                     and none of a file"
+                );
+                Err(Failure::new(sentence).hint(
+                    "remove one of the two; `spillway apply -f FILE` changes it for the fleet",
+                ))
+            }
+            _ => Ok(settings),
+        }
     }
 
     /// The given source addresses of tunnels.

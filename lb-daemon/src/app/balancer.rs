@@ -1,7 +1,10 @@
 //! The balancer, from its arguments to its exit status: [`Resources`] opens everything that the host may refuse,
 //! [`Tasks`] starts what runs on it, waits until the first of them ends, and stops the others in order.
 
-use std::{collections::BTreeSet, ffi::OsString, panic, path::Path, process, sync::Arc, thread};
+use std::{
+    collections::BTreeSet, ffi::OsString, panic, path::Path, process, sync::Arc, thread,
+    time::Duration,
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use tokio::{
@@ -9,6 +12,7 @@ use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
     task::JoinHandle,
+    time::timeout,
 };
 
 use super::{
@@ -25,6 +29,7 @@ use super::{
 use crate::{
     api::{self, Handles, Rights, ServeError, Socket},
     audit::Audit,
+    fleet::{self, Changes, Membership, MembershipRecord},
     http,
     metrics::Live,
     reload::Reloads,
@@ -32,7 +37,7 @@ use crate::{
     watchdog::Watchdog,
 };
 use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, queue::bounded, write_hint};
-use lb_common::abi::sizes::MapSizes;
+use lb_common::abi::{names, sizes::MapSizes};
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
@@ -40,14 +45,20 @@ use lb_control::{
     loops::LoopEnd,
     members::Sensed,
     reconcile::{self, DisplacedSweeper, MemberWords, Reader, Reconciler},
-    state::{self, Inbox, Loops, Sensors},
+    state::{self, Inbox, Loops, MarkOutDecision, MarkOutDecisions, Sensors},
     store::{self, Revision, Store},
 };
+use lb_fleet::FleetSettings;
 use lb_health::{Prober, Tunnels};
 use lb_inspect::stats;
 use lb_maps::{self, Attached, Dataplane, Pins};
-use lb_model::{map_memory::Budget, plan::Sources};
+use lb_model::{capacity::Portions, map_memory::Budget, plan::Sources};
 use lb_net::{NetError, NextHops};
+
+/// Longest wait for what the fleet has, before the service manager is told that the daemon is ready.
+const FLEET_READY: Duration = Duration::from_secs(30);
+
+const FLEET_RECORD_HINT: &str = "move the file away to start as an independent balancer; it can join its fleet again, once the others have forgotten it";
 
 /// Results of health checks and news of next hops that may wait while the member loop is busy.
 const SENSOR_QUEUE: usize = 4096;
@@ -115,6 +126,18 @@ struct Resources {
     sizes: MapSizes,
     map_memory: Budget,
     health_state: HealthState,
+    /// The fleet of the settings, and what is stored of the membership in it.
+    fleet: FleetStart,
+}
+
+/// What a balancer begins with as the member of a fleet, or as none.
+struct FleetStart {
+    settings: Option<FleetSettings>,
+    record: Option<MembershipRecord>,
+    /// The portions of capacities that it had at its end.
+    portions: Portions,
+    /// The maps of the packet path are made anew.
+    lost_maps: bool,
 }
 
 impl Resources {
@@ -130,6 +153,7 @@ impl Resources {
         let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
         interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
         let store = open_store(&arguments.state_dir, arguments.any_schema, log)?;
+        let fleet = open_fleet(arguments, &pins)?;
         let (credentials, tls_connections) = listen_tls(arguments, shared).await?;
         let audit = open_audit(arguments, &shared.conditions)?;
         let (socket, listener) = listen_unix(arguments)?;
@@ -183,6 +207,7 @@ impl Resources {
             sizes,
             map_memory,
             health_state,
+            fleet,
         })
     }
 }
@@ -221,6 +246,7 @@ struct Tasks {
     status_line: JoinHandle<()>,
     watchdog: JoinHandle<()>,
     health_state: Keeper,
+    membership: Membership,
     /// Keeps other daemons from the maps until the last loop has ended.
     attached: Arc<Attached>,
     _sockets: Vec<Socket>,
@@ -249,6 +275,11 @@ impl Tasks {
         let sensors = Sensors::default();
         let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
 
+        let (is_member, homes) = (state::Membership::default(), MarkOutDecisions::default());
+        is_member.set(resources.fleet.record.is_some());
+        if resources.fleet.record.is_some() {
+            homes.decide(MarkOutDecision::Unknown);
+        }
         let state_beat = watchdog.register("state");
         let first_round = state_beat.clone();
         let settings = state::Settings {
@@ -267,11 +298,29 @@ impl Tasks {
             followed: followed.clone(),
             any_schema: arguments.any_schema,
             schema: Revision::CURRENT,
+            membership: is_member.clone(),
+            mark_out_decisions: homes.clone(),
+            portions: resources.fleet.portions,
         };
         let inbox = Inbox { sensed: Sensed { health, network }, requests };
         let paths = (resources.reconciler, resources.member_words, resources.reader);
         let loops = Loops::new(settings, resources.store, paths, sensors, inbox);
-        let Loops { state, publisher, members, overrides, status } = loops;
+        let Loops { state, publisher, members, overrides, status, portions } = loops;
+        let membership = Membership::new(fleet::Context {
+            settings: resources.fleet.settings,
+            commands: commands.clone(),
+            conditions: conditions.clone(),
+            portions,
+            homes,
+            is_member,
+            state_directory: arguments.state_dir.clone(),
+            lost_maps: resources.fleet.lost_maps,
+            packets: fleet::packet_counts(stats::Source {
+                bpffs: bpffs.clone(),
+                state_directory: arguments.state_dir.clone(),
+            }),
+        });
+        let changes = Changes::new(commands.clone(), membership.clone());
         let status_beat = watchdog.register("status");
         let status = status.run(status_beat, stop.clone().cancelled_owned());
         let status = on_own_thread("status", Handle::current(), status)?;
@@ -314,6 +363,10 @@ impl Tasks {
             sweeper.run(conditions.clone(), displaced_beat, stop.clone().cancelled_owned());
         let displaced_check = on_own_thread("displaced", Handle::current(), sweeper)?;
 
+        if let Some(record) = resources.fleet.record {
+            let membership = membership.clone();
+            tokio::spawn(async move { membership.resume(record).await });
+        }
         let counters = stats::Source { bpffs, state_directory: arguments.state_dir };
         let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
         let shown = http::balancer(reader, arguments.status_page);
@@ -322,13 +375,8 @@ impl Tasks {
         let http = tokio::spawn(super::serve_http(resources.http_listener, shown, stop.clone()));
         let (reloads, reload_requests) = Reloads::channel();
         let audit = resources.audit;
-        let handles = Handles {
-            commands: commands.clone(),
-            audit: audit.clone(),
-            counters,
-            tunnels,
-            reloads,
-        };
+        let handles =
+            Handles { changes: changes.clone(), audit: audit.clone(), counters, tunnels, reloads };
         let (local, remote) =
             ((resources.listener, resources.read_only), resources.tls_connections);
         let api = tokio::spawn(api::serve(local, remote, handles, live, stop.clone()));
@@ -345,7 +393,7 @@ impl Tasks {
             line,
             values,
             followed,
-            commands,
+            changes,
             audit,
             conditions,
             waiting,
@@ -353,11 +401,14 @@ impl Tasks {
             http_credentials,
         };
         let (file_applied_tx, file_applied) = oneshot::channel();
+        let ready = membership.clone();
         let reload = tokio::spawn(async move {
             // A refusal is shown as a condition.
             let _ = reload.apply().await;
             // An answer means that the stored generation was tried too.
-            let _ = reload.commands.export().await;
+            let _ = reload.changes.commands().export().await;
+            // Of a fleet, what it had at the end is in force by now; what changed since may take etcd some time.
+            let _ = timeout(FLEET_READY, ready.until_ready()).await;
             let _ = file_applied_tx.send(());
             let credentials = reload.credentials.clone();
             tokio::join!(reload.run(hangups, reload_requests, manager), async {
@@ -392,6 +443,7 @@ impl Tasks {
             status_line,
             watchdog,
             health_state,
+            membership,
             attached: resources.attached,
             _sockets,
         })
@@ -434,6 +486,7 @@ impl Tasks {
             let _ = self.api.await;
         }
         let _ = self.http.await;
+        self.membership.stop().await;
         let loops = [self.state, self.publisher, self.members, self.overrides, self.status];
         for thread in loops.map(|task| task.thread) {
             let _ = thread.join();
@@ -468,6 +521,31 @@ fn open_store(state_directory: &Path, any_schema: bool, log: &Log) -> Result<Sto
     };
     panic::set_hook(previous_hook);
     store.map_err(|error| Failure::from_chain(&error).hint(error.hint()))
+}
+
+/// What is stored of the membership in a fleet, beside the settings.
+fn open_fleet(arguments: &BalancerArguments, pins: &Pins) -> Result<FleetStart, Failure> {
+    let settings = arguments.fleet()?;
+    let record = MembershipRecord::read(&arguments.state_dir)
+        .map_err(|error| Failure::from_chain(&error).hint(FLEET_RECORD_HINT))?;
+    if let Some(record) = &record {
+        let named = settings.as_ref().map(|settings| (&settings.fleet, &settings.name));
+        if named != Some((&record.fleet, &record.balancer)) {
+            let (fleet, balancer) = (&record.fleet, &record.balancer);
+            return Err(Failure::new(format!(
+                "--fleet-name: this balancer is {balancer} of fleet {fleet}, and the settings name no or another one"
+            ))
+            .hint("set it as it was, and leave the fleet first: `spillway fleet leave`"));
+        }
+    }
+    let lost_maps = !pins.map(names::ARRAYS).exists();
+    let portions = match (&record, &settings) {
+        (Some(_), Some(settings)) => {
+            fleet::stored_portions(&arguments.state_dir, settings, lost_maps)
+        }
+        _ => Portions::default(),
+    };
+    Ok(FleetStart { settings, record, portions, lost_maps })
 }
 
 /// The memory of the maps before any configuration, and its limit.

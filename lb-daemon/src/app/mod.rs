@@ -4,6 +4,7 @@ mod arguments;
 mod balancer;
 mod documents;
 mod failure;
+mod fleet_arguments;
 mod interfaces;
 mod log;
 mod receiver;

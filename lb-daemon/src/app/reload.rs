@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     audit::Audit,
+    fleet::Changes,
     http::HttpCredentials,
     reload::{
         ReloadOutcome, ReloadRequests, ReloadWaiters,
@@ -20,10 +21,7 @@ use crate::{
     watchdog::ServiceManager,
 };
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
-use lb_control::{
-    FollowedFile, WaitingSettings,
-    command::{Commands, Refusal},
-};
+use lb_control::{FollowedFile, WaitingSettings, command::Refusal};
 
 /// Subject of the condition that the settings cannot be used.
 pub(super) const SETTINGS: Subject = Subject::new(ConditionReason::Settings, "settings");
@@ -45,7 +43,7 @@ pub(super) struct Reload {
     pub(super) values: SettingValues,
     /// The file of `--apply`.
     pub(super) followed: FollowedFile,
-    pub(super) commands: Commands,
+    pub(super) changes: Changes,
     pub(super) audit: Audit,
     pub(super) conditions: Conditions,
     /// Settings that wait for the next start.
@@ -65,7 +63,7 @@ impl Reload {
     pub(super) async fn apply(&self) -> Result<Option<u64>, FileNotApplied> {
         let Some(path) = self.followed.path() else { return Ok(None) };
         let subject = file_subject(&path);
-        match config_file::apply(&path, &self.commands, &self.audit).await {
+        match config_file::apply(&path, &self.changes, &self.audit).await {
             Ok(applied) => {
                 self.conditions.end(&subject);
                 Ok(Some(applied.generation))

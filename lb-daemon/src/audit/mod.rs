@@ -22,10 +22,11 @@ use std::{
 use serde_json::{Map, Value, json};
 use writer::Writer;
 
+use crate::fleet::Changes;
 use lb_base::{conditions::Conditions, error_chain, rate_limited_log::RateLimit};
 use lb_config::Reason;
 use lb_control::command::{
-    Actor, Applied, Apply, ChangeRecord, Commands, OverrideChange, OverridesChanged, Refusal,
+    Actor, Applied, Apply, ChangeRecord, FleetRefusal, OverrideChange, OverridesChanged, Refusal,
     Stopping,
 };
 
@@ -90,14 +91,14 @@ impl Audit {
     /// The daemon is stopping; it is unknown whether the change was made.
     pub async fn apply(
         &self,
-        commands: &Commands,
+        changes: &Changes,
         apply: Apply,
     ) -> Result<Result<Applied, Refusal>, Stopping> {
         if apply.dry_run {
-            return commands.apply(apply, None).await;
+            return changes.apply(apply, None).await;
         }
         let change = self.log_intent(&apply.actor, &apply.request, apply.reason.given()).await;
-        let answer = commands.apply(apply, Some(Box::new(change))).await;
+        let answer = changes.apply(apply, Some(Box::new(change))).await;
         self.flush().await;
         answer
     }
@@ -108,17 +109,17 @@ impl Audit {
     /// The daemon is stopping; it is unknown whether the change was made.
     pub async fn change_overrides(
         &self,
-        commands: &Commands,
+        changes: &Changes,
         change: OverrideChange,
         dry_run: bool,
         (actor, reason): (Actor, Reason),
     ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
         if dry_run {
-            return commands.change_overrides(change, dry_run, (actor, reason)).await;
+            return changes.change_overrides(change, dry_run, (actor, reason)).await;
         }
         let record = AuditedChange::new(self.clone(), actor.clone(), self.id(), OVERRIDES);
         record.intended(&describe(&change), reason.given());
-        let answer = commands.change_overrides(change, dry_run, (actor, reason)).await;
+        let answer = changes.change_overrides(change, dry_run, (actor, reason)).await;
         if let Ok(result) = &answer {
             record.overrides_changed(result);
         }
@@ -154,6 +155,23 @@ impl Audit {
         }
         let cause = result.err();
         self.line("settings", &Actor::Unknown, json!({"outcome": outcome, "cause": cause}));
+    }
+
+    /// Logs that a caller wants to change whether, or with what, this balancer is a member of its fleet.
+    pub fn membership_requested(&self, actor: &Actor, request: &str) {
+        tracing::info!(target: "audit", actor = %actor, "change requested: {request}");
+        self.line("membership_intent", actor, json!({"request": request}));
+    }
+
+    /// Logs what became of it; `cause`: it was refused, or not completed.
+    pub fn membership_changed(&self, actor: &Actor, request: &str, cause: Option<&str>) {
+        match cause {
+            None => tracing::info!(target: "audit", actor = %actor, "{request}: done"),
+            Some(cause) => tracing::warn!(target: "audit", actor = %actor, "{request}: {cause}"),
+        }
+        let outcome = if cause.is_none() { "changed" } else { "refused" };
+        let more = json!({"request": request, "outcome": outcome, "cause": cause});
+        self.line("membership", actor, more);
     }
 
     /// Logs a call of `Reload`, after reopening the file: after a rotation the line is in the new one.
@@ -236,6 +254,11 @@ fn describe(change: &OverrideChange) -> String {
             let named = keys.iter().take(MOST_NAMED).map(ToString::to_string).collect();
             format!("removal of overrides {}", listed(named, keys.len()))
         }
+        OverrideChange::Follow(shared) => {
+            let named = shared.iter().take(MOST_NAMED).map(|(key, _)| key.to_string()).collect();
+            format!("the overrides of the fleet: {}", listed(named, shared.len()))
+        }
+        OverrideChange::Unfollow => "overrides of this balancer alone".into(),
     }
 }
 
@@ -246,6 +269,7 @@ fn who(actor: &Actor) -> Value {
         Actor::File(path) => json!({"file": path.display().to_string()}),
         Actor::User(uid) => json!({"uid": uid}),
         Actor::Certificate(name) => json!({"certificate": name}),
+        Actor::Fleet { author } => json!({"fleet": author}),
     }
 }
 
@@ -352,8 +376,13 @@ impl ChangeRecord for AuditedChange {
                     }),
                 );
             }
-            Err(refusal @ Refusal::Behind { .. }) => {
+            Err(
+                refusal @ (Refusal::Behind { .. } | Refusal::Fleet(FleetRefusal::Behind { .. })),
+            ) => {
                 self.not_done("behind", None, &error_chain::message(refusal));
+            }
+            Err(refusal @ Refusal::Fleet(FleetRefusal::Unknown(_))) => {
+                self.not_done("unknown", None, &error_chain::message(refusal));
             }
             Err(refusal) => self.not_done("refused", None, &error_chain::message(refusal)),
         }

@@ -78,6 +78,8 @@ metrics! {
         "New connections a second that a group takes with all backends healthy and the scaler at 1, over all balancers. Absent: no limit";
     GROUP_SCALER: Gauge "group_scaler" Ratio ["pool", "region"]
         "Share of a group's capacity that is in use; 0: it is drained";
+    GROUP_PORTION: Gauge "group_portion" Ratio ["pool", "region"]
+        "This balancer's portion of a group's capacity: equal on all balancers, or in a fleet what it owns; 0: it admits none";
     GROUP_BACKENDS: Gauge "group_backends" None ["pool", "region"]
         "Backends of a group";
     GROUP_BACKENDS_UP: Gauge "group_backends_up" None ["pool", "region"]
@@ -88,7 +90,7 @@ metrics! {
         "1: all of a group was out of service for longer than the settle time, and is asked last; 0: it is asked in its place";
 
     BALANCERS: Gauge "balancers" None []
-        "Balancers that share the capacities, as configured";
+        "Balancers that share the capacities, as configured; in a fleet group_portion counts instead";
     POOL_HAS_DISPLACED: Gauge "pool_has_displaced" None ["pool"]
         "1: a pool may have displaced connections; 0: all are at home, and none is looked up";
     POOL_HELD_DOWN: Gauge "pool_backends_held_down" None ["pool"]

@@ -37,11 +37,12 @@ const COUNTERS: [Counter; 6] = [
     (&GROUP_OVER_CAPACITY, |counted| counted.over_capacity),
 ];
 
-const LEVELS: [Level; 8] = [
+const LEVELS: [Level; 9] = [
     (&GROUP_LIMIT, |region| capacity::per_second(region.reading.limit).map(Into::into)),
     (&GROUP_CAPACITY, |region| region.reading.capacity().per_second().map(Into::into)),
     (&GROUP_CONFIGURED, |region| region.reading.configured().per_second().map(Into::into)),
     (&GROUP_SCALER, |region| Some(region.reading.settings.effective_scaler().share().into())),
+    (&GROUP_PORTION, |region| Some(region.reading.portion.fraction().into())),
     (&GROUP_BACKENDS, |region| Some(region.reading.members.len().into())),
     (&GROUP_BACKENDS_UP, |region| Some(region.backends_up().into())),
     (&GROUP_MISSING_BACKENDS, |region| region.missing_backends().map(|n| u64::from(n).into())),

@@ -2,13 +2,13 @@
 
 use std::{fmt, io, path::Path};
 
-use crate::audit::Audit;
+use crate::{audit::Audit, fleet::Changes};
 use lb_base::error_chain;
 use lb_config::{
     Invalid, Requested,
     document::{self, Document, DocumentError},
 };
-use lb_control::command::{Actor, Applied, Apply, Commands, Refusal, Stopping};
+use lb_control::command::{Actor, Applied, Apply, Refusal, Stopping};
 
 /// How the audit log names the request.
 const REQUEST: &str = "the configuration of the file";
@@ -17,7 +17,7 @@ const REQUEST: &str = "the configuration of the file";
 ///
 /// # Errors
 /// [`FileError`]. The previous configuration stays in force, except after [`Refusal::Behind`].
-pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Applied, FileError> {
+pub async fn apply(path: &Path, changes: &Changes, audit: &Audit) -> Result<Applied, FileError> {
     let actor = Actor::File(path.into());
     let read = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable);
     let read = read.and_then(|text| Ok((configuration(&text)?, text)));
@@ -25,7 +25,7 @@ pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Ap
         audit.refused(&actor, REQUEST, &error.to_string());
     })?;
     let apply = Apply { configuration, actor, request: REQUEST.to_owned(), ..Apply::default() };
-    audit.apply(commands, apply).await?.map_err(|refusal| match refusal {
+    audit.apply(changes, apply).await?.map_err(|refusal| match refusal {
         Refusal::Invalid(invalid) => FileError::invalid(&text, *invalid),
         refusal => refusal.into(),
     })
@@ -94,7 +94,7 @@ impl std::error::Error for FileError {}
 
 #[cfg(test)]
 mod tests {
-    use lb_control::command::Warning;
+    use lb_control::command::{Commands, Warning};
     use std::fs;
     use tokio_util::sync::CancellationToken;
 
@@ -128,6 +128,7 @@ region = \"eu\"
         let directory = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
         let (audit, (commands, requests)) = (Audit::default(), Commands::channel());
+        let changes = Changes::from(commands.clone());
         let ((_health, health), (_changes, network)) =
             (bounded(1, &QueueCounters::default()), bounded(1, &QueueCounters::default()));
         let path = directory.path().join("web.toml");
@@ -145,12 +146,12 @@ region = \"eu\"
         let heartbeats = Heartbeats::every(std::time::Duration::from_secs(1));
         let state = packet_path::spawn(loops, &heartbeats, &stop);
 
-        let missing = apply(&path, &commands, &audit).await.unwrap_err();
+        let missing = apply(&path, &changes, &audit).await.unwrap_err();
         assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
 
         fs::write(&path, GOOD).unwrap();
-        assert_eq!(apply(&path, &commands, &audit).await.unwrap().generation, 1);
-        let again = apply(&path, &commands, &audit).await.unwrap();
+        assert_eq!(apply(&path, &changes, &audit).await.unwrap().generation, 1);
+        let again = apply(&path, &changes, &audit).await.unwrap();
         assert_eq!((again.generation, again.changes.len()), (1, 0));
 
         let warnings = async |text: &str| {
@@ -165,7 +166,7 @@ region = \"eu\"
         assert_eq!(warnings(&others).await, [taken_back]);
         fs::write(&path, GOOD.replace("31", "41")).unwrap();
         assert_eq!(
-            texts(&apply(&path, &commands, &audit).await.unwrap().warnings),
+            texts(&apply(&path, &changes, &audit).await.unwrap().warnings),
             [""; 0],
             "it is the file's own"
         );
@@ -176,12 +177,12 @@ region = \"eu\"
         // The file leaves the slots open: the pool keeps its number, which another call may change.
         let open = GOOD.replace("slots = 31\n", "");
         fs::write(&path, &open).unwrap();
-        let kept = apply(&path, &commands, &audit).await.unwrap();
+        let kept = apply(&path, &changes, &audit).await.unwrap();
         assert_eq!((kept.generation, kept.changes.len()), (4, 0));
         assert_eq!(warnings(&GOOD.replace("31", "37")).await, [""; 0], "the file keeps that too");
         assert_eq!(warnings(GOOD).await, [""; 0]);
         fs::write(&path, format!("balancers = 2\nhash_key = \"{:032}\"\n{open}", 7)).unwrap();
-        let refused = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+        let refused = apply(&path, &changes, &audit).await.unwrap_err().to_string();
         let expected = "pools[0] \"web\": slots: must be a number, the same on all 2 balancers; set slots = 31 in pool web, ";
         assert!(refused.starts_with(expected), "{refused}");
         // More backends than slots: the line of the pool, as with each other mistake in a file.
@@ -189,7 +190,7 @@ region = \"eu\"
             .map(|n| format!("[[pool.backend]]\naddress = \"10.0.0.{n}\"\nregion = \"eu\"\n"))
             .collect();
         fs::write(&path, open + &backends).unwrap();
-        let refused = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+        let refused = apply(&path, &changes, &audit).await.unwrap_err().to_string();
         let expected =
             "line 3, column 1: pools[0] \"web\": slots: 31 must be more than the 32 backends";
         assert!(refused.starts_with(expected), "{refused}");
@@ -204,14 +205,14 @@ region = \"eu\"
             ),
         ] {
             fs::write(&path, text).unwrap();
-            let error = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+            let error = apply(&path, &changes, &audit).await.unwrap_err().to_string();
             assert!(error.starts_with(cause), "{error}");
             assert_eq!(commands.export().await.unwrap().generation, 6);
         }
         stop.cancel();
         state.await.unwrap();
-        assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Invalid { .. })));
+        assert!(matches!(apply(&path, &changes, &audit).await, Err(FileError::Invalid { .. })));
         fs::write(&path, GOOD).unwrap();
-        assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Stopping(_))));
+        assert!(matches!(apply(&path, &changes, &audit).await, Err(FileError::Stopping(_))));
     }
 }

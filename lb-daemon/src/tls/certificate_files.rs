@@ -7,7 +7,8 @@ use std::{
 };
 
 use tokio_rustls::rustls::{
-    ConfigBuilder, ServerConfig, WantsVerifier,
+    ClientConfig, ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier,
+    client::Resumption,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{NoServerSessionStorage, WantsServerCert},
@@ -66,6 +67,28 @@ impl CertificateFiles {
         config.alpn_protocols = vec![alpn.to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+}
+
+impl CertificateFiles {
+    /// Builds a client as [`Self::server`] builds a server, which shows this certificate.
+    pub(super) fn client(
+        &self,
+        CertifiedChain { chain, key }: CertifiedChain,
+        roots: RootCertStore,
+        alpn: &[u8],
+    ) -> Result<Arc<ClientConfig>, TlsError> {
+        let unusable = |source| TlsError::Unusable { path: self.certificate.clone(), source };
+        let provider = Arc::new(ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unusable)?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![alpn.to_vec()];
+        config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
 }

@@ -3,7 +3,10 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
-use tokio_rustls::rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
+use tokio_rustls::rustls::{
+    ClientConfig, RootCertStore, ServerConfig, pki_types::CertificateDer,
+    server::WebPkiClientVerifier,
+};
 
 use super::{
     CertificateContents, CertificateExpiry, CertificateFiles, TlsError,
@@ -163,26 +166,25 @@ pub struct TlsFiles {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct FileContents {
+pub(crate) struct FileContents {
     own: CertificateContents,
     authorities: Vec<u8>,
 }
 
 impl TlsFiles {
-    fn read(&self) -> Result<FileContents, TlsError> {
+    pub(crate) fn read(&self) -> Result<FileContents, TlsError> {
         Ok(FileContents { own: self.own.read()?, authorities: read(&self.authorities)? })
     }
 
     /// Client certificates are required, and as no session is resumed, each connection shows its certificate again.
-    fn server(&self, contents: &FileContents) -> Result<(Arc<ServerConfig>, Validities), TlsError> {
+    pub(crate) fn server(
+        &self,
+        contents: &FileContents,
+    ) -> Result<(Arc<ServerConfig>, Validities), TlsError> {
         let own = self.own.parse(&contents.own)?;
         let authorities = certificates(&self.authorities, &contents.authorities)?;
         let validities = Validities::read(&own.chain, &authorities);
-        let mut roots = RootCertStore::empty();
-        for root in authorities {
-            let path = &self.authorities;
-            roots.add(root).map_err(|source| TlsError::Unusable { path: path.clone(), source })?;
-        }
+        let roots = self.roots(authorities)?;
         let clients_need_certificates = |builder: ServerBuilder| {
             let provider = builder.crypto_provider().clone();
             let verifier =
@@ -194,5 +196,21 @@ impl TlsFiles {
             Ok(builder.with_client_cert_verifier(verifier))
         };
         Ok((self.own.server(own, b"h2", clients_need_certificates)?, validities))
+    }
+
+    /// A client of servers whose certificates are of the same authorities, which shows its own certificate to them.
+    pub(crate) fn client(&self, contents: &FileContents) -> Result<Arc<ClientConfig>, TlsError> {
+        let own = self.own.parse(&contents.own)?;
+        let roots = self.roots(certificates(&self.authorities, &contents.authorities)?)?;
+        self.own.client(own, roots, b"h2")
+    }
+
+    fn roots(&self, authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for root in authorities {
+            let path = &self.authorities;
+            roots.add(root).map_err(|source| TlsError::Unusable { path: path.clone(), source })?;
+        }
+        Ok(roots)
     }
 }

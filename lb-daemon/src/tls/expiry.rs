@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime, pem::PemObject as _};
 use webpki::{EndEntityCert, Error, KeyUsage};
 
 use super::TlsFiles;
@@ -91,6 +91,25 @@ impl Validities {
 }
 
 const RENEW: &str = "clients do not accept an expired one";
+
+/// Begins or ends the condition that a certificate which is shown to peers and to etcd expires.
+pub(crate) fn report_fleet(
+    subject: &Subject,
+    path: &Path,
+    validity: Option<Validity>,
+    conditions: &Conditions,
+) {
+    let consequence = "etcd and the other balancers do not accept an expired one";
+    report(subject, path, validity, consequence, conditions, SystemTime::now());
+}
+
+/// When a certificate of a PEM file expired, if one has.
+pub(crate) fn expired(pem: &[u8]) -> Option<String> {
+    let chain: Result<Vec<CertificateDer<'_>>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let not_after = first_to_end(&chain.ok()?)?.not_after;
+    let is_over = not_after <= SystemTime::now();
+    is_over.then(|| format!("expired at {}", prost_types::Timestamp::from(not_after)))
+}
 
 /// The validity of the certificate of a chain that expires first.
 fn first_to_end(chain: &[CertificateDer<'_>]) -> Option<Validity> {
@@ -198,6 +217,21 @@ mod tests {
         let ends = [read.server, read.authority].map(|validity| validity.unwrap().not_after);
         assert_eq!(ends, [day(30), day(300)]);
         assert_eq!(Validities::read(&[], &[]), Validities::default());
+    }
+
+    #[test]
+    fn an_expired_file_says_since_when() {
+        let pem = |from, to| {
+            let mut params = CertificateParams::new(vec!["lb-1".into()]).unwrap();
+            (params.not_before, params.not_after) = (day(from).into(), day(to).into());
+            params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+        };
+        let old = pem(-3654, -3653);
+        assert_eq!(expired(old.as_bytes()).unwrap(), "expired at 2020-01-01T00:00:00Z");
+        let both = pem(-3653, 36500) + &old;
+        assert_eq!(expired(both.as_bytes()).unwrap(), "expired at 2020-01-01T00:00:00Z");
+        assert_eq!(expired(pem(-3653, 36500).as_bytes()), None);
+        assert_eq!(expired(b"nothing"), None);
     }
 
     #[test]

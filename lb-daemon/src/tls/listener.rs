@@ -139,7 +139,7 @@ impl ConnectionSlots {
 
 /// DNS names and URIs of a certificate (subject alternative names, RFC 5280, 4.2.1.6), without the common name (RFC
 /// 9525, 2).
-fn names(chain: Option<&[CertificateDer<'_>]>) -> Vec<String> {
+pub(crate) fn names(chain: Option<&[CertificateDer<'_>]>) -> Vec<String> {
     let Some(certificate) = chain.and_then(<[_]>::first) else { return Vec::new() };
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
     let names = certificate.valid_dns_names().chain(certificate.valid_uri_names());

@@ -11,10 +11,12 @@ pub use certificate_files::CertificateFiles;
 pub(crate) use certificate_files::{CertificateContents, ServerBuilder, read};
 pub use connection::Connection;
 pub use credentials::{Credentials, CredentialsInForce, TlsFiles};
-pub(crate) use credentials::{conclude_refresh, poll};
+pub(crate) use credentials::{FileContents, conclude_refresh, poll};
 pub use expiry::{CertificateExpiry, Validities, Validity};
+pub(crate) use expiry::{expired, report_fleet};
 
 pub use listener::listen;
+pub(crate) use listener::names;
 
 use std::{io, net::SocketAddr, path::PathBuf};
 

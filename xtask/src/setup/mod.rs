@@ -47,7 +47,7 @@ pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
 pub(crate) struct Wants<'a> {
     /// All packages, whoever needs them.
     everything: bool,
-    purpose: Option<Purpose>,
+    purpose: Purpose,
     /// Series of kernels to boot; tests want at least one.
     kernels: &'a [&'a str],
     /// Go too, for example clients.
@@ -55,14 +55,14 @@ pub(crate) struct Wants<'a> {
 }
 
 impl<'a> Wants<'a> {
-    /// For building only: no package at all.
+    /// For building only.
     pub(crate) fn build() -> Self {
-        Self { everything: false, purpose: None, kernels: &[], go: false }
+        Self::purpose(Purpose::Build)
     }
 
     /// For one verb.
     pub(crate) fn purpose(purpose: Purpose) -> Self {
-        Self { purpose: Some(purpose), ..Self::build() }
+        Self { everything: false, purpose, kernels: &[], go: false }
     }
 
     /// For the tests; cargo-deny, modules of Python and a kernel among it, and Go for a long run.
@@ -71,10 +71,9 @@ impl<'a> Wants<'a> {
     }
 
     fn packages(&self) -> Vec<&'static Wanted> {
-        match (self.everything, self.purpose) {
-            (true, _) => packages::missing(None),
-            (false, Some(purpose)) => packages::missing(Some(purpose)),
-            (false, None) => Vec::new(),
+        match self.everything {
+            true => packages::missing(None),
+            false => packages::missing(Some(self.purpose)),
         }
     }
 }
@@ -132,8 +131,6 @@ static MADE: [Made; 3] = [
 static GO: Made = Made { is_missing: go::is_missing, print: go::print, ensure: go::ensure };
 
 struct Missing {
-    /// Whether packages were asked for at all.
-    wants_packages: bool,
     packages: Vec<&'static Wanted>,
     lists: Option<Lists>,
     toolchain: Option<toolchain::Missing>,
@@ -163,8 +160,7 @@ impl Missing {
         }
         let needs_apt = !packages.is_empty();
         let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
-        let wants_packages = wants.everything || wants.purpose.is_some();
-        let missing = Self { wants_packages, packages, lists, toolchain, kernels, made };
+        let missing = Self { packages, lists, toolchain, kernels, made };
         missing.print()?;
         Ok(missing)
     }
@@ -248,7 +244,7 @@ impl Missing {
             };
             ui::heading("Debian packages");
             install::install(lists, &self.names())?;
-        } else if self.wants_packages {
+        } else {
             install::recover()?;
         }
         if let Some(toolchain) = &self.toolchain {

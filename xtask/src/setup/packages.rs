@@ -7,6 +7,8 @@ use crate::programs;
 /// Who needs a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// Building the product, which every other purpose needs too.
+    Build,
     Demo,
     Test,
     Bench,
@@ -15,7 +17,7 @@ pub(crate) enum Purpose {
     Fuzz,
 }
 
-use Purpose::{Bench, Control, Demo, Fuzz, Test};
+use Purpose::{Bench, Build, Control, Demo, Fuzz, Test};
 
 /// A package, told by the programs it brings: where they are, whoever put them there, it is not
 /// missing. A module of a program is told by its path.
@@ -36,7 +38,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 26] = [
+const ALL: [Wanted; 27] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench, Control]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench, Control]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench, Control]),
@@ -61,7 +63,8 @@ const ALL: [Wanted; 26] = [
     wanted("g++", &["c++"], "builds libFuzzer", &[Test, Fuzz]),
     wanted("etcd-server", &["etcd"], "what a fleet shares is kept in it", &[Test]),
     wanted("etcd-client", &["etcdctl"], "a second opinion on what is in etcd", &[Test]),
-    wanted("protobuf-compiler", &["protoc"], "builds the client of etcd", &[Test]),
+    wanted("protobuf-compiler", &["protoc"], "builds the client of etcd", &[Build]),
+    wanted("libprotobuf-dev", &["/usr/include/google/protobuf/descriptor.proto"], "builds the client of etcd", &[Build]),
     wanted("debootstrap", &["debootstrap"], "makes the Debian that the package is tried in", &[Test]),
 ];
 
@@ -74,8 +77,10 @@ pub(crate) fn missing(purpose: Option<Purpose>) -> Vec<&'static Wanted> {
 }
 
 fn missing_from(purpose: Option<Purpose>, is_here: impl Fn(&str) -> bool) -> Vec<&'static Wanted> {
-    let concerns =
-        |wanted: &&Wanted| purpose.is_none_or(|purpose| wanted.purposes.contains(&purpose));
+    let concerns = |wanted: &&Wanted| {
+        let is_needed = |purpose| wanted.purposes.contains(&purpose);
+        purpose.is_none_or(|purpose| is_needed(purpose) || is_needed(Build))
+    };
     let is_missing = |wanted: &&Wanted| !wanted.programs.iter().all(|program| is_here(program));
     ALL.iter().filter(concerns).filter(is_missing).collect()
 }
@@ -94,9 +99,11 @@ mod tests {
         assert!(demo.contains(&"nginx") && demo.contains(&"siege"));
         assert!(!demo.contains(&"qemu-system-x86") && !demo.contains(&"tshark"));
         let bench = names(&missing_from(Some(Bench), |program| !program.starts_with('/')));
-        assert_eq!(bench, ["libnginx-mod-stream"]);
+        assert_eq!(bench, ["libnginx-mod-stream", "libprotobuf-dev"]);
         let control = names(&missing_from(Some(Control), |_| false));
-        assert_eq!(control, ["iproute2", "util-linux", "mount", "ethtool"]);
+        let build = ["protobuf-compiler", "libprotobuf-dev"];
+        assert_eq!(control, [&["iproute2", "util-linux", "mount", "ethtool"][..], &build].concat());
+        assert_eq!(names(&missing_from(Some(Build), |_| false)), build);
         assert_eq!(missing_from(None, |_| false).len(), ALL.len());
         assert!(missing_from(None, |_| true).is_empty());
     }

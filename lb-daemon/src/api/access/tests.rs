@@ -46,9 +46,10 @@ fn each_role_may_what_it_may() {
         // By their names, not by the table. What can be a dry run is for plan too; the call itself looks whether it is one.
         let of_objects =
             is(&["Batch", "Create", "Update", "Delete", "SetOverrides", "RemoveOverrides"]);
-        let plans = of_objects || is(&["Apply", "Rollback"]);
+        let of_fleets = is(&["JoinFleet", "LeaveFleet", "RemoveFleet", "RestoreFleet"]);
+        let plans = of_objects || of_fleets || is(&["Apply", "Rollback"]);
         // Packets have what people say to each other in them; and probes are packets that are sent.
-        let operates = is(&["Capture", "ProbeVips"]);
+        let operates = is(&["Capture", "ProbeVips", "CountBackendPackets"]);
         let reads = !plans && !operates && name != "Reload";
         for (role, expected) in [
             (None, false),

@@ -12,6 +12,10 @@ use lb_model::{
 
 use super::responses::timestamp;
 
+fn balancer_generation((name, generation): (&Name, &u64)) -> v1::BalancerGeneration {
+    v1::BalancerGeneration { balancer: name.to_string(), generation: *generation }
+}
+
 pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResult {
     v1::ApplyResult {
         generation: applied.generation,
@@ -19,6 +23,7 @@ pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResult {
         memory: applied.memory.as_ref().map(memory),
         movements: applied.movements.iter().map(movement).collect(),
         movements_unknown: applied.movements_unknown,
+        balancers: applied.balancers.iter().map(balancer_generation).collect(),
         warnings: applied.warnings.iter().map(warning).collect(),
     }
 }
@@ -120,6 +125,10 @@ pub(super) fn condition(condition: &Condition) -> v1::Condition {
         ConditionReason::Region => Reason::Region,
         ConditionReason::NarrowPath => Reason::NarrowPath,
         ConditionReason::DisplacedBudget => Reason::DisplacedBudget,
+        ConditionReason::Etcd => Reason::Etcd,
+        ConditionReason::FleetConflict => Reason::FleetConflict,
+        ConditionReason::FleetConfiguration => Reason::FleetConfiguration,
+        ConditionReason::FleetShares => Reason::FleetShares,
     };
     let pool = condition.pool.as_ref();
     v1::Condition {

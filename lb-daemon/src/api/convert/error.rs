@@ -53,7 +53,7 @@ impl ApiError {
     }
 
     /// That an object does not exist.
-    pub(super) fn not_found(
+    pub(in crate::api) fn not_found(
         message: impl Into<String>,
         kind: &str,
         name: &str,

@@ -15,7 +15,8 @@ pub(super) use error::ApiError;
 pub(super) use explain::flow;
 pub(super) use overrides::{override_kind, override_message, override_names, override_target};
 pub(super) use responses::{
-    backend, difference, event, exported, generations, history, regions, without_backends,
+    backend, difference, event, exported, generations, history, regions, timestamp,
+    without_backends,
 };
 pub(super) use status::{IntoStatus, OrStatus, WrongField};
 pub(super) use vip_probe::{ProbeVipsStream, probe_request, probe_vips_stream};

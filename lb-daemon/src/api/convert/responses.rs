@@ -238,7 +238,7 @@ pub(in crate::api) fn event(event: &Event) -> v1::watch_response::Event {
     }
 }
 
-pub(super) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
+pub(in crate::api) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
     time.into()
 }
 
@@ -273,6 +273,7 @@ pub(in crate::api) fn region(status: &GroupStatus) -> v1::GroupStatus {
         utilisation: status.utilisation(),
         missing_backends: status.missing_backends(),
         marked_out: status.marked_out,
+        portion: reading.portion.fraction(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::api::access::caller;
 use lb_base::error_chain;
 use lb_config::{Invalid, message::hash_key};
 use lb_control::{
-    command::{Refusal, Stopping},
+    command::{FleetRefusal, Refusal, Stopping},
     reconcile::ReconcileError,
 };
 use lb_inspect::names::NoPool;
@@ -103,6 +103,9 @@ impl IntoStatus for Refusal {
                 error(Code::FailedPrecondition, ErrorReason::ConfigurationUnusable)
                     .hint(UNUSABLE_HINT)
             }
+            Refusal::Member => {
+                error(Code::FailedPrecondition, ErrorReason::FleetMembership).hint(MEMBER_HINT)
+            }
             Refusal::NoHashKey { own_key, .. } => {
                 error(Code::InvalidArgument, ErrorReason::HashKeyUnset)
                     .field("hash_key")
@@ -168,6 +171,24 @@ impl IntoStatus for Refusal {
                     .hint(HISTORY_HINT)
             }
             Refusal::Unreadable(_) => error(Code::Unavailable, ErrorReason::MapsUnreadable),
+            Refusal::Fleet(FleetRefusal::Unavailable(_)) => {
+                error(Code::Unavailable, ErrorReason::FleetUnavailable)
+            }
+            Refusal::Fleet(FleetRefusal::Unknown(_)) => {
+                error(Code::Unknown, ErrorReason::FleetUnknown).hint(FLEET_UNKNOWN_HINT)
+            }
+            Refusal::Fleet(FleetRefusal::Diverged(_)) => {
+                error(Code::FailedPrecondition, ErrorReason::FleetConflict)
+                    .hint(FLEET_CONFLICT_HINT)
+            }
+            Refusal::Fleet(FleetRefusal::Invalid(_)) => {
+                error(Code::InvalidArgument, ErrorReason::InvalidConfiguration)
+            }
+            Refusal::Fleet(FleetRefusal::Behind { generation, .. }) => {
+                error(Code::Internal, ErrorReason::FleetBehind)
+                    .with("generation", generation)
+                    .hint("`spillway fleet status` shows what each balancer has in force")
+            }
             Refusal::Plan(_) | Refusal::Room(_) | Refusal::Thread(_) => {
                 error(Code::Internal, ErrorReason::Internal)
             }
@@ -184,8 +205,17 @@ impl IntoStatus for NoPool {
 
 const TARGET_HINT: &str = "`spillway status` lists the backends, pools and regions that there are";
 
+const MEMBER_HINT: &str = "nothing was changed; change the fleet, at any balancer that reaches its etcd, or take this balancer out of it: \
+     `spillway fleet leave`";
+
 const OVERRIDES_HINT: &str =
     "`spillway override list` shows them; drain a pool or a region instead of its backends";
+
+const FLEET_UNKNOWN_HINT: &str =
+    "`spillway history` shows whether it came into force; to make the change again is safe";
+
+const FLEET_CONFLICT_HINT: &str = "`spillway fleet status` says why; `spillway fleet restore --from this` makes this balancer's configuration that of \
+     the fleet, `--from etcd` takes that of etcd";
 
 const HISTORY_HINT: &str =
     "`spillway history` lists the generations that are kept, and which of them cannot be used";

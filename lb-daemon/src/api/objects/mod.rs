@@ -24,12 +24,12 @@ use super::{
     access::{caller, may_change, within, working},
     convert,
 };
-use crate::audit::Audit;
+use crate::{audit::Audit, fleet::Changes};
 use edit::{
     Content, Edited, InForce, ObjectPath, Place, check_etag, edited, find, for_request, put,
 };
 use lb_control::{
-    command::{Actor, Apply, Commands, Exported, Refusal},
+    command::{Actor, Apply, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
 use object::{Id, Needs, Object, answered};
@@ -41,7 +41,7 @@ const MAX_TRIES: usize = 10;
 /// The service `spillway.v1.Objects`.
 #[derive(Debug)]
 pub(super) struct Objects {
-    commands: Commands,
+    changes: Changes,
     audit: Audit,
     /// Calls over the socket take turns, and so do calls over TLS: neither waits for the other.
     turns: [Mutex<()>; 2],
@@ -175,8 +175,8 @@ impl Sender {
 }
 
 impl Objects {
-    pub(super) fn new(commands: Commands, audit: Audit) -> Self {
-        Self { commands, audit, turns: Default::default() }
+    pub(super) fn new(changes: Changes, audit: Audit) -> Self {
+        Self { changes, audit, turns: Default::default() }
     }
 
     async fn get<O: Object>(&self, id: &Id) -> Result<O, ObjectRefused> {
@@ -325,9 +325,9 @@ impl Objects {
                 actor: actor.clone(),
                 request: request.clone(),
                 reason: reason.clone(),
-                rollback_to: None,
+                ..Apply::default()
             };
-            match self.audit.apply(&self.commands, apply).await? {
+            match self.audit.apply(&self.changes, apply).await? {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),
                 Err(Refusal::Conflict { .. }) => {}
                 Err(Refusal::OpenSlots(mut open)) => {
@@ -348,7 +348,7 @@ impl Objects {
     /// The configuration in force; or a stored one that the daemon cannot use, if it has no unknown fields: a call may
     /// correct it.
     async fn in_force(&self) -> Result<InForce, ObjectRefused> {
-        let exported: Exported = self.commands.export().await?;
+        let exported: Exported = self.changes.commands().export().await?;
         let schema = exported.schema;
         if let Some(unusable) = exported.unusable.as_ref().filter(|unusable| !unusable.is_whole()) {
             return Err(ObjectRefused::Refusal(Refusal::Unusable(unusable.cause.clone()).into()));

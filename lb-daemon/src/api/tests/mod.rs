@@ -223,7 +223,7 @@ fn serving(
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
         // Settings are read again by nothing here.
         let (reloads, _) = Reloads::channel();
-        let handles = Handles { commands, audit, counters, tunnels, reloads };
+        let handles = Handles { changes: commands.into(), audit, counters, tunnels, reloads };
         serve((listener, Some(second)), remote, handles, Live::default(), stop).await
     })
 }

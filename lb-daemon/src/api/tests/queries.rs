@@ -179,6 +179,7 @@ async fn regions_say_what_is_asked_of_them_and_what_is_missing() {
     assert_eq!((&*eu.pool, &*eu.region, &*us.region), ("web", "eu", "us"));
     assert_eq!((eu.configured_per_second, eu.scaler), (Some(10.0), 1.0));
     assert_eq!((eu.capacity_per_second, eu.limit_per_second), (Some(5.0), Some(2.5)));
+    assert_eq!(eu.portion, 0.5);
     assert_eq!((eu.backends_up, eu.backends, eu.backend_rate_per_second), (1, 2, Some(5.0)));
     let counters = eu.counters.unwrap();
     assert_eq!((counters.offered, counters.refused), (total, 0));

@@ -205,6 +205,7 @@ async fn a_stranger_learns_the_whole_api() {
         [
             "grpc.health.v1.Health",
             "grpc.reflection.v1.ServerReflection",
+            "spillway.v1.Fleet",
             "spillway.v1.Objects",
             "spillway.v1.Overrides",
             "spillway.v1.Spillway",

@@ -31,6 +31,9 @@ pub(super) enum Value {
     Words(Vec<String>),
 }
 
+/// Tables that group settings: `name` in `[fleet]` is the setting `fleet-name`.
+const GROUPS: [&str; 1] = ["fleet"];
+
 const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
 
 impl SettingsFile {
@@ -48,9 +51,8 @@ impl SettingsFile {
             }
         };
         let mut settings = Vec::new();
-        for (key, value) in &table {
-            let (name, at) = (key.get_ref().to_string(), key.span().start);
-            let Some(value) = value_of(value.get_ref()) else {
+        for (name, at, value) in entries(&table) {
+            let Some(value) = value_of(value) else {
                 let cause = format!("{name}: neither text, number, true, false, list nor table");
                 return Err(file.wrong(Some(at), &cause).hint(HINT));
             };
@@ -72,6 +74,24 @@ impl SettingsFile {
         let place = place.map(|(line, column)| format!("line {line}, column {column}: "));
         Failure::new(format!("{}: {}{cause}", self.name, place.unwrap_or_default()))
     }
+}
+
+/// Each setting with the byte at which it begins. What is in a table of [`GROUPS`] is a setting with the table's name first.
+fn entries<'t>(table: &'t DeTable<'_>) -> Vec<(String, usize, &'t DeValue<'t>)> {
+    let mut entries = Vec::new();
+    for (key, value) in table {
+        let (name, at) = (key.get_ref().to_string(), key.span().start);
+        match value.get_ref() {
+            DeValue::Table(inner) if GROUPS.contains(&name.as_str()) => {
+                let inner = inner.iter().map(|(key, value)| {
+                    (format!("{name}-{}", key.get_ref()), key.span().start, value.get_ref())
+                });
+                entries.extend(inner);
+            }
+            value => entries.push((name, at, value)),
+        }
+    }
+    entries
 }
 
 fn value_of(value: &DeValue<'_>) -> Option<Value> {

@@ -118,6 +118,8 @@ struct Region {
     limit: Option<f64>,
     /// Over all balancers; `None`: no limit.
     capacity: Option<f64>,
+    /// This balancer's part of the capacity, 0 to 1.
+    portion: f64,
     scaler: f64,
     backends: usize,
     backends_up: usize,
@@ -313,6 +315,7 @@ impl From<&GroupStatus> for Region {
             region: status.region.to_string(),
             limit: capacity::per_second(reading.limit),
             capacity: reading.capacity().per_second(),
+            portion: reading.portion.fraction(),
             scaler: reading.settings.effective_scaler().share(),
             backends: reading.members.len(),
             backends_up: status.backends_up(),

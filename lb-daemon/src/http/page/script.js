@@ -149,6 +149,9 @@ function waterfall(lanes, pool) {
     put(line.querySelector("small"), up + (r.marked_out ? ", asked last" : ""));
     const parts = [["b", "", rate(got ? got.admitted : null)]];
     parts.push(["span", "", unlimited ? " no limit" : r.limit === 0 ? " closed" : " of " + rate(r.limit)]);
+    if (!unlimited && Math.abs(r.portion - 1 / Math.max(1, now.balancers)) > 1e-9) {
+      parts.push(["div", "", (100 * r.portion).toFixed(1) + " % of the capacity is this balancer's"]);
+    }
     if (got && falls > 0) parts.push(["div", "spills", rate(falls) + " overflows" + (row.next ? " to " + row.next.r.region : "")]);
     if (got && got.refused > 0) parts.push(["div", "lost", rate(got.refused) + " refused"]);
     if (got && got.over_capacity > 0) parts.push(["div", "spills", rate(got.over_capacity) + " over capacity"]);

@@ -1,0 +1,36 @@
+//! Removes what etcd keeps of old generations.
+
+use std::{sync::Arc, time::Duration};
+
+use lb_fleet::collect::{Collector, GRACE};
+use tokio::time::sleep;
+
+use super::{Member, wall_clock};
+
+/// How often, on average. Every balancer does it, and finds little if another one did it before.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// Younger generations stay, whatever their number: a balancer that joins has to know what home meant before a change, and
+/// the longest settle time is a day.
+const KEEP: Duration = Duration::from_secs(3 * 86_400);
+
+/// Goes on for ever.
+pub(super) async fn remove_old_generations(member: Arc<Member>) {
+    let mut collector = Collector::new(GRACE);
+    loop {
+        sleep(INTERVAL.mul_f64(0.5 + fastrand::f64())).await;
+        let fleet = member.etcd().fleet.borrow().clone();
+        let Some((fleet, snapshot)) = fleet.zip(member.view().snapshot) else { continue };
+        if member.check_lineage(&snapshot).is_err() {
+            continue;
+        }
+        match collector.collect(&fleet, KEEP, wall_clock::now()).await {
+            Ok(collected) if collected.generations + collected.pieces > 0 => {
+                let (generations, pieces) = (collected.generations, collected.pieces);
+                tracing::info!(generations, pieces, "old generations are removed from etcd");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!("old generations stay in etcd: {error}"),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The history of a fleet, as a member shows it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use lb_base::error_chain;
+use lb_control::{
+    command::{FleetRefusal, Refusal},
+    store::{self, HistoryEntry},
+};
+use lb_fleet::history::HistoryError;
+use lb_model::Configuration;
+
+use super::Member;
+
+impl Member {
+    /// The generations of the fleet. What this balancer knows of its own of the same number is added.
+    pub(super) fn generations(&self, own: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+        let Some(snapshot) = self.etcd().view.borrow().snapshot.clone() else { return own };
+        let own: BTreeMap<_, _> = own.into_iter().map(|entry| (entry.number, entry)).collect();
+        let entry = |(number, committed): (&u64, &Arc<lb_fleet::commit::Committed>)| {
+            let generation = &committed.document.body;
+            own.get(number).cloned().unwrap_or_else(|| HistoryEntry {
+                number: *number,
+                applied_at: Some(generation.applied_at.to_system_time()),
+                who: generation.author.clone(),
+                why: generation.reason.clone(),
+                changes: None,
+                unusable: None,
+            })
+        };
+        snapshot.history.iter().map(entry).collect()
+    }
+
+    /// The configuration of a generation of the fleet.
+    ///
+    /// # Errors
+    /// The history does not have it, etcd does not answer, or this version cannot use it.
+    pub(super) async fn generation(&self, number: u64) -> Result<Arc<Configuration>, Refusal> {
+        let fleet = self.etcd().fleet.borrow().clone();
+        let unavailable = |text: String| Refusal::from(FleetRefusal::Unavailable(text));
+        let fleet = fleet.ok_or_else(|| unavailable("etcd is not connected".into()))?;
+        let unusable = |cause: String| Refusal::UnusableGeneration { number, cause };
+        let read = fleet.read_generation(number).await.map_err(|error| match error {
+            HistoryError::NotKept(_) => Refusal::NoGeneration(number),
+            HistoryError::Etcd(error) => unavailable(error.to_string()),
+            error => unusable(error.to_string()),
+        })?;
+        let decoded = store::decode_shared(&read.bytes);
+        decoded.map(Arc::new).map_err(|error| unusable(error_chain::message(&error)))
+    }
+}

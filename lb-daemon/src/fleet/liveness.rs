@@ -1,0 +1,151 @@
+//! What this balancer shows the others of itself, in `alive/<name>`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use lb_base::conditions::Conditions;
+use lb_control::command::Commands;
+use lb_fleet::{Document, documents::Liveness, reader::Connection};
+use lb_model::Name;
+use lb_sharing::{Parts, ReportedCapacity};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use super::Member;
+
+/// How often it is looked at. It is written to etcd only when something changed.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Most conditions that are shown.
+const MOST_CONDITIONS: usize = 20;
+
+/// How often conditions are shown, so that one that comes and goes does not write to etcd all the time, and how often
+/// tables are digested although nothing changed.
+const SELDOM: Duration = Duration::from_secs(10);
+/// Longest wait of a balancer that joins for portions of capacities. If demand takes all of a capacity, the others give it
+/// none before it is offered connections itself.
+const FIRST_PORTIONS: Duration = Duration::from_secs(10);
+
+/// Shows whether this balancer is ready, what is wrong with it, and the digests of its tables.
+pub(super) async fn report(
+    member: Arc<Member>,
+    conditions: Conditions,
+    liveness: watch::Sender<Arc<Document<Liveness>>>,
+) {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut in_force = member.watch_in_force();
+    let (mut digested, mut tables) = (None, BTreeMap::new());
+    let (mut last_texts, mut texts_at) = (BTreeSet::new(), None);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            changed = in_force.changed() => if changed.is_err() { return },
+        }
+        let is_ready = member.is_ready();
+        let now = member.in_force();
+        let state = (now.revision, now.generation);
+        let is_due = |at: Option<Instant>| at.is_none_or(|at| at.elapsed() >= SELDOM);
+        if digested.is_none_or(|(of, at): (_, Instant)| of != state || at.elapsed() >= SELDOM)
+            && let Some(new) = digests(member.commands()).await
+        {
+            (digested, tables) = (Some((state, Instant::now())), new);
+        }
+        if is_due(texts_at) {
+            let texts = conditions.now().into_iter();
+            let texts = texts.map(|it| format!("{}: {}", it.subject, it.cause));
+            last_texts = texts.take(MOST_CONDITIONS).collect();
+            texts_at = Some(Instant::now());
+        }
+        liveness.send_if_modified(|shown| {
+            let mut body = shown.body.clone();
+            (body.ready, body.conditions) = (is_ready, last_texts.clone());
+            body.tables.clone_from(&tables);
+            let is_new = body != shown.body;
+            if is_new {
+                *shown = Arc::new(shown.replaced_by(body));
+            }
+            is_new
+        });
+    }
+}
+
+async fn digests(commands: &Commands) -> Option<BTreeMap<Name, String>> {
+    let digests = commands.table_digests().await.ok()?.ok()?;
+    Some(digests.into_iter().map(|(pool, digest)| (pool, format!("{digest:016x}"))).collect())
+}
+
+impl Member {
+    /// Why this balancer should not take traffic yet; `None`: it may. Once it was ready it stays so: what it cannot follow
+    /// later is a condition, and what it has in force serves as before.
+    pub fn not_ready(&self) -> Option<String> {
+        if self.has_been_ready().load(Ordering::Relaxed) {
+            return None;
+        }
+        let cause = self.missing();
+        if cause.is_none() {
+            self.has_been_ready().store(true, Ordering::Relaxed);
+        }
+        cause
+    }
+
+    fn missing(&self) -> Option<String> {
+        let in_force = self.in_force();
+        if let Some((generation, cause)) = in_force.refused {
+            return Some(format!(
+                "generation {generation} of the fleet is not in force here: {cause}"
+            ));
+        }
+        let view = self.view();
+        let current = view.snapshot.as_ref().and_then(|snapshot| snapshot.configuration.as_ref());
+        let current = current.map(|it| it.committed.document.body.number);
+        if let Some(current) = current.filter(|it| *it > in_force.generation)
+            && in_force.conflict.is_none()
+        {
+            return Some(format!("generation {current} of the fleet is not in force here yet"));
+        }
+        if view.connection == Connection::Connecting {
+            return Some("etcd has not answered yet".into());
+        }
+        if in_force.generation == 0 {
+            return Some("no configuration of the fleet is in force here yet".into());
+        }
+        let status = self.sharing().status();
+        let sharing = status.borrow();
+        if sharing.enforced_generation < in_force.generation || sharing.is_waiting_for_peers {
+            return Some("its portions of the capacities are not known yet".into());
+        }
+        if sharing.store_is_old {
+            return Some("its ledger is an old copy: the others have to forget it first".into());
+        }
+        drop(sharing);
+        if self.started().elapsed() < FIRST_PORTIONS && self.lacks_a_portion() {
+            return Some(
+                "the other balancers have not given it portions of all capacities yet".into(),
+            );
+        }
+        None
+    }
+
+    /// Whether it would refuse every connection to a group that others may send to.
+    fn lacks_a_portion(&self) -> bool {
+        let status = self.sharing().status();
+        let status = status.borrow();
+        let reports = status.peers.values().flat_map(|peer| peer.groups.iter());
+        let mut limited = reports.filter(|(_, report)| {
+            matches!(report.capacity, ReportedCapacity::PerSecond(_)) && report.owned > Parts::NONE
+        });
+        let has_none =
+            |group| status.groups.get(group).is_some_and(|share| share.enforced == Parts::NONE);
+        limited.any(|(group, _)| has_none(group))
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.not_ready().is_none()
+    }
+}

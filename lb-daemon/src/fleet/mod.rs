@@ -1,0 +1,43 @@
+//! A balancer's part in a fleet: what joins [`lb_fleet`] (etcd), [`lb_sharing`] (who owns how much of each capacity) and
+//! [`lb_control`] (the loops).
+//!
+//! ```text
+//! API ── Changes ──┬── Commands            of an independent balancer
+//!                  └── Member ──→ etcd     of a member: committed, and not yet in force
+//!                                  ↓ Reader
+//!                               Follower ──→ Commands, portions, homes
+//! peers ←──────────────────────→ sharing loop
+//! ```
+//!
+//! A change at a member is committed to etcd, and each balancer puts it in force when it reads it there, also the one that
+//! committed it. So a balancer that was away needs no other way to catch up.
+
+mod changes;
+mod collect;
+mod commits;
+mod epochs;
+mod etcd;
+mod follower;
+mod generations;
+mod homes;
+mod liveness;
+mod member;
+mod membership;
+mod overrides;
+mod packet_path;
+mod packets;
+mod rebuild;
+mod record;
+mod restore;
+pub(crate) mod sharing;
+mod status;
+mod wall_clock;
+
+pub use changes::Changes;
+pub use member::{Member, StartError};
+pub use membership::{Context, Joined, Membership, MembershipError};
+pub(crate) use packet_path::stored_portions;
+pub(crate) use packets::{packet_counts, packets_of};
+pub use record::{MembershipRecord, RecordError};
+pub use sharing::SharingStartError;
+pub use status::{FleetStatus, GroupShares, MemberStatus};

@@ -1,0 +1,182 @@
+//! Changes of overrides at a member.
+
+use std::{sync::Arc, time::Duration};
+
+use lb_config::Reason;
+use lb_control::command::{
+    Actor, FleetRefusal, OverrideChange, OverridesChanged, Refusal, Stopping,
+};
+use lb_fleet::{
+    Document, Fleet,
+    documents::{SharedOverride, WallTime},
+    overrides::{MAX_CHANGES, OverrideChange as SharedChange, OverrideError, expired},
+    reader::Snapshot,
+};
+use lb_model::overrides::{Key, Override, Overrides};
+use tokio::time::{sleep, timeout};
+
+use super::{Member, wall_clock};
+
+/// How often a change is tried that another one overtakes. Each replaces what it finds.
+const TRIES: usize = 5;
+
+/// Longest wait until a change is in force at this balancer.
+const IN_FORCE: Duration = Duration::from_secs(10);
+
+/// How often overrides whose time is over are looked for. Each balancer does; only one succeeds.
+const EXPIRE: Duration = Duration::from_secs(1);
+
+impl Member {
+    /// Changes overrides of the fleet, and returns once this balancer has them in force.
+    ///
+    /// # Errors
+    /// The daemon is stopping; it is not known whether the change was made.
+    pub(super) async fn change_overrides(
+        &self,
+        change: OverrideChange,
+        (actor, reason): (Actor, Reason),
+    ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
+        let is_removal = matches!(change, OverrideChange::Remove(_));
+        // What etcd has has to be in force first: a removal is of what is there.
+        if let Err(refusal) = self.base_in_force().await {
+            return Ok(Err(refusal.into()));
+        }
+        // The same checks and warnings as at an independent balancer.
+        let planned = self.commands().change_overrides(change, true, (actor, reason)).await?;
+        let planned = match planned {
+            Ok(planned) => planned,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        // In batches that etcd takes; each is in force as a whole or not at all.
+        let (mut done, all) = (0, planned.overrides.len());
+        for batch in planned.overrides.chunks(MAX_CHANGES) {
+            if let Err(refusal) = self.commit_overrides(batch, is_removal).await {
+                return Ok(Err(partly(refusal, done, all).into()));
+            }
+            done += batch.len();
+        }
+        let revision = self.commands().overrides().await?.overrides.revision();
+        Ok(Ok(OverridesChanged { revision, ..planned }))
+    }
+
+    async fn commit_overrides(
+        &self,
+        overrides: &[(Key, Override)],
+        is_removal: bool,
+    ) -> Result<(), FleetRefusal> {
+        for _ in 0..TRIES {
+            let (fleet, snapshot) = self.base().await?;
+            let change = |(key, it): &(Key, Override)| shared(&snapshot, key, it, is_removal);
+            let changes: Vec<_> = overrides.iter().filter_map(change).collect();
+            if changes.is_empty() {
+                return Ok(());
+            }
+            match fleet.change_overrides(&changes).await {
+                Ok(revision) => return self.wait_for_revision(revision).await,
+                // The view may be a moment old.
+                Err(OverrideError::Conflict) => sleep(Duration::from_millis(100)).await,
+                Err(OverrideError::Unknown(error)) => {
+                    return Err(FleetRefusal::Unknown(format!(
+                        "it is unknown whether the overrides were changed: {error}"
+                    )));
+                }
+                Err(OverrideError::Etcd(error)) => {
+                    return Err(FleetRefusal::Unavailable(error.to_string()));
+                }
+                Err(error) => return Err(FleetRefusal::Invalid(error.to_string())),
+            }
+        }
+        Err(FleetRefusal::Unavailable("others change the same overrides all the time".into()))
+    }
+
+    /// Waits until all that etcd has is in force here.
+    async fn base_in_force(&self) -> Result<(), FleetRefusal> {
+        let (_, snapshot) = self.base().await?;
+        self.wait_for_revision(snapshot.revision).await
+    }
+
+    /// Makes the overrides of this balancer those of a fleet that has none.
+    pub(super) async fn share_overrides(
+        &self,
+        fleet: &Fleet,
+        snapshot: &Snapshot,
+        overrides: &Overrides,
+    ) -> Result<(), FleetRefusal> {
+        let own: Vec<_> = overrides.iter().collect();
+        for batch in own.chunks(MAX_CHANGES) {
+            let changes = batch.iter().filter_map(|(key, it)| shared(snapshot, key, it, false));
+            let changes: Vec<_> = changes.collect();
+            let changed = fleet.change_overrides(&changes).await;
+            changed.map_err(|error| FleetRefusal::Unavailable(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_revision(&self, revision: i64) -> Result<(), FleetRefusal> {
+        let mut in_force = self.watch_in_force();
+        match timeout(IN_FORCE, in_force.wait_for(|it| it.revision >= revision)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(FleetRefusal::Unknown("the daemon is stopping".into())),
+            Err(_) => {
+                let generation = self.in_force().generation;
+                let cause = format!("the overrides take longer than {} s", IN_FORCE.as_secs());
+                Err(FleetRefusal::Behind { generation, cause })
+            }
+        }
+    }
+
+    /// Deletes overrides whose time is over. Without etcd they stay.
+    pub(super) async fn expire_overrides(self: Arc<Self>) {
+        loop {
+            sleep(EXPIRE).await;
+            let Some(snapshot) = self.etcd().view.borrow().snapshot.clone() else { continue };
+            let over = expired(&snapshot, wall_clock::now());
+            let fleet = self.etcd().fleet.borrow().clone();
+            if over.is_empty() || self.check_lineage(&snapshot).is_err() {
+                continue;
+            }
+            if let Some(fleet) = fleet
+                && let Ok(revision) = fleet.change_overrides(&over).await
+            {
+                for change in over {
+                    tracing::info!(target: "audit", "override {} ended: its time is over", change.key);
+                }
+                let _ = self.wait_for_revision(revision).await;
+            }
+        }
+    }
+}
+
+/// What was done before the refusal stays.
+fn partly(refusal: FleetRefusal, done: usize, all: usize) -> FleetRefusal {
+    match done {
+        0 => refusal,
+        done => FleetRefusal::Unknown(format!(
+            "{done} of {all} overrides were changed; then: {refusal}"
+        )),
+    }
+}
+
+/// `None`: there is nothing to change.
+fn shared(snapshot: &Snapshot, key: &Key, it: &Override, is_removal: bool) -> Option<SharedChange> {
+    let there = snapshot.overrides.get(key);
+    if is_removal && there.is_none() {
+        return None;
+    }
+    let body = SharedOverride {
+        action: it.action,
+        author: it.who.clone(),
+        reason: it.reason.clone(),
+        set_at: WallTime::from(it.set_at),
+        until: it.until.map(|until| WallTime::from(until.wall)),
+    };
+    let document = there.map_or_else(
+        || Document::from(body.clone()),
+        |there| there.document.replaced_by(body.clone()),
+    );
+    Some(SharedChange {
+        key: key.clone(),
+        expected: there.map_or(0, |there| there.mod_revision),
+        value: (!is_removal).then_some(document),
+    })
+}

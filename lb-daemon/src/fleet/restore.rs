@@ -1,0 +1,86 @@
+//! Ending a conflict between etcd and what this balancer has in force.
+
+use std::sync::Arc;
+
+use lb_base::error_chain;
+use lb_control::{
+    command::{Applied, Apply, FleetRefusal},
+    store,
+};
+use lb_fleet::{
+    commit::{Attempt, Draft},
+    reader::Snapshot,
+};
+use lb_model::Configuration;
+
+use super::{Member, MembershipError, commits, wall_clock};
+
+impl Member {
+    /// Makes the configuration of this balancer, or that of etcd, a new generation that all balancers follow.
+    ///
+    /// # Errors
+    /// [`MembershipError`]
+    pub(super) async fn restore(
+        &self,
+        from_etcd: bool,
+        dry_run: bool,
+    ) -> Result<(u64, Applied), MembershipError> {
+        let _turn = self.committing().lock().await;
+        let fleet = self.etcd().fleet.borrow().clone();
+        let Some((fleet, snapshot)) = fleet.zip(self.view().snapshot) else {
+            return Err(FleetRefusal::Unavailable("etcd has not answered yet".into()).into());
+        };
+        let exported = self.commands().export().await?;
+        if let Some(unusable) = exported.unusable.as_ref().filter(|_| !from_etcd) {
+            let cause = &unusable.cause;
+            let text = format!("the configuration of this balancer cannot be used: {cause}");
+            return Err(MembershipError::Conflict(text));
+        }
+        let configuration = match from_etcd {
+            true => of_etcd(&snapshot)?,
+            false => exported.configuration.into(),
+        };
+        let planned = Apply {
+            configuration: (*configuration).clone().into(),
+            shared: Some(exported.generation + 1),
+            dry_run: true,
+            ..Apply::default()
+        };
+        let planned = self.commands().apply(planned, None).await??;
+        if dry_run {
+            return Ok((exported.generation, planned));
+        }
+        // Births of groups must not collide with those that any balancer knows.
+        let known = snapshot.alive.values().map(|it| it.document.body.generation);
+        let floor = known.chain([exported.generation]).max().unwrap_or_default();
+        let base = snapshot.configuration.as_ref().map(|it| &it.committed);
+        let draft = Draft {
+            configuration: commits::encode(&configuration)?,
+            live: self.live(&snapshot),
+            members_seen: snapshot.members_revision,
+            groups: commits::groups(&configuration),
+            author: "restore".into(),
+            reason: if from_etcd { "what etcd had" } else { "what this balancer had" }.into(),
+            applied_at: wall_clock::now(),
+        };
+        let in_force = base.map(|base| &base.document.body);
+        let attempt = Attempt::restore(base, in_force, floor, draft)
+            .map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
+        let committed = fleet
+            .commit(&attempt)
+            .await
+            .map_err(|error| FleetRefusal::Unavailable(error_chain::message(&error)))?;
+        let generation = committed.document.body.number;
+        let waited = self.wait_for_restored(generation).await;
+        waited.map_err(|cause| FleetRefusal::Behind { generation, cause })?;
+        Ok((generation, Applied { generation, ..planned }))
+    }
+}
+
+fn of_etcd(snapshot: &Snapshot) -> Result<Arc<Configuration>, MembershipError> {
+    let shared = snapshot.configuration.as_ref();
+    let shared =
+        shared.ok_or_else(|| MembershipError::Conflict("etcd has no configuration".into()))?;
+    let decoded = store::decode_shared(&shared.bytes);
+    decoded.map(Arc::new).map_err(|error| MembershipError::Conflict(error_chain::message(&error)))
+}

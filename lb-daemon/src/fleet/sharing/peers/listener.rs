@@ -1,0 +1,170 @@
+//! Accepts connections of peers, within limits.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use lb_base::rate_limited_log::RateLimit;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, watch},
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    connection::{Caller, PeerConnection, PeerStream},
+    credentials::{PeerSecurity, balancers},
+};
+use crate::{
+    access::{Lease, Quota, QuotaExceeded, source_of},
+    fleet::sharing::FleetView,
+};
+
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections that may wait for the server.
+const QUEUE: usize = 16;
+/// Log lines a second about failed connections.
+const LINES: u32 = 1;
+/// Most connections from addresses of peers at a time, and of one of them: a peer needs one, and another one while it
+/// reconnects. Several balancers may be behind one address.
+const KNOWN: (usize, usize) = (512, 32);
+/// Most connections from any other address. They leave the places of peers alone; a peer behind address translation is
+/// one of them.
+const STRANGERS: (usize, usize) = (64, 16);
+
+#[derive(Clone, Debug)]
+struct ConnectionSlots {
+    known: Quota<IpAddr>,
+    strangers: Quota<IpAddr>,
+}
+
+impl ConnectionSlots {
+    fn new() -> Self {
+        let quota = |(all, of_one)| Quota::new(all, of_one);
+        Self { known: quota(KNOWN), strangers: quota(STRANGERS) }
+    }
+
+    fn take(&self, address: IpAddr, view: &FleetView) -> Result<Lease<IpAddr>, QuotaExceeded> {
+        let address = address.to_canonical();
+        let peers: BTreeSet<IpAddr> =
+            view.peers.values().map(|peer| peer.ip().to_canonical()).collect();
+        let quota = if peers.contains(&address) { &self.known } else { &self.strangers };
+        quota.take(source_of(address))
+    }
+}
+
+/// Accepts until the receiver of `to` is dropped. All connections end with `end`: a peer must not go on talking to a server
+/// whose messages nobody takes.
+pub(super) async fn accept(
+    listener: TcpListener,
+    security: PeerSecurity,
+    view: watch::Receiver<FleetView>,
+    to: mpsc::Sender<PeerConnection>,
+    end: CancellationToken,
+) {
+    let (slots, rate_limit) = (ConnectionSlots::new(), Arc::new(RateLimit::default()));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = to.closed() => return,
+        };
+        let (stream, client) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                log_failure(&rate_limit, "a peer", &error.to_string());
+                // For example without free descriptors: wait for some.
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let slot = match slots.take(client.ip(), &view.borrow()) {
+            Ok(slot) => slot,
+            Err(exceeded) => {
+                log_failure(&rate_limit, &client.to_string(), &format!("there are {exceeded}"));
+                continue;
+            }
+        };
+        let (security, to, rate_limit) = (security.clone(), to.clone(), Arc::clone(&rate_limit));
+        let end = end.clone();
+        tokio::spawn(async move {
+            let connection =
+                timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, client, &security, end, slot));
+            match connection.await {
+                Ok(Ok(connection)) => drop(to.send(connection).await),
+                Ok(Err(error)) => log_failure(&rate_limit, &client.to_string(), &error.to_string()),
+                Err(_) => log_failure(&rate_limit, &client.to_string(), "no handshake within 5 s"),
+            }
+        });
+    }
+}
+
+/// A channel for [`accept`].
+pub(super) fn channel() -> (mpsc::Sender<PeerConnection>, mpsc::Receiver<PeerConnection>) {
+    mpsc::channel(QUEUE)
+}
+
+async fn shake_hands(
+    stream: TcpStream,
+    address: SocketAddr,
+    security: &PeerSecurity,
+    end: CancellationToken,
+    slot: Lease<IpAddr>,
+) -> io::Result<PeerConnection> {
+    stream.set_nodelay(true)?;
+    let PeerSecurity::Tls(credentials) = security else {
+        let caller = Caller { address, certified: None };
+        let (stream, end) = (PeerStream::Plain(stream), end.cancelled_owned());
+        return Ok(PeerConnection::new(stream, caller, end, slot));
+    };
+    let mut watch = credentials.watch();
+    let (config, version) = {
+        let now = watch.borrow_and_update();
+        (Arc::clone(&now.server), now.version)
+    };
+    let stream = TlsAcceptor::from(config).accept(stream).await?;
+    let certified = Some(balancers(stream.get_ref().1.peer_certificates()));
+    let revoked = async move {
+        tokio::select! {
+            // If the credentials are gone, nothing can revoke them.
+            Ok(_) = watch.wait_for(|now| now.version != version) => {}
+            () = end.cancelled() => {}
+        }
+    };
+    let caller = Caller { address, certified };
+    Ok(PeerConnection::new(PeerStream::Tls(Box::new(stream)), caller, revoked, slot))
+}
+
+fn log_failure(rate_limit: &RateLimit, client: &str, cause: &str) {
+    if let Some(left_out) = rate_limit.now(LINES) {
+        tracing::warn!(client, left_out, "peers: connection of {client} failed: {cause}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_model::Name;
+
+    use super::*;
+
+    #[test]
+    fn strangers_leave_the_places_of_peers_alone() {
+        let slots = ConnectionSlots::new();
+        let mut view = FleetView::default();
+        view.peers.insert(Name::new("lb-2").unwrap(), "[2001:db8::2]:7000".parse().unwrap());
+        let peer: IpAddr = "2001:db8::2".parse().unwrap();
+        let strangers: Vec<_> = (0..=STRANGERS.0)
+            .filter_map(|n| slots.take(IpAddr::from([10, 0, 0, n as u8]), &view).ok())
+            .collect();
+        assert_eq!(strangers.len(), STRANGERS.0);
+        // One in the same network is a stranger, and takes no place of the peer either.
+        assert!(slots.take("2001:db8::3".parse().unwrap(), &view).is_err());
+        let of_peer: Vec<_> = (0..=KNOWN.1).filter_map(|_| slots.take(peer, &view).ok()).collect();
+        assert_eq!(of_peer.len(), KNOWN.1);
+    }
+}
