@@ -10,11 +10,11 @@ use tonic::Code;
 #[repr(u8)]
 pub(crate) enum Exit {
     Success = 0,
-    /// A failure that no other status covers.
+    /// A failure that no other status covers, and `fleet status --check` if anything is wrong.
     Failure = 1,
     /// The command line is wrong. clap uses the same number.
     Usage = 2,
-    /// The daemon does not answer, or no packet program is pinned.
+    /// The daemon, or the etcd of its fleet, does not answer, or no packet program is pinned.
     Unavailable = 3,
     /// The user is not permitted to do this.
     Permission = 4,
@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     /// The configuration, or on a reload the settings, is invalid; what was in force stays.
     Invalid = 6,
     /// The current state does not allow it: another generation or etag is in force, an object exists
-    /// already or is in use, another capture is running, or the daemon is running.
+    /// already or is in use, another capture is running, the daemon is running, or the fleet does not allow it.
     Conflict = 7,
     /// `diff` found differences.
     Different = 8,
@@ -59,6 +59,8 @@ pub(crate) struct Failure {
     pub(crate) others: Vec<Mistake>,
     /// gRPC code of the daemon's refusal.
     pub(crate) code: Option<Code>,
+    /// Whether the daemon refused because of its fleet or of etcd, whatever the call was about.
+    pub(crate) is_of_fleet: bool,
     /// Whether standard error already shows it.
     pub(crate) is_printed: bool,
 }
@@ -72,6 +74,7 @@ impl Failure {
             field: None,
             others: Vec::new(),
             code: None,
+            is_of_fleet: false,
             is_printed: false,
         }
     }
@@ -106,7 +109,7 @@ impl Failure {
 
     /// Whether another change came first: on the new state the same call may succeed.
     pub(crate) fn is_overtaken(&self) -> bool {
-        self.code == Some(Code::Aborted)
+        self.code == Some(Code::Aborted) && !self.is_of_fleet
     }
 
     /// A path that cannot be used.

@@ -30,7 +30,9 @@ use crate::{
     commands::{
         apply, capture,
         context::ContextCommand,
-        detach, diff, doctor, drops, edit, explain, export, history,
+        detach, diff, doctor, drops, edit, explain, export,
+        fleet::FleetCommand,
+        history,
         objects::{BackendCommand, ObjectCommand, PoolCommand, RegionCommand},
         overrides::OverrideCommand,
         regions, reload, rollback, stats, status, table, top, validate, verdicts, watch,
@@ -51,15 +53,18 @@ struct Cli {
 const EXIT_STATUS: &str = "\
 Exit status:
   0  success
-  1  failure that no other status covers
+  1  failure that no other status covers; `fleet status --check` found something
+     wrong; balancers lag at the end of --wait
   2  wrong usage, or --yes is missing
-  3  the daemon does not answer, or no packet program is pinned
+  3  the daemon, or the etcd of its fleet, does not answer, or no packet program
+     is pinned
   4  permission denied
   5  a named file, object or pin does not exist
   6  the configuration is invalid, or on a reload the settings; what was in
      force stays in force
   7  conflict: another generation or etag is in force, the object exists already
-     or is in use, another capture is running, or the daemon is running
+     or is in use, another capture is running, the daemon is running, or the
+     balancer is, or is not, a member of a fleet, or in conflict with it
   8  `diff`: the configurations differ
   9  `doctor` found problems";
 
@@ -92,6 +97,8 @@ enum Command {
     Health(Nested<ObjectCommand<v1::HealthCheck>>),
     /// Manage services
     Service(Nested<ObjectCommand<v1::Service>>),
+    /// Join, see and leave a fleet: several balancers with one configuration and one set of capacities
+    Fleet(Nested<FleetCommand>),
     /// Show the state of the daemon, its services and its backends
     Status(status::Arguments),
     /// Reload the daemon's settings and its configuration file; fails if the daemon refuses them
@@ -188,6 +195,7 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
         Command::Override(Nested { command }) => command.run(options),
         Command::Health(Nested { command }) => command.run(options),
         Command::Service(Nested { command }) => command.run(options),
+        Command::Fleet(Nested { command }) => command.run(options),
         Command::Status(arguments) => status::run(options, &arguments),
         Command::Reload(arguments) => reload::run(options, &arguments),
         Command::Watch => watch::run(options),
@@ -226,7 +234,7 @@ fn write_manual(arguments: &ManArguments) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::{Cli, EXIT_STATUS};
     use crate::failure::Exit;
@@ -235,6 +243,28 @@ mod tests {
     #[test]
     fn every_command_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// `drain --wait` is another one: it waits for packets.
+    #[test]
+    fn every_change_of_the_configuration_can_wait_for_the_fleet() {
+        for line in [
+            "apply -f web.toml",
+            "edit",
+            "rollback 3",
+            "region create eu",
+            "pool update web --slots 31",
+            "backend delete 10.0.0.1",
+            "health create page --port 80",
+            "service delete web",
+        ] {
+            for wait in ["--wait", "--wait=2m"] {
+                let words = ["spillway"].into_iter().chain(line.split(' ')).chain([wait]);
+                assert!(Cli::try_parse_from(words.clone()).is_ok(), "{line} {wait}");
+                let dry = words.chain(["--dry-run"]);
+                assert!(Cli::try_parse_from(dry).is_err(), "{line} {wait} --dry-run");
+            }
+        }
     }
 
     #[test]

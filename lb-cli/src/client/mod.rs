@@ -1,6 +1,9 @@
 //! The daemons as seen from outside: a balancer by its API, a receiver by its control socket.
 
+mod fleet;
 pub(crate) mod tls;
+
+pub(crate) use fleet::BackendPackets;
 
 use std::{
     error::Error as _,
@@ -19,14 +22,15 @@ use lb_config::{FIELD_TRAILER, HINT_TRAILER};
 use lb_maps::{Component, Pins};
 use spillway_proto::v1::{
     ApplyRequest, ApplyResult, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ExplainRequest,
+    CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ErrorReason, ExplainRequest,
     ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
     ListGenerationsResponse, ListOverridesRequest, ListOverridesResponse, ProbeVipsRequest,
     ProbeVipsResponse, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse,
     RemoveOverridesRequest, RemoveOverridesResponse, RollbackRequest, SetOverridesRequest,
     SetOverridesResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, TableRequest,
-    TableResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
-    overrides_client::OverridesClient, spillway_client::SpillwayClient,
+    TableResponse, WatchRequest, WatchResponse, fleet_client::FleetClient,
+    objects_client::ObjectsClient, overrides_client::OverridesClient,
+    spillway_client::SpillwayClient,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -53,6 +57,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Objects that are asked for at once: as many as the daemon allows.
 pub(crate) const MAX_PAGE: u32 = 10_000;
+/// Domain of the daemon's reasons of errors.
+const ERROR_DOMAIN: &str = "spillway";
 /// Largest answer, bytes: a configuration with as many backends as the maps hold.
 const MAX_ANSWER: usize = 64 << 20;
 
@@ -61,6 +67,7 @@ pub(crate) struct DaemonClient {
     client: SpillwayClient<Channel>,
     objects: ObjectsClient<Channel>,
     overrides: OverridesClient<Channel>,
+    fleet: FleetClient<Channel>,
     /// Its socket or address, for messages.
     place: String,
     /// The TLS alert with which the daemon refused our certificate.
@@ -107,8 +114,9 @@ impl DaemonClient {
             .map_err(|_| alert.failure(&place).unwrap_or_else(|| wrong_protocol(&place)))?;
         let objects = ObjectsClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
         let overrides = OverridesClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
+        let fleet = FleetClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
         let client = SpillwayClient::new(channel).max_decoding_message_size(MAX_ANSWER);
-        Ok(Self { client, objects, overrides, place, alert })
+        Ok(Self { client, objects, overrides, fleet, place, alert })
     }
 
     /// Puts a configuration in force; a dry run answers what that would change.
@@ -269,6 +277,9 @@ impl DaemonClient {
             }
             return self.lost("the connection broke before the answer was complete");
         }
+        if let Some(failure) = fleet::failure(status) {
+            return failure;
+        }
         let message = status.message().to_owned();
         match status.code() {
             Code::InvalidArgument => {
@@ -332,6 +343,12 @@ impl DaemonClient {
             Err(_) => Err(self.lost("accepted the connection but does not answer")),
         }
     }
+}
+
+/// The reason of a status that the daemon itself answered; `None`: it has none, or this version does not know it.
+fn error_reason(status: &Status) -> Option<ErrorReason> {
+    let info = status.get_details_error_info().filter(|info| info.domain == ERROR_DOMAIN)?;
+    ErrorReason::from_str_name(&format!("ERROR_REASON_{}", info.reason))
 }
 
 /// All mistakes that a status names, if there are several: its message is that of one.

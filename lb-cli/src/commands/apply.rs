@@ -8,6 +8,7 @@ use spillway_proto::{SCHEMA_REVISION, v1};
 use super::{
     changes::Changes,
     confirm::{Confirmation, Request},
+    fleet::WaitArgument,
 };
 use crate::{
     arguments::{Options, ReasonArgument, input_name, read_input},
@@ -32,15 +33,18 @@ pub(crate) struct Arguments {
     #[arg(long)]
     any_schema: bool,
     #[command(flatten)]
+    wait: WaitArgument,
+    #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
     reason: ReasonArgument,
 }
 
 /// # Errors
-/// The file cannot be read or is not a configuration, or the daemon refuses or does not answer.
+/// The file cannot be read or is not a configuration, the daemon refuses or does not answer, or balancers of the fleet
+/// lag.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { file, dry_run, expect_generation, any_schema, confirmation, reason } =
+    let Arguments { file, dry_run, expect_generation, any_schema, wait, confirmation, reason } =
         arguments;
     let file = ConfigurationFile::read(&file)?;
     let how = ApplyOptions {
@@ -49,10 +53,14 @@ pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure>
         any_schema,
         reason: reason.text(),
     };
-    let changes = block_on(async {
-        file.apply(&mut DaemonClient::connect(&options).await?, how, confirmation).await
+    let (changes, waited) = block_on(async {
+        let mut daemon = DaemonClient::connect(&options).await?;
+        let mut changes = file.apply(&mut daemon, how, confirmation).await?;
+        let waited = wait.wait(&mut daemon, &mut changes).await;
+        Ok((changes, waited))
     })?;
-    print(&changes, options.output)
+    print(&changes, options.output)?;
+    waited
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +143,7 @@ mod tests {
             memory: None,
             movements: Vec::new(),
             movements_unknown: false,
+            balancers: Vec::new(),
             warnings: Vec::new(),
             changes: vec![
                 change_message(Kind::Added, "service shop", &[], 0),
@@ -212,7 +221,7 @@ kernel memory: the maps need 1.5 MiB
         assert_eq!(
             serde_json::to_value(Changes::new(answer(), true)).unwrap(),
             serde_json::json!({"generation": 5, "dry_run": true, "movements": [], "memory": null,
-            "warnings": [], "changes": [
+            "warnings": [], "balancers": [], "changes": [
                 {"kind": "added", "object": null, "text": "service shop", "fields": [], "slots_moved": 0},
                 {"kind": "removed", "object": null, "text": "region us", "fields": [], "slots_moved": 0},
                 {"kind": "changed", "object": null, "text": "pool web: backend 10.0.0.1",

@@ -7,6 +7,7 @@ use lb_base::bytes::ByteSize;
 use serde::Serialize;
 use spillway_proto::v1::{self, change::Kind, movement};
 
+use super::fleet::BalancerGenerations;
 use crate::output::{Grid, Report, count};
 
 /// An object of the configuration.
@@ -131,12 +132,21 @@ pub(crate) struct Changes {
     /// `null`: nothing changes.
     memory: Option<MapMemory>,
     warnings: Vec<Warning>,
+    /// What each live balancer of the fleet has in force; empty: no fleet, or nothing changed.
+    pub(super) balancers: BalancerGenerations,
 }
 
 impl Changes {
     pub(crate) fn new(result: v1::ApplyResult, dry_run: bool) -> Self {
-        let v1::ApplyResult { generation, changes, memory, movements, warnings, movements_unknown } =
-            result;
+        let v1::ApplyResult {
+            generation,
+            changes,
+            memory,
+            movements,
+            warnings,
+            movements_unknown,
+            balancers,
+        } = result;
         let movements = movements.into_iter().map(Movement::from).collect();
         Self {
             generation,
@@ -145,6 +155,7 @@ impl Changes {
             movements: (!movements_unknown).then_some(movements),
             memory: memory.map(MapMemory::from),
             warnings: warnings.into_iter().map(Warning::from).collect(),
+            balancers: balancers.into(),
         }
     }
 
@@ -162,10 +173,10 @@ impl Changes {
         describe_movements(self.movements.as_deref()) + &memory.unwrap_or_default()
     }
 
-    fn lines(&self) -> String {
+    fn head(&self) -> String {
         let generation = self.generation;
         let changes = count(self.changes.len() as u64, "change");
-        let head = match (self.changes.is_empty(), self.dry_run) {
+        match (self.changes.is_empty(), self.dry_run) {
             (true, _) => format!("generation {generation} stays in force: nothing differs\n"),
             (false, true) => {
                 format!(
@@ -173,18 +184,38 @@ impl Changes {
                 )
             }
             (false, false) => format!("generation {generation} is in force: {changes}\n"),
-        };
-        [head].into_iter().chain(self.changes.iter().map(Change::lines)).collect()
+        }
+    }
+
+    /// Each change, then its effects.
+    fn details_with(&self, maps: impl FnOnce(&MapMemory) -> String) -> String {
+        let lines: String = self.changes.iter().map(Change::lines).collect();
+        lines + &self.effects(maps) + &self.balancers()
+    }
+
+    /// The table without its first line, for a command that has one of its own.
+    pub(super) fn details(&self) -> String {
+        self.details_with(|_| String::new())
+    }
+
+    pub(super) fn wide_details(&self) -> String {
+        self.details_with(MapMemory::maps)
+    }
+
+    /// Where in the fleet the generation is in force, unless it was a dry run.
+    fn balancers(&self) -> String {
+        let line = self.balancers.line(self.generation).filter(|_| !self.dry_run);
+        line.map_or_else(String::new, |line| line + "\n")
     }
 }
 
 impl Report for Changes {
     fn table(&self) -> String {
-        self.lines() + &self.effects(|_| String::new())
+        self.head() + &self.details()
     }
 
     fn wide(&self) -> String {
-        self.lines() + &self.effects(MapMemory::maps)
+        self.head() + &self.wide_details()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -99,6 +99,20 @@ fn listed(stops: &[String]) -> String {
     }
 }
 
+/// For a command that always asks. `command` is what the user gave.
+///
+/// # Errors
+/// Standard input is no terminal, and --yes is missing.
+pub(crate) fn require_terminal(name: &str, command: &str) -> Result<(), Failure> {
+    if io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let message =
+        format!("{name} asks before it changes anything, and standard input is not a terminal");
+    let hint = format!("nothing was changed; see `spillway {command} --dry-run`, then add --yes");
+    Err(Failure::new(Exit::Usage, message).hint(hint))
+}
+
 /// Asks on standard error, and reads the answer from standard input. Meanwhile the connection answers the daemon, which
 /// would close it otherwise.
 ///

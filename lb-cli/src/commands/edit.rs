@@ -12,6 +12,7 @@ use super::{
     changes::Changes,
     confirm::Confirmation,
     export::Exported,
+    fleet::WaitArgument,
 };
 use crate::{
     arguments::{Options, ReasonArgument, read_input},
@@ -29,6 +30,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    wait: WaitArgument,
+    #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
     reason: ReasonArgument,
@@ -43,8 +46,8 @@ struct Draft {
 /// Fails if the configuration in force changes while it is being edited.
 ///
 /// # Errors
-/// The editor fails, the file is not a configuration, or the daemon refuses or does not answer. A changed
-/// file is then kept, and the failure names it.
+/// The editor fails, the file is not a configuration, or the daemon refuses or does not answer: a changed file is then
+/// kept, and the failure names it. Balancers of the fleet lag.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
     let output = options.output;
     let answer = block_on(async { DaemonClient::connect(&options).await?.export().await })?;
@@ -69,17 +72,20 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
                     reason: arguments.reason.text(),
                 };
                 let mut daemon = DaemonClient::connect(&options).await?;
-                file.apply(&mut daemon, how, arguments.confirmation).await
+                let mut changes = file.apply(&mut daemon, how, arguments.confirmation).await?;
+                let waited = arguments.wait.wait(&mut daemon, &mut changes).await;
+                Ok((changes, waited))
             })
         });
     match applied {
-        Ok(changes) => {
+        Ok((changes, waited)) => {
             if arguments.dry_run {
                 eprintln!("note: the file is kept: {}", draft.path.display());
             } else {
                 draft.remove();
             }
-            print(&changes, output)
+            print(&changes, output)?;
+            waited
         }
         Err(failure) => Err(draft.keep(failure)),
     }
@@ -145,7 +151,9 @@ impl Draft {
             (Some(_), Exit::Usage) => {
                 format!("your file is kept: if that is meant, `{apply} --yes`")
             }
-            (Some(_), Exit::Failure) => format!("your file is kept: apply it with `{apply}`"),
+            (Some(_), Exit::Failure | Exit::Unavailable) => {
+                format!("your file is kept: apply it with `{apply}`")
+            }
             _ => format!("your file is kept: correct it, then `{apply}`"),
         };
         failure.hint(hint)

@@ -14,6 +14,7 @@ pub(crate) mod drops;
 pub(crate) mod edit;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod objects;
 pub(crate) mod overrides;

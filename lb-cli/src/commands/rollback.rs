@@ -1,14 +1,16 @@
 //! `spillway rollback`: makes a new generation with the configuration of an earlier one.
 
-use std::io::{self, IsTerminal as _};
-
 use spillway_proto::v1;
 
-use super::{changes::Changes, confirm::confirm};
+use super::{
+    changes::Changes,
+    confirm::{confirm, require_terminal},
+    fleet::WaitArgument,
+};
 use crate::{
     arguments::{Options, ReasonArgument, parse_generation},
     client::{DaemonClient, block_on},
-    failure::{Exit, Failure},
+    failure::Failure,
     output::{Report as _, print, print_stderr},
 };
 
@@ -30,23 +32,33 @@ pub(crate) struct Arguments {
     #[arg(long)]
     any_schema: bool,
     #[command(flatten)]
+    wait: WaitArgument,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
 /// # Errors
-/// The generation is not in the history or cannot be used, the user does not agree, or the daemon refuses or does not
-/// answer.
+/// The generation is not in the history or cannot be used, the user does not agree, the daemon refuses or does not
+/// answer, or balancers of the fleet lag.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { generation, dry_run, yes, expect_generation, any_schema, reason } = arguments;
-    let is_terminal = io::stdin().is_terminal();
-    if !yes && !dry_run && !is_terminal {
-        let message =
-            "rollback asks before it changes anything, and standard input is not a terminal";
-        let hint = format!(
-            "nothing was changed; see `spillway rollback {generation} --dry-run`, then add --yes"
-        );
-        return Err(Failure::new(Exit::Usage, message).hint(hint));
+    let Arguments { generation, dry_run, yes, .. } = arguments;
+    if !yes && !dry_run {
+        require_terminal("rollback", &format!("rollback {generation}"))?;
     }
+    let (changes, waited) = block_on(async {
+        let mut daemon = DaemonClient::connect(&options).await?;
+        let mut changes = roll_back(&mut daemon, arguments).await?;
+        let waited = arguments.wait.wait(&mut daemon, &mut changes).await;
+        Ok((changes, waited))
+    })?;
+    print(&changes, options.output)?;
+    waited
+}
+
+/// Unless `--yes` is given, prints what would change, and asks.
+async fn roll_back(daemon: &mut DaemonClient, arguments: &Arguments) -> Result<Changes, Failure> {
+    let Arguments { generation, dry_run, yes, expect_generation, any_schema, reason, .. } =
+        arguments;
     let request = |dry_run, expected_generation| v1::RollbackRequest {
         generation: *generation,
         expected_generation,
@@ -54,24 +66,20 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
         reason: reason.text(),
         any_schema: *any_schema,
     };
-    let changes = block_on(async {
-        let mut daemon = DaemonClient::connect(&options).await?;
-        if *yes || *dry_run {
-            let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
-            return Ok(Changes::new(answer, *dry_run));
-        }
-        let seen = daemon.rollback(request(true, *expect_generation)).await?;
-        let in_force = seen.generation;
-        let seen = Changes::new(seen, true);
-        if seen.changes.is_empty() {
-            return Ok(seen);
-        }
-        print_stderr(seen.table().trim_end());
-        seen.warnings().iter().for_each(|warning| print_stderr(&format!("warning: {warning}")));
-        confirm(&format!("Roll back to the configuration of generation {generation}?")).await?;
-        // Only what was shown.
-        let answer = daemon.rollback(request(false, Some(in_force))).await?;
-        Ok(Changes::new(answer, false))
-    })?;
-    print(&changes, options.output)
+    if *yes || *dry_run {
+        let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
+        return Ok(Changes::new(answer, *dry_run));
+    }
+    let seen = daemon.rollback(request(true, *expect_generation)).await?;
+    let in_force = seen.generation;
+    let seen = Changes::new(seen, true);
+    if seen.changes.is_empty() {
+        return Ok(seen);
+    }
+    print_stderr(seen.table().trim_end());
+    seen.warnings().iter().for_each(|warning| print_stderr(&format!("warning: {warning}")));
+    confirm(&format!("Roll back to the configuration of generation {generation}?")).await?;
+    // Only what was shown.
+    let answer = daemon.rollback(request(false, Some(in_force))).await?;
+    Ok(Changes::new(answer, false))
 }

@@ -13,6 +13,7 @@ use crate::{
     commands::{
         changes::Changes,
         confirm::{Confirmation, Request, StopsPackets},
+        fleet::WaitArgument,
     },
     failure::{Exit, Failure},
     output::print,
@@ -64,11 +65,13 @@ pub(crate) struct CreateArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    wait: WaitArgument,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
 /// # Errors
-/// The flags or the file are not an object, or the daemon refuses or does not answer.
+/// The flags or the file are not an object, the daemon refuses or does not answer, or balancers of the fleet lag.
 pub(super) fn create<K: Kind>(
     options: Options,
     arguments: &CreateArguments<K>,
@@ -76,16 +79,20 @@ pub(super) fn create<K: Kind>(
     let (source, dry_run) = (&arguments.source, arguments.dry_run);
     let pool = pool_for_create(source)?;
     let input = source.read(None)?;
-    let done = block_on(async {
+    let (done, waited) = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
         let id = input.id(pool);
         let object = input.patch.object.clone();
         let how = CreateOptions { dry_run, reason: arguments.reason.text() };
         let create = async |client: &mut _| K::create(client, id.pool.clone(), object, how).await;
         let created = daemon.objects(create).await.map_err(|failure| input.with_location(failure));
-        ChangeReport::new(add_hint::<K, _>(&mut daemon, &id, created).await?, dry_run)
+        let created = add_hint::<K, _>(&mut daemon, &id, created).await?;
+        let mut done = ChangeReport::new(created, dry_run)?;
+        let waited = arguments.wait.wait(&mut daemon, &mut done.changes).await;
+        Ok((done, waited))
     })?;
-    print(&done, options.output)
+    print(&done, options.output)?;
+    waited
 }
 
 /// How often an update is tried when another change comes first.
@@ -108,13 +115,15 @@ pub(crate) struct UpdateArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    wait: WaitArgument,
+    #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
     reason: ReasonArgument,
 }
 
 /// # Errors
-/// No field is given, or the daemon refuses or does not answer.
+/// No field is given, the daemon refuses or does not answer, or balancers of the fleet lag.
 pub(super) fn update<K: Kind>(
     options: Options,
     arguments: &UpdateArguments<K>,
@@ -124,18 +133,21 @@ pub(super) fn update<K: Kind>(
         true => None,
         false => Some(read_input(arguments, None)?),
     };
-    let done = block_on(async {
+    let (done, waited) = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
         let again = early.is_none() && arguments.etag.is_none();
         let mut tries = 1;
-        loop {
+        let mut done = loop {
             match try_update(&mut daemon, arguments, early.as_ref()).await {
                 Err(failure) if failure.is_overtaken() && again && tries < MAX_TRIES => tries += 1,
-                other => break other,
+                other => break other?,
             }
-        }
+        };
+        let waited = arguments.wait.wait(&mut daemon, &mut done.changes).await;
+        Ok((done, waited))
     })?;
-    print(&done, options.output)
+    print(&done, options.output)?;
+    waited
 }
 
 /// The fields that the command line gives, with their paths.
@@ -239,19 +251,22 @@ pub(crate) struct DeleteArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    wait: WaitArgument,
+    #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
     reason: ReasonArgument,
 }
 
 /// # Errors
-/// There is no such object, it is in use, or the daemon does not answer.
+/// There is no such object, it is in use, the daemon does not answer, or balancers of the fleet lag.
 pub(super) fn delete<K: Kind>(
     options: Options,
     arguments: &DeleteArguments<K>,
 ) -> Result<(), Failure> {
-    let DeleteArguments { which, etag, allow_missing, dry_run, confirmation, reason } = arguments;
-    let changes = block_on(async {
+    let DeleteArguments { which, etag, allow_missing, dry_run, wait, confirmation, reason } =
+        arguments;
+    let (changes, waited) = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
         let id = resolve_id(&mut daemon, which).await?;
         let delete = async |Request { dry_run, .. }| {
@@ -264,9 +279,13 @@ pub(super) fn delete<K: Kind>(
             daemon.objects(async |client| K::delete(client, id.clone(), how).await).await
         };
         let deleted = confirmation.change(*dry_run, delete).await;
-        Ok(Changes::new(add_hint::<K, _>(&mut daemon, &id, deleted).await?, *dry_run))
+        let deleted = add_hint::<K, _>(&mut daemon, &id, deleted).await?;
+        let mut changes = Changes::new(deleted, *dry_run);
+        let waited = wait.wait(&mut daemon, &mut changes).await;
+        Ok((changes, waited))
     })?;
-    print(&changes, options.output)
+    print(&changes, options.output)?;
+    waited
 }
 
 impl<K> StopsPackets for Changed<K> {

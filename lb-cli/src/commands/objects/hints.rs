@@ -29,6 +29,8 @@ pub(super) async fn add_hint<K: Kind, T>(
 ) -> Result<T, Failure> {
     let failure = match answer {
         Ok(answer) => return Ok(answer),
+        // Not about the object.
+        Err(failure) if failure.is_of_fleet => return Err(failure),
         Err(failure) => failure,
     };
     let hint = match failure.code {

@@ -116,7 +116,7 @@ impl<F: Serialize> Report for ObjectReport<F> {
 
 /// The changes and the object after them.
 pub(super) struct ChangeReport<K: Kind> {
-    changes: Changes,
+    pub(super) changes: Changes,
     object: ObjectForm<K::File>,
 }
 

@@ -110,7 +110,7 @@ pub(crate) struct Setting {
 pub(crate) struct DrainOptions {
     #[command(flatten)]
     setting: Setting,
-    /// Wait until the backends have had no packet for 30 s
+    /// Wait until the backends have had no packet for 30 s, at all live balancers of a fleet
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
 }

@@ -9,10 +9,11 @@ use lb_model::overrides::Target;
 use serde::Serialize;
 use spillway_proto::v1;
 use tokio::time::sleep;
+use tonic::Code;
 
 use crate::{
     arguments::Options,
-    client::DaemonClient,
+    client::{BackendPackets, DaemonClient},
     failure::{Exit, Failure},
     output::{Report, count, print, print_stderr},
 };
@@ -27,11 +28,17 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// Packets of backends, and since when they have had none.
 #[derive(Debug, Default)]
 struct Traffic {
-    backends: BTreeMap<String, Backend>,
+    /// By address, then by balancer. A counter of a balancer that does not answer for a while goes on where it was.
+    backends: BTreeMap<String, BTreeMap<String, Counter>>,
+    /// Balancers that were counted last.
+    balancers: BTreeSet<String>,
+    /// Live balancers whose packets are unknown now, each with the cause.
+    unanswered: BTreeSet<String>,
 }
 
+/// What one balancer sends to one backend.
 #[derive(Clone, Debug)]
-struct Backend {
+struct Counter {
     packets: u64,
     changed_at: Instant,
     /// Packets since the last line.
@@ -39,47 +46,77 @@ struct Backend {
 }
 
 impl Traffic {
-    /// Takes a reading: packets by address. A backend that was not read before may have had one just now.
+    /// Takes a reading. A backend that was not read at a balancer before may have had a packet just now. Returns the
+    /// balancers that are not counted any more.
     fn take(
         &mut self,
         addresses: &BTreeSet<String>,
-        packets: &BTreeMap<String, u64>,
+        reading: BackendPackets,
         now: Instant,
-    ) {
+    ) -> Vec<String> {
         self.backends.retain(|address, _| addresses.contains(address));
         for address in addresses {
-            let packets = packets.get(address).copied().unwrap_or_default();
-            let new = Backend { packets, changed_at: now, since_report: 0 };
-            let known = self.backends.entry(address.clone()).or_insert(new);
-            if known.packets != packets {
-                known.since_report += packets.saturating_sub(known.packets);
-                (known.packets, known.changed_at) = (packets, now);
+            let counters = self.backends.entry(address.clone()).or_default();
+            for (balancer, packets) in &reading.balancers {
+                let packets = packets.get(address).copied().unwrap_or_default();
+                let new = Counter { packets, changed_at: now, since_report: 0 };
+                let known = counters.entry(balancer.clone()).or_insert(new);
+                if known.packets != packets {
+                    known.since_report += packets.saturating_sub(known.packets);
+                    (known.packets, known.changed_at) = (packets, now);
+                }
             }
         }
+        self.unanswered = reading.unanswered;
+        let before = std::mem::take(&mut self.balancers);
+        self.balancers = reading.balancers.into_keys().collect();
+        let (missing, gone) = before
+            .into_iter()
+            .filter(|name| !self.balancers.contains(name))
+            .partition(|name| is_among(name, &self.unanswered));
+        self.balancers.extend::<Vec<_>>(missing);
+        gone
     }
 
-    /// Whether all have been without packets for long enough.
+    fn counters(&self) -> impl Iterator<Item = &Counter> {
+        self.backends.values().flat_map(BTreeMap::values)
+    }
+
+    /// Whether all have been without packets for long enough, at every balancer.
     fn is_quiet(&self, now: Instant) -> bool {
-        self.backends.values().all(|it| now.duration_since(it.changed_at) >= QUIET)
+        let is_read = self.backends.values().all(|counters| !counters.is_empty());
+        let is_quiet = |it: &Counter| now.duration_since(it.changed_at) >= QUIET;
+        is_read && self.unanswered.is_empty() && self.counters().all(is_quiet)
     }
 
-    /// Lines about those that have packets.
+    /// Lines about those that have packets, and about balancers of which that is not known.
     fn report(&mut self, now: Instant) -> Vec<String> {
-        let busy = self.backends.iter_mut().filter(|(_, it)| it.since_report > 0);
-        let mut lines: Vec<_> = busy
-            .map(|(address, it)| {
-                let packets = std::mem::take(&mut it.since_report);
-                let seconds = REPORT_INTERVAL.as_secs();
-                format!("backend {address}: {} in the last {seconds} s", count(packets, "packet"))
-            })
-            .collect();
+        let mut lines = Vec::new();
+        for (address, counters) in &mut self.backends {
+            let since_report = counters.values_mut().map(|it| std::mem::take(&mut it.since_report));
+            let packets: u64 = since_report.sum();
+            if packets > 0 {
+                let (packets, seconds) = (count(packets, "packet"), REPORT_INTERVAL.as_secs());
+                lines.push(format!("backend {address}: {packets} in the last {seconds} s"));
+            }
+        }
         if lines.is_empty() && !self.backends.is_empty() {
-            let last = self.backends.values().map(|it| it.changed_at).max().unwrap_or(now);
-            let quiet = now.duration_since(last).as_secs();
+            let last = self.counters().map(|it| it.changed_at).max().unwrap_or(now);
+            let quiet = now.duration_since(last).min(QUIET).as_secs();
             lines.push(format!("no packets for {quiet} s of {} s", QUIET.as_secs()));
         }
+        let unanswered = self.unanswered.iter();
+        lines.extend(unanswered.map(|it| format!("packets of a balancer are unknown: {it}")));
         lines
     }
+}
+
+/// Whether a balancer is among those that did not answer, which stand there with the cause.
+fn is_among(name: &str, unanswered: &BTreeSet<String>) -> bool {
+    let is_it = |text: &String| {
+        text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    unanswered.iter().any(is_it)
 }
 
 #[derive(Serialize)]
@@ -123,13 +160,13 @@ pub(super) async fn wait(
         if std::mem::take(&mut is_first) {
             warn_of_other_pools(targets, &status.backends);
         }
-        let stats = daemon.stats().await?;
-        let packets = stats.backends.into_iter().map(|it| {
-            let packets = it.traffic.map_or(0, |traffic| traffic.packets);
-            (it.backend, packets)
-        });
+        let reading = read_packets(daemon, &addresses).await?;
         let now = Instant::now();
-        traffic.take(&addresses, &packets.collect(), now);
+        for balancer in traffic.take(&addresses, reading, now) {
+            print_stderr(&format!(
+                "warning: packets of balancer {balancer} are not counted any more: it is not alive"
+            ));
+        }
         if traffic.is_quiet(now) {
             return print(&Drained { drained: addresses.into_iter().collect() }, options.output);
         }
@@ -139,6 +176,27 @@ pub(super) async fn wait(
         }
         sleep(INTERVAL).await;
     }
+}
+
+/// The packets of the backends at all live balancers of the fleet; outside of one, at this balancer.
+///
+/// # Errors
+/// The daemon does not answer.
+async fn read_packets(
+    daemon: &mut DaemonClient,
+    addresses: &BTreeSet<String>,
+) -> Result<BackendPackets, Failure> {
+    match daemon.count_backend_packets(addresses).await {
+        // A daemon that knows no fleets.
+        Err(failure) if failure.code == Some(Code::Unimplemented) => {}
+        reading => return reading,
+    }
+    let packets = daemon.stats().await?.backends.into_iter().map(|it| {
+        let packets = it.traffic.map_or(0, |traffic| traffic.packets);
+        (it.backend, packets)
+    });
+    let balancers = [(String::new(), packets.collect())].into();
+    Ok(BackendPackets { balancers, ..BackendPackets::default() })
 }
 
 fn is_of(target: &Target, backend: &v1::BackendStatus) -> bool {
@@ -178,25 +236,98 @@ fn warn_of_other_pools(targets: &[Target], backends: &[v1::BackendStatus]) {
 mod tests {
     use super::*;
 
+    /// Packets that balancers sent to the backends `a` and `b`, and balancers that did not answer.
+    fn reading(balancers: &[(&str, [u64; 2])], unanswered: &[&str]) -> BackendPackets {
+        let packets = |[a, b]: [u64; 2]| [("a".to_owned(), a), ("b".to_owned(), b)].into();
+        BackendPackets {
+            balancers: balancers.iter().map(|(it, both)| ((*it).into(), packets(*both))).collect(),
+            unanswered: unanswered.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn addresses(all: &[&str]) -> BTreeSet<String> {
+        all.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_backend_is_without_packets_once_its_counter_stands_for_half_a_minute() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let addresses: BTreeSet<String> = ["a".to_owned(), "b".to_owned()].into();
-        let packets = |a, b| BTreeMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
+        let both = addresses(&["a", "b"]);
+        let packets = |a| reading(&[("", [a, 7])], &[]);
         let mut traffic = Traffic::default();
-        traffic.take(&addresses, &packets(1_000, 7), at(0));
-        traffic.take(&addresses, &packets(1_040, 7), at(4));
+        traffic.take(&both, packets(1_000), at(0));
+        traffic.take(&both, packets(1_040), at(4));
         assert_eq!(traffic.report(at(5)), ["backend a: 40 packets in the last 5 s"]);
-        traffic.take(&addresses, &packets(1_041, 7), at(10));
+        traffic.take(&both, packets(1_041), at(10));
         assert_eq!(traffic.report(at(10)), ["backend a: 1 packet in the last 5 s"]);
-        traffic.take(&addresses, &packets(1_041, 7), at(30));
+        traffic.take(&both, packets(1_041), at(30));
         assert_eq!(traffic.report(at(30)), ["no packets for 20 s of 30 s"]);
         assert!(!traffic.is_quiet(at(39)));
         assert!(traffic.is_quiet(at(40)));
         // One that joins may have had a packet just now.
-        let more: BTreeSet<String> = ["a".to_owned(), "c".to_owned()].into();
-        traffic.take(&more, &packets(1_041, 7), at(41));
+        traffic.take(&addresses(&["a", "c"]), packets(1_041), at(41));
         assert!(!traffic.is_quiet(at(70)) && traffic.is_quiet(at(71)));
+    }
+
+    #[test]
+    fn all_balancers_count_and_one_that_does_not_answer_may_have_packets() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let both = addresses(&["a", "b"]);
+        let mut traffic = Traffic::default();
+        let gone = traffic.take(&both, reading(&[("lb-1", [5, 0]), ("lb-2", [9, 0])], &[]), at(0));
+        assert_eq!(gone, [""; 0]);
+        // What one loses is not what another one gains.
+        traffic.take(&both, reading(&[("lb-1", [9, 0]), ("lb-2", [5, 0])], &[]), at(20));
+        assert_eq!(traffic.report(at(20)), ["backend a: 4 packets in the last 5 s"]);
+        assert!(!traffic.is_quiet(at(49)) && traffic.is_quiet(at(50)));
+
+        let refused = "lb-2: connection refused";
+        let gone = traffic.take(&both, reading(&[("lb-1", [9, 0])], &[refused]), at(60));
+        assert_eq!(gone, [""; 0]);
+        let expected = [
+            "no packets for 30 s of 30 s",
+            "packets of a balancer are unknown: lb-2: connection refused",
+        ];
+        assert_eq!(traffic.report(at(60)), expected);
+        assert!(!traffic.is_quiet(at(1_000)));
+        // It had none meanwhile.
+        traffic.take(&both, reading(&[("lb-1", [9, 0]), ("lb-2", [5, 0])], &[]), at(70));
+        assert!(traffic.is_quiet(at(70)));
+        // It had some.
+        traffic.take(&both, reading(&[("lb-1", [9, 0])], &[refused]), at(71));
+        traffic.take(&both, reading(&[("lb-1", [9, 0]), ("lb-2", [6, 0])], &[]), at(80));
+        assert!(!traffic.is_quiet(at(109)) && traffic.is_quiet(at(110)));
+        // A balancer that joins may have sent some just now.
+        let three = [("lb-1", [9, 0]), ("lb-2", [6, 0]), ("lb-3", [0, 0])];
+        traffic.take(&both, reading(&three, &[]), at(120));
+        assert!(!traffic.is_quiet(at(149)) && traffic.is_quiet(at(150)));
+    }
+
+    #[test]
+    fn a_balancer_that_is_not_counted_any_more_is_named_once() {
+        let start = Instant::now();
+        let both = addresses(&["a", "b"]);
+        let mut traffic = Traffic::default();
+        let (one, two) = (("lb-1", [5, 0]), ("lb-1-b", [9, 0]));
+        traffic.take(&both, reading(&[one, two], &[]), start);
+        // A name that begins like that of another one is not taken for it.
+        assert_eq!(traffic.take(&both, reading(&[one], &["lb-1: x"]), start), ["lb-1-b"]);
+        assert_eq!(traffic.take(&both, reading(&[one], &[]), start), [""; 0]);
+        traffic.take(&both, reading(&[one, two], &[]), start);
+        assert_eq!(traffic.take(&both, reading(&[two], &["lb-1"]), start), [""; 0]);
+        assert_eq!(traffic.take(&both, reading(&[two], &[]), start), ["lb-1"]);
+    }
+
+    #[test]
+    fn before_any_balancer_answers_nothing_is_quiet() {
+        let now = Instant::now();
+        let mut traffic = Traffic::default();
+        traffic.take(&addresses(&["a"]), BackendPackets::default(), now);
+        assert!(!traffic.is_quiet(now + QUIET));
+        // If there is no backend, there is none to wait for.
+        traffic.take(&addresses(&[]), BackendPackets::default(), now);
+        assert!(traffic.is_quiet(now));
     }
 }

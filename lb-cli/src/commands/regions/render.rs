@@ -11,8 +11,11 @@ impl Report for RegionsReport {
             Some(seconds) => format!("new connections a second, over {seconds:.1} s"),
             None => "new connections in total, since each region was created".into(),
         };
+        let mut regions = self.pools.iter().flat_map(|pool| &pool.regions);
+        let in_fleet = regions.any(|it| it.own_portion(self.balancers).is_some());
         let capacity = match (&self.daemon, self.balancers) {
             (Some(why), _) => format!("configured capacity unknown: {why}"),
+            (None, Some(_)) if in_fleet => "of each, the portion that this balancer owns".into(),
             (None, None) => "unknown: the stored configuration cannot be used".into(),
             (None, Some(0 | 1)) => "this balancer's alone".into(),
             (None, Some(balancers)) => format!("shared by {balancers} balancers"),
@@ -24,14 +27,14 @@ impl Report for RegionsReport {
         }
         for pool in &self.pools {
             text += "\n";
-            text += &pool.table(self.interval_seconds.is_some());
+            text += &pool.table(self.interval_seconds.is_some(), self.balancers);
         }
         text
     }
 }
 
 impl PoolRows {
-    fn table(&self, rates: bool) -> String {
+    fn table(&self, rates: bool, balancers: Option<u32>) -> String {
         let mut numbers = Grid::new([
             "REGION", "LIMIT", "OFFERED", "ADMITTED", "IN", "OUT", "REFUSED", "OVERCAP", "USED",
         ])
@@ -42,7 +45,11 @@ impl PoolRows {
         let mut bars = Grid::bare();
         let whole = longest_bar(&self.regions, rates);
         for region in &self.regions {
-            bars.row([region.region.clone(), region_bar(region, rates, whole), region.describe()]);
+            bars.row([
+                region.region.clone(),
+                region_bar(region, rates, whole),
+                region.describe(balancers),
+            ]);
         }
         format!("pool {}\n{}{}", self.pool, numbers.lines(), bars.lines())
     }
@@ -69,9 +76,11 @@ impl RegionRow {
         ]
     }
 
-    /// Its capacity and the missing backends.
-    fn describe(&self) -> String {
+    /// Its capacity, the portion of it if balancers do not have equal ones, and the missing backends.
+    fn describe(&self, balancers: Option<u32>) -> String {
         let mut words: Vec<_> = self.capacity.iter().map(Capacity::describe).collect();
+        let portion = self.own_portion(balancers);
+        words.extend(portion.map(|portion| format!("portion {:.1}%", portion * 100.0)));
         match self.missing_backends {
             Some(0) => {}
             Some(missing) => words.push(count(u64::from(missing), "backend") + " missing"),

@@ -20,7 +20,7 @@ pub(super) struct RegionsReport {
     pub(super) interval_seconds: Option<f64>,
     /// Why the daemon does not answer; `null`: it does.
     pub(super) daemon: Option<String>,
-    /// Balancers that share the capacities; `null`: the daemon does not answer.
+    /// Balancers that share the capacities, as configured; `null`: the daemon does not answer.
     pub(super) balancers: Option<u32>,
     pub(super) pools: Vec<PoolRows>,
 }
@@ -38,6 +38,8 @@ pub(super) struct RegionRow {
     pub(super) region: String,
     /// Only the daemon knows it; `null`: it does not answer.
     pub(super) capacity: Option<Capacity>,
+    /// This balancer's part of the capacity, 0 to 1. Only the daemon knows it; `null`: it does not answer.
+    pub(super) portion: Option<f64>,
     /// This balancer's share of the capacity; `null`: no limit.
     pub(super) limit_per_second: Option<f64>,
     /// Since the region was created.
@@ -77,8 +79,7 @@ impl RegionsReport {
             let earlier = earlier.find(|g| g.pool == *name && g.region == *region).zip(elapsed);
             let status = answer.as_ref().ok().and_then(|answer| {
                 let mut regions = answer.regions.iter();
-                let it = regions.find(|r| r.pool == *name && r.region == *region)?;
-                Some((it, answer.balancers))
+                regions.find(|r| r.pool == *name && r.region == *region)
             });
             let region = RegionRow::new(group, earlier, status);
             match pools.last_mut().filter(|pool| pool.pool == *name) {
@@ -100,23 +101,22 @@ impl RegionsReport {
 }
 
 impl RegionRow {
-    /// A row from the last sample, the one before and the daemon's status of the region with the number of
-    /// balancers that share capacities; 0: unknown.
+    /// A row from the last sample, the one before and the daemon's status of the region.
     pub(super) fn new(
         now: &GroupSample,
         before: Option<(&GroupSample, Duration)>,
-        status: Option<(&v1::GroupStatus, u32)>,
+        status: Option<&v1::GroupStatus>,
     ) -> Self {
         let same = before.filter(|(before, _)| before.limiter == now.limiter);
         let rates = same
             .and_then(|(before, elapsed)| Rates::between(&before.counters, &now.counters, elapsed));
-        let gain = status.and_then(|(status, balancers)| {
-            let share = (balancers != 0).then(|| status.scaler / f64::from(balancers))?;
-            Some(status.backend_rate_per_second? * share)
+        let gain = status.and_then(|status| {
+            Some(status.backend_rate_per_second? * status.scaler * status.portion)
         });
         Self {
             region: now.region.clone(),
-            capacity: status.map(|(status, _)| Capacity::new(status)),
+            capacity: status.map(Capacity::new),
+            portion: status.map(|status| status.portion),
             limit_per_second: now.limit,
             totals: now.counters.into(),
             utilisation: rates.and_then(|rates| capacity::utilisation(&rates, now.limit)),
@@ -124,6 +124,13 @@ impl RegionRow {
                 .and_then(|rates| capacity::missing_backends(&rates, now.limit, gain)),
             per_second: rates,
         }
+    }
+
+    /// This balancer's portion, if it is another one than that of each of so many balancers, as in a fleet.
+    pub(super) fn own_portion(&self, balancers: Option<u32>) -> Option<f64> {
+        let equal = 1.0 / f64::from(balancers?);
+        // The daemon may have rounded.
+        self.portion.filter(|portion| (portion - equal).abs() > 1e-9)
     }
 
     /// Rates or totals; `None`: there are no rates yet.

@@ -36,6 +36,7 @@ fn status(region: &str, configured: f64, scaler: f64, rate: Option<f64>) -> v1::
         backends_up: 2,
         backends: 2,
         backend_rate_per_second: rate,
+        portion: 1.0,
         ..Default::default()
     }
 }
@@ -79,6 +80,34 @@ us  |###########..........           |  capacity 10/s
     assert_eq!(eu["per_second"]["overflow_out"], 5.0);
     assert_eq!((&eu["utilisation"], &eu["missing_backends"]), (&json!(1.0), &json!(1)));
     assert_eq!(eu["capacity"]["scaler"], 0.5);
+}
+
+/// A portion is shown where it is not that of equal balancers; one more backend brings as much of it.
+#[test]
+fn what_a_balancer_owns_of_a_capacity_is_shown() {
+    let owning = |portion, balancers| {
+        let eu = v1::GroupStatus { portion, ..status("eu", 20.0, 0.5, Some(10.0)) };
+        let us = v1::GroupStatus {
+            portion: 1.0 / f64::from(balancers),
+            ..status("us", 10.0, 1.0, None)
+        };
+        let regions = vec![eu, us];
+        two_samples(&Ok(v1::RegionsResponse { regions, balancers, ..Default::default() }))
+    };
+    let fleet = owning(0.125, 1);
+    let table = fleet.table();
+    assert!(table.contains("capacity  of each, the portion that this balancer owns\n"), "{table}");
+    assert_eq!(table.matches("portion ").count(), 2, "{table}");
+    let words: Vec<_> = table.split_whitespace().collect();
+    assert!(words.join(" ").contains("scaler 0.5; portion 12.5%; 8 backends missing"), "{table}");
+    let json = serde_json::to_value(&fleet).unwrap();
+    assert_eq!(json["pools"][0]["regions"][0]["portion"], 0.125);
+
+    let table = owning(0.25, 4).table();
+    assert!(table.contains("capacity  shared by 4 balancers\n"), "{table}");
+    assert!(!table.contains("portion"), "{table}");
+    let none = owning(0.0, 4).table();
+    assert!(none.contains("portion 0.0%") && none.contains("missing backends unknown"), "{none}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The daemons: running, of this version, and with the packet path up to date.
 
-use lb_base::{conditions::HTTP_CERTIFICATE, receiver_socket};
+use lb_base::{
+    conditions::{FLEET_CERTIFICATE, HTTP_CERTIFICATE},
+    receiver_socket,
+};
 use lb_maps::Component;
 use spillway_proto::v1::ConditionReason;
 
@@ -168,9 +171,12 @@ fn refused(subject: &str, cause: &str, reload: &str) -> Finding {
 
 /// A certificate that expires. Nothing was refused: the daemon goes on with it.
 fn expires(subject: &str, cause: &str) -> Finding {
-    let why = match subject == HTTP_CERTIFICATE.text() {
-        true => "metrics and status page cannot be read then",
-        false => "the API is then reached through the unix socket only",
+    let why = match subject {
+        _ if subject == HTTP_CERTIFICATE.text() => "metrics and status page cannot be read then",
+        _ if subject == FLEET_CERTIFICATE.text() => {
+            "the fleet takes no changes here then, and capacities are shared without this balancer"
+        }
+        _ => "the API is then reached through the unix socket only",
     };
     Finding::warning("daemon", subject, cause).why(why).mend(
         "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself",

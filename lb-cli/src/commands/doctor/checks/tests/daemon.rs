@@ -211,6 +211,10 @@ fn a_certificate_is_missed_by_those_who_were_shown_it() {
     for (subject, why) in [
         ("TLS certificate", "the API is then reached through the unix socket only"),
         ("HTTP certificate", "metrics and status page cannot be read then"),
+        (
+            "fleet certificate",
+            "the fleet takes no changes here then, and capacities are shared without this balancer",
+        ),
     ] {
         let mut facts = balancer();
         expiring(&mut facts, subject);

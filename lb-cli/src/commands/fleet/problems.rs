@@ -1,0 +1,148 @@
+//! What is wrong with a fleet, in sentences.
+
+use serde::Serialize;
+use spillway_proto::v1;
+
+use super::generations::listed;
+use crate::output::whole_seconds;
+
+/// Pools that a sentence names.
+const MOST_POOLS: usize = 5;
+
+/// What a problem is about; programs rely on the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ProblemReason {
+    /// etcd does not answer or takes no changes.
+    Etcd,
+    /// This balancer does not follow etcd until a restore decides.
+    Conflict,
+    NotAlive,
+    NotReady,
+    /// It has an earlier generation or revision in force than etcd has.
+    Behind,
+    /// It has a later generation in force than etcd has.
+    Ahead,
+    /// Its tables send connections to other backends than those of this balancer.
+    TablesDiffer,
+    /// It says itself what is wrong.
+    Condition,
+    /// Messages do not get there.
+    Peer,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Problem {
+    /// `null`: it is the whole fleet's.
+    balancer: Option<String>,
+    pub(super) reason: ProblemReason,
+    pub(super) text: String,
+}
+
+/// Whether a balancer's tables are those of this one; `None`: they cannot be compared. Regions differ in their order, so
+/// digests of different ones say nothing, and neither do those of different revisions.
+pub(super) fn tables_agree(
+    member: &v1::FleetMember,
+    own: Option<&v1::FleetMember>,
+) -> Option<bool> {
+    if !member.differing_pools.is_empty() {
+        return Some(false);
+    }
+    let own = own.filter(|own| !own.tables.is_empty() && !member.tables.is_empty())?;
+    let is_alike = (own.revision, &own.region) == (member.revision, &member.region);
+    match own.tables == member.tables {
+        true => Some(true),
+        false => is_alike.then_some(false),
+    }
+}
+
+/// Everything that is wrong: first what concerns the fleet, then balancer by balancer.
+pub(super) fn find_problems(status: &v1::FleetStatus) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut of_fleet = |reason, text| problems.push(Problem { balancer: None, reason, text });
+    if !status.etcd_problem.is_empty() {
+        let since = status.etcd_problem_since.map(|since| since.to_string());
+        of_fleet(ProblemReason::Etcd, etcd_line(&status.etcd_problem, since.as_deref(), "etcd: "));
+    }
+    if !status.conflict.is_empty() {
+        of_fleet(ProblemReason::Conflict, format!("conflict: {}", status.conflict));
+    }
+    let own = status.members.iter().find(|it| it.name == status.balancer);
+    for member in &status.members {
+        let found = member_problems(status, member, own);
+        let problem =
+            |(reason, text)| Problem { balancer: Some(member.name.clone()), reason, text };
+        problems.extend(found.into_iter().map(problem));
+    }
+    problems
+}
+
+/// `connection refused (since 2026-03-04T05:06:07Z)`
+pub(super) fn etcd_line(problem: &str, since: Option<&str>, before: &str) -> String {
+    let since = since.map(|since| format!(" (since {})", whole_seconds(since)));
+    format!("{before}{problem}{}", since.unwrap_or_default())
+}
+
+fn member_problems(
+    status: &v1::FleetStatus,
+    member: &v1::FleetMember,
+    own: Option<&v1::FleetMember>,
+) -> Vec<(ProblemReason, String)> {
+    let name = &member.name;
+    if !member.alive {
+        // What is known of it is old.
+        let text = format!("{name} is not alive: it does not renew its lease in etcd");
+        return vec![(ProblemReason::NotAlive, text)];
+    }
+    let mut found = Vec::new();
+    if !member.ready {
+        found.push((ProblemReason::NotReady, format!("{name} is not ready to take traffic")));
+    }
+    found.extend(generation_problem(status, member));
+    if tables_agree(member, own) == Some(false) {
+        let text = match &*member.differing_pools {
+            [] => format!("{name} has other tables than here"),
+            [pool] => format!("{name}: pool {pool} has other tables than here"),
+            pools => {
+                format!(
+                    "{name}: pools {} have other tables than here",
+                    listed(pools, MOST_POOLS, ", ")
+                )
+            }
+        };
+        found.push((ProblemReason::TablesDiffer, text));
+    }
+    let conditions = member.conditions.iter();
+    found.extend(conditions.map(|it| (ProblemReason::Condition, format!("{name}: {it}"))));
+    if !member.peer_problem.is_empty() {
+        let text = format!("{name}: messages do not get there: {}", member.peer_problem);
+        found.push((ProblemReason::Peer, text));
+    }
+    found
+}
+
+/// What a member has in force, if that is not what etcd has.
+fn generation_problem(
+    status: &v1::FleetStatus,
+    member: &v1::FleetMember,
+) -> Option<(ProblemReason, String)> {
+    let (name, there, here) = (&member.name, member.generation, status.generation);
+    let etcd = match here {
+        0 => "etcd has none".to_owned(),
+        generation => format!("etcd has {generation}"),
+    };
+    if there == 0 && here > 0 {
+        let text = format!("{name} has no generation in force, {etcd}");
+        return Some((ProblemReason::Behind, text));
+    }
+    if there != here {
+        let reason = if there < here { ProblemReason::Behind } else { ProblemReason::Ahead };
+        return Some((reason, format!("{name} has generation {there} in force, {etcd}")));
+    }
+    // Overrides have revisions too.
+    let is_behind = member.revision > 0 && member.revision < status.revision;
+    is_behind.then(|| {
+        let (there, here) = (member.revision, status.revision);
+        (ProblemReason::Behind, format!("{name} has revision {there} in force, etcd has {here}"))
+    })
+}
