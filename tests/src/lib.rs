@@ -30,9 +30,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may be blunt")]
 
 pub mod capture;
+pub mod certificates;
 pub mod container;
 pub mod daemon;
 pub mod disk;
+pub mod etcd;
 pub mod fixture;
 pub mod harness;
 pub mod leftovers;

@@ -84,7 +84,7 @@ impl LoopsAlone {
         let store = Store::open(state_directory)?;
         let paths = (reconciler, words, reader);
         let loops = Loops::new(settings, store, paths, Sensors::default(), inbox);
-        let Loops { state, publisher, members, overrides, status } = loops;
+        let Loops { state, publisher, members, overrides, status, .. } = loops;
 
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (stop, beat) = (CancellationToken::new(), Heartbeat::unwatched(Duration::from_secs(1)));

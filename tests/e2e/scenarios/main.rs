@@ -15,6 +15,7 @@ mod doctor;
 mod example_clients;
 mod explain;
 mod failover;
+mod fleet;
 mod frozen_store;
 mod history;
 mod hold_down;
@@ -66,6 +67,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("crash", crash::CASES),
     ("remap", remap::CASES),
     ("api_queries", api_queries::CASES),
+    ("fleet", fleet::CASES),
     ("demo", demo::CASES),
     ("startup_reload", startup_reload::CASES),
     ("api_access", api_access::CASES),

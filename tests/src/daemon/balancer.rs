@@ -29,6 +29,8 @@ pub struct Balancer {
     pub socket: PathBuf,
     /// More arguments, for the next start.
     pub more: Vec<String>,
+    /// Its settings file, once it has one.
+    settings: Option<PathBuf>,
     running: Option<Running>,
     /// Times that it was started.
     starts: usize,
@@ -51,6 +53,7 @@ impl Balancer {
             socket: node.directory().join("spillwayd.sock"),
             state,
             more: Vec::new(),
+            settings: None,
             running: None,
             starts: 0,
         })
@@ -71,12 +74,46 @@ impl Balancer {
         Ok(balancer)
     }
 
+    /// Gives it a settings file with this text, beside its arguments: for the next start, or for [`Self::hang_up`] if it
+    /// has been started with one.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_settings(&mut self, text: &str) -> Result<()> {
+        let file = self.node.directory().join("settings.toml");
+        fs::write(&file, text).context("balancer: write its settings")?;
+        self.settings = Some(file);
+        Ok(())
+    }
+
+    /// Has the daemon read its settings again, and does not wait for it.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn hang_up(&self) -> Result<()> {
+        let running = self.running.as_ref().context("the daemon does not run")?;
+        running.signal(nix::sys::signal::Signal::SIGHUP)
+    }
+
+    /// The node that it runs on.
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Starts the daemon and waits until it answers.
     ///
     /// # Errors
     /// When it ends or does not answer within a minute.
     pub fn start(&mut self) -> Result<()> {
         self.spawn()?;
+        self.wait_until_it_answers()
+    }
+
+    /// Waits until the daemon answers that was [started](Self::spawn).
+    ///
+    /// # Errors
+    /// When it ends or does not answer within a minute.
+    pub fn wait_until_it_answers(&mut self) -> Result<()> {
         until("balancer answers", PATIENCE, || {
             if let Some(running) = &mut self.running {
                 running.check()?;
@@ -103,7 +140,10 @@ impl Balancer {
             "--socket".into(),
             self.socket.display().to_string(),
         ];
-        let arguments = arguments.iter().chain(&self.more);
+        let settings = self.settings.iter();
+        let settings = settings.flat_map(|file| ["--config".into(), file.display().to_string()]);
+        let settings: Vec<String> = settings.collect();
+        let arguments = arguments.iter().chain(&settings).chain(&self.more);
         self.running = Some(self.node.spawn(&self.binaries.spillwayd, arguments)?);
         self.starts += 1;
         Ok(())
@@ -132,6 +172,24 @@ impl Balancer {
     /// When it does not run.
     pub fn kill(&mut self) -> Result<()> {
         self.running.take().context("the daemon does not run")?.kill()
+    }
+
+    /// Ends it as if its host lost power: the daemon at once, and all that it had in the kernel. Its state stays.
+    ///
+    /// # Errors
+    /// When its pins cannot be removed.
+    pub fn lose_power(&mut self) -> Result<()> {
+        if let Some(mut running) = self.running.take() {
+            running.kill()?;
+        }
+        // Packet programs are attached as long as they are pinned.
+        for entry in fs::read_dir(&self.bpffs).context("balancer: look for pins")? {
+            let path = entry?.path();
+            let removed =
+                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.with_context(|| format!("balancer: remove {}", path.display()))?;
+        }
+        Ok(())
     }
 
     /// Asks it to stop and waits until it has.

@@ -7,18 +7,18 @@ use anyhow::{Result, ensure};
 
 use super::{SOURCES, pcap};
 use crate::capture::Capture;
-use crate::topology::Fabric;
+use crate::topology::Backend;
 
 /// A SYN that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The backend, its place among those of the fabric.
+    /// The backend, its place among all of them.
     pub backend: usize,
     /// When its kernel saw it behind the receiver, nanoseconds since 1970.
     pub at: u64,
 }
 
-/// Captures of the SYNs of [`SOURCES`], on every backend.
+/// Captures of the SYNs of [`SOURCES`], on all backends.
 #[derive(Debug)]
 pub struct Arrivals(Vec<Capture>);
 
@@ -27,12 +27,11 @@ impl Arrivals {
     ///
     /// # Errors
     /// When a capture does not begin.
-    pub fn start(fabric: &Fabric) -> Result<Self> {
+    pub fn start(backends: &[Backend]) -> Result<Self> {
         let (prefix, bits) = SOURCES;
         let filter = format!("src net {prefix}/{bits} and tcp[tcpflags] == tcp-syn");
-        let start =
-            |backend: &crate::topology::Backend| Capture::start(&backend.node, "eth0", &filter);
-        Ok(Self(fabric.backends.iter().map(start).collect::<Result<_>>()?))
+        let start = |backend: &Backend| Capture::start(&backend.node, "eth0", &filter);
+        Ok(Self(backends.iter().map(start).collect::<Result<_>>()?))
     }
 
     /// Ends; answers what arrived from whom.

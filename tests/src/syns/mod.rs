@@ -6,10 +6,14 @@
 
 mod arrivals;
 mod decision;
+mod demand;
 mod flood;
 mod limit;
+mod load;
 mod packet;
 mod pcap;
+mod portions;
+mod rates;
 mod sender;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -19,12 +23,16 @@ use anyhow::Result;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use decision::Decision;
+pub use demand::{Demand, Schedule, SentBy};
 pub use flood::Flood;
 pub use limit::{Judgement, Limit};
-pub use packet::{packet, sources};
-pub use sender::{Sent, send};
+pub use load::Load;
+pub use packet::{packet, sources, sources_in};
+pub use portions::{FullestSecond, Portions};
+pub use rates::{Connection, Rates, Second};
+pub use sender::{Sent, send, send_until};
 
-use crate::topology::{Fabric, Node};
+use crate::topology::{Backend, Node};
 
 /// Where SYNs come from: addresses for measurements (RFC 2544, appendix C.2.2), and their prefix's
 /// length.
@@ -34,10 +42,10 @@ pub const SOURCES: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 ///
 /// # Errors
 /// When a backend has such a route already.
-pub fn forget(fabric: &Fabric) -> Result<()> {
+pub fn forget(backends: &[Backend]) -> Result<()> {
     let (prefix, bits) = SOURCES;
     let route = format!("route add blackhole {prefix}/{bits}");
-    fabric.backends.iter().try_for_each(|backend| backend.node.ip(&route))
+    backends.iter().try_for_each(|backend| backend.node.ip(&route))
 }
 
 /// Sends so many SYNs from a node to an address, each of another client, one after the other.

@@ -10,7 +10,11 @@ use crate::random::Random;
 
 /// So many addresses and ports of [`SOURCES`], none twice.
 pub fn sources(seed: u64, number: usize) -> Vec<SocketAddrV4> {
-    let (prefix, bits) = SOURCES;
+    sources_in(SOURCES, seed, number)
+}
+
+/// The same of another prefix.
+pub fn sources_in((prefix, bits): (Ipv4Addr, u8), seed: u64, number: usize) -> Vec<SocketAddrV4> {
     let mut random = Random::new(seed);
     let mut seen = HashSet::with_capacity(number);
     let mut sources = Vec::with_capacity(number);

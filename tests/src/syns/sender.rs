@@ -1,6 +1,7 @@
 //! Sending packets at chosen moments.
 
 use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -37,6 +38,20 @@ pub fn send(
     packets: &[Vec<u8>],
     at: impl Fn(usize) -> Duration + Sync,
 ) -> Result<Vec<Sent>> {
+    send_until(node, to, packets, at, &AtomicBool::new(false))
+}
+
+/// The same, but no more once this is set. Answers those that were sent.
+///
+/// # Errors
+/// When a packet cannot be sent.
+pub fn send_until(
+    node: &Node,
+    to: SocketAddrV4,
+    packets: &[Vec<u8>],
+    at: impl Fn(usize) -> Duration + Sync,
+    is_over: &AtomicBool,
+) -> Result<Vec<Sent>> {
     node.enter(|| {
         let mut here = CpuSet::new();
         here.set(sched_getcpu()?)?;
@@ -48,6 +63,9 @@ pub fn send(
         let (begin, mut at_once) = (Instant::now(), 0);
         for (number, packet) in packets.iter().enumerate() {
             let due = at(number);
+            if is_over.load(Ordering::Relaxed) {
+                break;
+            }
             while let Some(left) = due.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {
                 std::thread::park_timeout(left);
                 at_once = 0;

@@ -1,19 +1,25 @@
-//! Networks of namespaces: nodes, links, and one standard fabric.
+//! Networks of namespaces: nodes, links, one standard fabric, and one with many balancers.
 //!
 //! Every link end has transmit checksums computed by the sender (`tx off`), because a frame enters
 //! XDP as it was handed over, and GRO on with a size of 1: what a peer redirects arrives only at an
 //! end with NAPI, which GRO switches on, and merged frames would not be the frames that were sent.
 //! An end whose peer answers by `XDP_TX` needs more: [`Topology::pass_all`].
 
+mod backend;
 mod fabric;
+mod fleet_fabric;
 mod node;
 mod object;
+mod parts;
 mod tags;
 
 use anyhow::{Context as _, Result, ensure};
 
-pub use fabric::{Backend, Fabric, REGIONS};
+pub use backend::{Backend, REGIONS};
+pub use fabric::Fabric;
+pub use fleet_fabric::{Cut, FleetFabric};
 pub use node::Node;
+pub use parts::Host;
 
 use crate::{
     process::{PATIENCE, until},
@@ -89,6 +95,23 @@ impl Topology {
     pub fn pass_all(&self, node: &Node, end: &str) -> Result<()> {
         object::attach_pass(node, end)
             .with_context(|| format!("{end} of {}: pass all", node.name()))
+    }
+
+    /// Has an end drop every frame, both ways, though the link stays up: for the other side the host behind it is gone, as
+    /// one is behind a switch.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn block(&self, node: &Node, end: &str) -> Result<()> {
+        object::attach_drop(node, end).with_context(|| format!("{end} of {}: block", node.name()))
+    }
+
+    /// Undoes [`Self::block`].
+    ///
+    /// # Errors
+    /// When the end is not blocked.
+    pub fn unblock(&self, node: &Node, end: &str) -> Result<()> {
+        node.run("tc", ["qdisc", "delete", "dev", end, "clsact"]).map(drop)
     }
 
     /// Has one end of a link put VLAN tags on packets to the VIPs of a fabric, `[EtherType, TCI]` from the outermost,

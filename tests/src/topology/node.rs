@@ -111,9 +111,21 @@ impl Node {
     /// # Errors
     /// When one of them fails; the error carries what `ip` said and its line.
     pub fn ip(&self, batch: &str) -> Result<()> {
+        self.ip_batch(&["-batch", "-"], batch)
+    }
+
+    /// The same for IPv6, where `ip` does not tell the version by an address, as in rules.
+    ///
+    /// # Errors
+    /// As [`Self::ip`].
+    pub fn ip_v6(&self, batch: &str) -> Result<()> {
+        self.ip_batch(&["-6", "-batch", "-"], batch)
+    }
+
+    fn ip_batch(&self, arguments: &[&str], batch: &str) -> Result<()> {
         let mut child = self
             .command("ip")
-            .args(["-batch", "-"])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

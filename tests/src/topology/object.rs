@@ -55,3 +55,17 @@ pub(super) fn attach_pass(node: &Node, interface: &str) -> Result<()> {
     node.run("ip", ["link", "set", interface, "xdpdrv", "object", &file, "section", "xdp"])?;
     Ok(())
 }
+
+/// `r0 = TC_ACT_SHOT; exit` (`TC_ACT_SHOT` is 2).
+const DROP: [[u8; 8]; 2] = PASS;
+
+/// Attaches programs that drop every packet to both hooks of tc of an interface.
+pub(super) fn attach_drop(node: &Node, interface: &str) -> Result<()> {
+    let file = write(node, "drop", "tc", &DROP)?;
+    node.run("tc", ["qdisc", "add", "dev", interface, "clsact"])?;
+    for hook in ["egress", "ingress"] {
+        let filter = ["filter", "add", "dev", interface, hook, "bpf", "direct-action"];
+        node.run("tc", [&filter[..], &["object-file", &file, "section", "tc"]].concat())?;
+    }
+    Ok(())
+}

@@ -71,10 +71,8 @@ pub(crate) fn over_tls(
         files.join("daemon.key"),
         files.join("ours.ca"),
     );
-    fs::write(files.join("settings.toml"), settings)?;
+    fixture.balancer.write_settings(&settings)?;
     fixture.balancer.stop()?;
-    fixture.balancer.more =
-        ["--config".into(), files.join("settings.toml").display().to_string()].into();
     fixture.balancer.start()?;
     let (spillway, client) = (Binaries::find()?.spillway, fixture.fabric.client.clone());
     Ok(move |server| {

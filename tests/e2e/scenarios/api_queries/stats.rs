@@ -24,7 +24,7 @@ const DATAGRAM_BYTES: u64 = 14 + 20 + 8 + 100;
 /// else rises.
 pub(crate) fn exactly(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "counted", Health::QUICK)?;
-    syns::forget(&fixture.fabric)?;
+    syns::forget(&fixture.fabric.backends)?;
     let client = Client::of(&fixture.balancer)?;
     let stats = || client.call(async |mut c| c.stats(StatsRequest {}).await);
 

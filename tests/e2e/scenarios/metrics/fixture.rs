@@ -37,7 +37,7 @@ impl MetricsFixture {
         let binaries = Binaries::find()?;
         let fabric = Fabric::new(sandbox, name, 3)?;
         fabric.route_vip(FAR.into())?;
-        syns::forget(&fabric)?;
+        syns::forget(&fabric.backends)?;
         let vips: [IpAddr; 2] = [Fabric::VIP_V4.into(), FAR.into()];
         let (mut echoes, mut agents, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
         let http = HTTP_ADDRESS.to_string();

@@ -42,7 +42,7 @@ pub(crate) struct Run {
 impl OverloadFixture {
     pub(crate) fn start(sandbox: &Sandbox, name: &str, health: Health) -> Result<Self> {
         let fixture = Fixture::idle(sandbox, name)?;
-        syns::forget(&fixture.fabric)?;
+        syns::forget(&fixture.fabric.backends)?;
         let nodes = fixture.fabric.backends.iter().map(|backend| &backend.node);
         Ok(Self {
             _servers: LongConnectionServer::start(nodes, LONG_CONNECTIONS)?,
@@ -95,7 +95,7 @@ impl OverloadFixture {
         let packet = |from: &SocketAddrV4| syns::packet(*from, to, sequence);
         let packets: Vec<_> = sources.iter().map(packet).collect();
         let before = self.counters()?;
-        let arrivals = Arrivals::start(&self.fixture.fabric)?;
+        let arrivals = Arrivals::start(&self.fixture.fabric.backends)?;
         let sent = syns::send(&self.fixture.fabric.client, to, &packets, |number| moments[number])?;
         let arrivals = arrivals.stop()?;
         let backends = &self.fixture.fabric.backends;

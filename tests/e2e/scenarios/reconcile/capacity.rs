@@ -12,9 +12,12 @@ use lb_common::abi::{
     member::Accepts,
     pool::PoolWord,
 };
-use lb_control::reconcile::ApplySummary;
+use lb_control::reconcile::{ApplySummary, MemberPath as _, MemberWords};
 use lb_maps::{Arrays, MappingMut, PinnedMaps, clock};
-use lb_model::{GroupSettings, Rate, Scaler};
+use lb_model::{
+    GroupSettings, Rate, Scaler,
+    capacity::{GroupName, Portion, Portions},
+};
 use lb_tests::sandbox::Sandbox;
 
 use crate::reconcile::{
@@ -85,6 +88,76 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
     ensure!(daemon.apply()? == ApplySummary { limits: 7, ..ApplySummary::default() });
     model::check(&daemon)?;
     ensure!(decided(&daemon)? == before, "the number of balancers moved something");
+    Ok(())
+}
+
+/// Puts portions of the pools' groups in force.
+fn own(words: &mut MemberWords, portions: [f64; 2]) {
+    let groups: [GroupName; 2] = ["pool0", "pool1"].map(|pool| (name(pool), name("eu")));
+    let portions = portions.map(|fraction| Portion::new(fraction).unwrap());
+    let portions = groups.iter().cloned().zip(portions).collect();
+    words.set_portions(Portions::Fleet(Arc::new(portions)).into());
+    assert_eq!(words.update_group_limits(&groups), groups.len());
+}
+
+/// Groups and members keep to the portions, whatever becomes of health and settings. While settings change, the lower
+/// capacity counts.
+pub(crate) fn portions(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("o")?;
+    let mut daemon = FakeDaemon::new(sandbox, "portions")?;
+    two_pools(&mut daemon, interface)?;
+    let (group, members) = limiters(&daemon, "pool0")?;
+    let (other, _) = limiters(&daemon, "pool1")?;
+    let every = |seconds: f64| (16e9 * seconds).ceil() as u64;
+    let interval = |daemon: &FakeDaemon, limiter: u32| -> Result<u64> {
+        Ok(daemon.read()?.limit(limiter).interval())
+    };
+    ensure!(daemon.words().is_described());
+    ensure!(daemon.words().groups().len() == 2);
+
+    own(daemon.words(), [0.5, 0.0]);
+    ensure!(interval(&daemon, group)? == every(1.0 / 15.0), "half of 30 a second");
+    for limiter in members.values() {
+        ensure!(interval(&daemon, *limiter)? == every(1.0 / 5.0), "half of 10 a second");
+    }
+    ensure!(daemon.read()?.limit(other).is_closed());
+    let ((pool, address), _) = daemon.states.first_key_value().context("no member")?;
+    let (pool, address) = (pool.clone(), *address);
+    ensure!(pool == name("pool0"));
+    daemon.set_state(&pool, address, Accepts::Nothing);
+    ensure!(interval(&daemon, group)? == every(1.0 / 10.0), "half of 20 a second");
+    daemon.set_state(&pool, address, Accepts::All);
+    own(daemon.words(), [0.1, 1.0]);
+    ensure!(interval(&daemon, group)? == every(1.0 / 3.0));
+    ensure!(interval(&daemon, other)? == every(1.0 / 30.0));
+
+    // Ten times the capacity, and in the middle of it ever less of it: until the new settings alone are in force, it is
+    // that part of the capacity before.
+    let capacity = Rate::new(300.0);
+    let settings = GroupSettings { capacity, ..GroupSettings::default() };
+    daemon.configuration.pool_mut(&pool).unwrap().groups.insert(name("eu"), settings);
+    let (plan, mut steps, mut portion) = (daemon.plan()?, Vec::new(), 0.1);
+    daemon.publish_beside(&plan, |words| {
+        portion *= 0.8;
+        own(words, [portion, 1.0]);
+        steps.push((portion, words.maps().limit(group).interval()));
+    })?;
+    let is_of = |capacity: f64, (portion, found): &(f64, u64)| {
+        found.abs_diff(every(1.0 / (capacity * portion))) <= 1
+    };
+    let settled = steps.iter().position(|step| is_of(300.0, step)).unwrap_or(steps.len());
+    ensure!(settled > 1, "{steps:?}");
+    ensure!(steps[..settled].iter().all(|step| is_of(30.0, step)), "{steps:?}");
+    ensure!(steps[settled..].iter().all(|step| is_of(300.0, step)), "{steps:?}");
+    ensure!(is_of(300.0, &(portion, interval(&daemon, group)?)), "{steps:?}");
+
+    // A group that has no portion yet is closed.
+    daemon.configuration = many(3, 3, 7, 0);
+    let settings = GroupSettings { capacity: Rate::new(10.0), ..GroupSettings::default() };
+    daemon.configuration.pool_mut(&name("pool2")).unwrap().groups.insert(name("eu"), settings);
+    daemon.apply()?;
+    let (new, _) = limiters(&daemon, "pool2")?;
+    ensure!(daemon.read()?.limit(new).is_closed());
     Ok(())
 }
 

@@ -70,13 +70,17 @@ struct Running {
     runtime: Runtime,
 }
 
-/// Waits for a change of the reconciler. The owner of member words takes its steps meanwhile.
-async fn beside<T>(words: &mut MemberWords, change: impl Future<Output = T>) -> T {
+/// Waits for a change of the reconciler. The owner of member words takes its steps meanwhile, and does `after` after each.
+async fn beside<T>(
+    words: &mut MemberWords,
+    change: impl Future<Output = T>,
+    mut after: impl FnMut(&mut MemberWords),
+) -> T {
     tokio::pin!(change);
     loop {
         tokio::select! {
             changed = &mut change => return changed,
-            () = words.next_step() => {}
+            () = words.next_step() => after(words),
         }
     }
 }
@@ -152,8 +156,17 @@ impl FakeDaemon {
 
     /// Brings the maps to a plan, while the owner of member words takes its steps.
     pub(crate) fn publish(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
+        self.publish_beside(plan, |_| ())
+    }
+
+    /// The same with something else that the owner of member words does after each of its steps.
+    pub(crate) fn publish_beside(
+        &mut self,
+        plan: &Plan,
+        after: impl FnMut(&mut MemberWords),
+    ) -> Result<ApplySummary, ReconcileError> {
         let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
-        runtime.block_on(beside(words, reconciler.publish(plan, &BuiltTables::default())))
+        runtime.block_on(beside(words, reconciler.publish(plan, &BuiltTables::default()), after))
     }
 
     /// Digest over what packets decide by, read back from the maps.
@@ -165,7 +178,7 @@ impl FakeDaemon {
 
     pub(crate) fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         let Running { reconciler, words, runtime, .. } = self.running.as_mut().unwrap();
-        runtime.block_on(beside(words, reconciler.forget_previous(pools)))
+        runtime.block_on(beside(words, reconciler.forget_previous(pools), |_| ()))
     }
 
     pub(crate) fn read(&self) -> Result<PinnedMaps> {

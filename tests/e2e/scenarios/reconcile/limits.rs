@@ -20,7 +20,7 @@ use crate::reconcile::fake_daemon::FakeDaemon;
 
 /// One of the balancers' part of so many a second.
 fn share(daemon: &FakeDaemon, per_second: f64) -> LimitWord {
-    let own = per_second / f64::from(daemon.configuration.balancers.get());
+    let own = per_second * (1.0 / f64::from(daemon.configuration.balancers.get()));
     let burst = f64::max(10.0, own / 10.0) - own * clock::tick().unwrap() as f64 / 1e9;
     LimitWord::in_parts((16e9 / own).ceil() as u64, (burst * 16.0) as u32)
 }

@@ -26,6 +26,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("what_does_not_differ_is_not_touched", histories::untouched),
     Case::waits("a_health_change_is_one_store", histories::health_is_one_word),
     Case::waits("a_limit_alone_changes_one_limiter", capacity::a_limit_alone),
+    Case::waits("limits_are_this_balancers_portions", capacity::portions),
     Case::waits("the_packet_paths_clock_is_known_to_the_tick", capacity::clock_is_known),
     Case::waits("debt_stays_when_a_limit_changes", capacity::debt_stays),
     Case::waits("limiters_stay_where_they_are", capacity::limiters_stay),

@@ -75,7 +75,7 @@ impl Daemon {
         let inbox = Inbox { sensed: Sensed { health: heard, network }, requests };
         let (packets, sensors) = (Quiet::default(), Sensors::default());
         let paths = (packets.clone(), packets.clone(), packets);
-        let Loops { state, publisher, members, overrides, status } =
+        let Loops { state, publisher, members, overrides, status, .. } =
             Loops::new(settings, store, paths, sensors, inbox);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         runtime.spawn(status.run(heartbeat.clone(), stop.clone().cancelled_owned()));
@@ -146,7 +146,8 @@ async fn serving(
         Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
     // Settings are read again by nothing here.
     let (reloads, _) = Reloads::channel();
-    let handles = Handles { commands, audit: Audit::default(), counters, tunnels, reloads };
+    let handles =
+        Handles { changes: commands.into(), audit: Audit::default(), counters, tunnels, reloads };
     serve((listener, None), None, handles, Live::default(), stop).await.expect("it serves");
 }
 

@@ -14,8 +14,14 @@ use lb_control::{
     status::PathReader,
 };
 use lb_model::{
-    Name, capacity::GroupReading, ids::Named, maglev::BuiltTables, map_memory::TableMemory,
-    next_hop::NextHop, overrides::Overrides, plan::Plan,
+    Name,
+    capacity::{GroupName, GroupReading, PortionsInForce},
+    ids::Named,
+    maglev::BuiltTables,
+    map_memory::TableMemory,
+    next_hop::NextHop,
+    overrides::Overrides,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -123,6 +129,20 @@ impl MemberPath for Quiet {
 
     fn update_limits(&mut self, _: &Name, _: &[IpAddr]) {}
 
+    fn set_portions(&mut self, _: PortionsInForce) {}
+
+    fn update_group_limits(&mut self, groups: &[GroupName]) -> usize {
+        groups.len()
+    }
+
+    fn groups(&self) -> Vec<GroupName> {
+        Vec::new()
+    }
+
+    fn is_described(&self) -> bool {
+        true
+    }
+
     fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
         Ok(())
     }
@@ -133,6 +153,10 @@ impl MemberPath for Quiet {
 }
 
 impl PathReader for Quiet {
+    fn pool_checksums(&mut self) -> Result<BTreeMap<u32, u64>, ReconcileError> {
+        Ok(BTreeMap::new())
+    }
+
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
         Ok(0)
     }

@@ -1,0 +1,44 @@
+//! Several balancers before the same backends.
+
+mod calls;
+mod etcd;
+mod leftovers;
+mod members;
+mod membership;
+mod outages;
+mod portions;
+mod sharing;
+mod sharing_outages;
+mod standalone;
+mod traffic;
+
+use lb_tests::harness::Case;
+
+pub(crate) const CASES: &[Case] = &[
+    Case::alone("equal_shares_overflow_though_there_is_room", standalone::equal_shares),
+    Case::works("balancers_choose_alike_wherever_a_flow_arrives", standalone::equal_choices),
+    Case::works("any_balancer_changes_the_configuration_of_all", members::one_configuration),
+    Case::alone("connections_go_elsewhere_only_if_the_capacity_is_used", sharing::there_is_room),
+    Case::alone("a_fleet_uses_a_capacity_that_is_too_small", sharing::too_many),
+    Case::alone("portions_follow_a_demand_that_moves", sharing::demand_moves),
+    Case::alone("a_daemon_that_is_killed_goes_on_with_its_portion", sharing_outages::daemon_killed),
+    Case::alone(
+        "a_daemon_that_is_dead_is_forgotten_and_comes_back",
+        sharing_outages::daemon_forgotten,
+    ),
+    Case::alone("a_host_that_is_gone_is_forgotten_and_comes_back", sharing_outages::host_gone),
+    Case::alone("a_balancer_that_is_cut_off_keeps_its_portion", sharing_outages::cut_off),
+    Case::works("without_quorum_only_changes_stop", outages::quorum),
+    Case::works("etcd_goes_back_and_an_operator_decides", outages::restored),
+    Case::works("without_space_only_changes_stop", outages::no_space),
+    Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
+    Case::works("a_wrong_join_changes_nothing", membership::wrong_joins),
+    Case::works("a_balancer_leaves_and_joins_again", membership::leave_and_join_again),
+    Case::works("of_two_changes_at_once_one_wins", membership::pairs),
+    Case::works("daemons_killed_amid_changes_agree", membership::killed),
+    Case::works("a_balancer_joins_after_a_change", membership::joins_after_a_change),
+    Case::works("a_balancer_is_cut_off_loses_power_and_returns", standalone::outages),
+    Case::works("etcd_answers_those_with_a_certificate_without_its_leader", etcd::tls),
+    Case::works("etcd_runs_full_and_is_restored_from_a_snapshot", etcd::data),
+    Case::waits("a_fleet_leaves_nothing", leftovers::nothing_is_left),
+];

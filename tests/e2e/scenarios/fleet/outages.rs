@@ -1,0 +1,265 @@
+//! What happens to etcd, or to a certificate, stops changes and nothing else.
+
+use std::{fs, time::Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::{
+    etcd::{EtcdCluster, EtcdOptions, Identity},
+    fixture::{FleetFixture, FleetPlan},
+    harness,
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+};
+use rcgen::date_time_ymd;
+use serde_json::Value;
+
+use super::calls::{
+    CONFLICT, UNAVAILABLE, WHOLE, ensure_refused, joined_as, portions, reweigh, wait_for_condition,
+    wait_for_whole, wait_until_well,
+};
+use super::members::{status, wait_in_force};
+use super::traffic::Traffic;
+
+const THREE: FleetPlan = FleetPlan { balancers: 3, ..FleetPlan::FLEET };
+
+fn etcd(fleet: &mut FleetFixture) -> Result<&mut EtcdCluster> {
+    fleet.etcd.as_mut().context("no etcd")
+}
+
+/// Without quorum changes are refused, and a daemon starts from its own store.
+pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "quorum", THREE)?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    let traffic = Traffic::start(&fleet)?;
+
+    // The leader is gone: whatever that does to a change under way, soon they work again.
+    let leader = etcd(&mut fleet)?.leader()?;
+    etcd(&mut fleet)?.kill(leader)?;
+    until("a change works without the first leader", PATIENCE, || {
+        let output = fleet.balancers[0].try_cli(&reweigh(&backend, "2"), None)?;
+        let exit = output.status.code();
+        ensure!(matches!(exit, Some(0 | 3)), "{output:?}");
+        Ok((exit == Some(0)).then_some(()))
+    })?;
+    wait_in_force(&fleet, 1, 2)?;
+    wait_for_whole(&fleet, 2, &[0, 1, 2])?;
+
+    // Another one: one of three is left.
+    let next = etcd(&mut fleet)?.leader()?;
+    etcd(&mut fleet)?.kill(next)?;
+    let lost = Instant::now();
+    for balancer in 0..3 {
+        let begun = Instant::now();
+        ensure_refused(
+            &fleet,
+            balancer,
+            &reweigh(&backend, "3"),
+            (UNAVAILABLE, &["etcd", "hint: "]),
+        )?;
+        harness::note(format!("without quorum a change is refused after {:.1?}", begun.elapsed()));
+        wait_for_condition(&fleet, balancer, ("etcd", "etcd"))?;
+        let status = status(&fleet, balancer)?;
+        ensure!(status["etcd_problem"].is_string() && status["member"] == true, "{status:#}");
+        ensure!(status["problems"].to_string().contains("etcd"), "{status:#}");
+    }
+    harness::note(format!("all three say so after {:.1?}", lost.elapsed()));
+    traffic.goes_on()?;
+
+    // A daemon starts from its own store.
+    let before = portions(&status(&fleet, 1)?)?;
+    fleet.balancers[1].kill()?;
+    traffic.goes_on()?;
+    fleet.balancers[1].start()?;
+    let own = |status: &Value| {
+        let all = status["balancers"].as_array().into_iter().flatten();
+        all.into_iter().find(|it| it["name"] == "lb-2").cloned().unwrap_or_default()
+    };
+    until("the daemon is ready without etcd", PATIENCE, || {
+        let status = status(&fleet, 1)?;
+        let own = own(&status);
+        let is_ready = own["ready"] == true && own["generation"] == 2;
+        Ok((is_ready && status["etcd_problem"].is_string()).then_some(()))
+    })
+    .with_context(|| format!("{:#}", status(&fleet, 1).unwrap_or_default()))?;
+    wait_for_whole(&fleet, 1, &[0, 1, 2])?;
+    let after = portions(&status(&fleet, 1)?)?;
+    harness::note(format!("portions before and after a start without etcd: {before:?} {after:?}"));
+    let moved = (before["lb-2"] - after["lb-2"]).abs();
+    ensure!(moved < 0.15, "{before:?} {after:?}");
+    ensure!(fleet.spillway(1, &["export"])?.contains("weight = 2"));
+    ensure_refused(&fleet, 1, &reweigh(&backend, "3"), (UNAVAILABLE, &["etcd"]))?;
+
+    // Health needs no etcd.
+    let sick = fleet.fabric.backends[0].clone();
+    fleet.backends.servers[0].be_sick(true)?;
+    for balancer in &fleet.balancers {
+        until("the sick backend is down", PATIENCE, || {
+            let status = balancer.ask(&["status"])?;
+            let mut backends = status["backends"].as_array().context("no backends")?.iter();
+            let address = sick.v4.to_string();
+            let is_down = |it: &Value| it["address"] == *address && it["state"] == "unhealthy";
+            Ok(backends.any(is_down).then_some(()))
+        })?;
+    }
+    let down = Instant::now();
+    traffic.goes_on()?;
+
+    // Without a hand.
+    etcd(&mut fleet)?.start_all()?;
+    wait_until_well(&fleet, 0..3)?;
+    for balancer in 0..3 {
+        ensure!(status(&fleet, balancer)?["etcd_problem"].is_null());
+    }
+    fleet.spillway(2, &reweigh(&backend, "3"))?;
+    wait_in_force(&fleet, 1, 3)?;
+    traffic.finish(Some((sick.name(), down)))
+}
+
+/// What is in force outlives an etcd that goes back in time; one command decides for all.
+pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "restored", THREE)?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    let weight = |fleet: &FleetFixture, balancer: usize| -> Result<String> {
+        let export = fleet.spillway(balancer, &["export"])?;
+        let after = export.split_once(&format!("\"{backend}\"")).context("no backend")?.1;
+        let backend = after.split("[[").next().unwrap_or_default();
+        let line = backend.lines().find_map(|line| line.strip_prefix("weight = "));
+        Ok(line.unwrap_or("1").to_owned())
+    };
+    let traffic = Traffic::start(&fleet)?;
+    let backup = etcd(&mut fleet)?.save_snapshot("backup")?;
+    fleet.spillway(1, &reweigh(&backend, "2"))?;
+    fleet.spillway(2, &reweigh(&backend, "3"))?;
+    wait_in_force(&fleet, 0, 3)?;
+
+    let mut in_force = 3;
+    for (identity, words) in
+        [(Identity::Same, "restored from an old backup"), (Identity::New, "another cluster")]
+    {
+        etcd(&mut fleet)?.restore(&backup, identity)?;
+        for balancer in 0..3 {
+            until("the conflict is noticed", PATIENCE, || {
+                let status = status(&fleet, balancer)?;
+                let conflict = status["conflict"].as_str().unwrap_or_default().to_owned();
+                ensure!(conflict.is_empty() || conflict.contains(words), "{conflict}");
+                Ok((!conflict.is_empty()).then_some(()))
+            })
+            .with_context(|| format!("{:#}", status(&fleet, balancer).unwrap_or_default()))?;
+            wait_for_condition(&fleet, balancer, ("fleet", words))?;
+            ensure!(weight(&fleet, balancer)? == "3", "{} went back", fleet.name(balancer));
+            let hint = "spillway fleet restore";
+            ensure_refused(&fleet, balancer, &reweigh(&backend, "5"), (CONFLICT, &[words, hint]))?;
+            ensure_refused(
+                &fleet,
+                balancer,
+                &["backend", "drain", &backend, "--yes"],
+                (CONFLICT, &[hint]),
+            )?;
+        }
+        // A restart does not make it forget.
+        fleet.balancers[2].kill()?;
+        fleet.balancers[2].start()?;
+        wait_for_condition(&fleet, 2, ("fleet", words))?;
+        ensure!(weight(&fleet, 2)? == "3", "a restart went back");
+        traffic.goes_on()?;
+
+        let (from, kept) = match identity {
+            Identity::Same => ("this", "3"),
+            Identity::New => ("etcd", "1"),
+        };
+        let dry_run = fleet.spillway(1, &["fleet", "restore", "--from", from, "--dry-run"])?;
+        ensure!(dry_run.contains("dry run"), "{dry_run}");
+        ensure!(dry_run.contains("weight") == (kept == "1"), "{dry_run}");
+        ensure!(weight(&fleet, 1)? == "3" && status(&fleet, 1)?["conflict"].is_string());
+        let restored = fleet.balancers[1].ask(&["fleet", "restore", "--from", from, "--yes"])?;
+        let generation = restored["fleet_generation"].as_u64().context("no generation")?;
+        ensure!(generation > in_force, "{restored:#}");
+        wait_in_force(&fleet, 0, generation)?;
+        wait_until_well(&fleet, 0..3)?;
+        for balancer in 0..3 {
+            ensure!(status(&fleet, balancer)?["conflict"].is_null());
+            let there = weight(&fleet, balancer)?;
+            ensure!(there == kept, "{}: weight {there}, not {kept}", fleet.name(balancer));
+        }
+        wait_for_whole(&fleet, 1, &[0, 1, 2])?;
+        // Changes work again, anywhere.
+        fleet.spillway(0, &reweigh(&backend, "4"))?;
+        fleet.spillway(2, &reweigh(&backend, "3"))?;
+        in_force = generation + 2;
+        wait_in_force(&fleet, 1, in_force)?;
+    }
+    let digests = status(&fleet, 0)?["balancers"].clone();
+    let digests: Vec<_> =
+        digests.as_array().into_iter().flatten().map(|it| &it["tables"]).collect();
+    ensure!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
+    traffic.finish(None)
+}
+
+/// Without space in etcd changes are refused, until there is room.
+pub(super) fn no_space(sandbox: &Sandbox) -> Result<()> {
+    let etcd_options = EtcdOptions { quota: Some(8 << 20) };
+    let mut fleet = joined_as(sandbox, "nospace", FleetPlan { etcd: 1, etcd_options, ..THREE })?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    let traffic = Traffic::start(&fleet)?;
+    etcd(&mut fleet)?.fill()?;
+    let sentence = "etcd is out of space and takes no changes";
+    for balancer in 0..3 {
+        let begun = Instant::now();
+        ensure_refused(&fleet, balancer, &reweigh(&backend, "2"), (UNAVAILABLE, &[sentence]))?;
+        harness::note(format!("without space a change is refused after {:.1?}", begun.elapsed()));
+        wait_for_condition(&fleet, balancer, ("etcd", sentence))?;
+        let status = status(&fleet, balancer)?;
+        ensure!(status["etcd_problem"].as_str().is_some_and(|it| it.contains(sentence)));
+        ensure!(status["generation"] == 1, "{status:#}");
+    }
+    traffic.goes_on()?;
+    etcd(&mut fleet)?.make_room()?;
+    let begun = Instant::now();
+    wait_until_well(&fleet, 0..3)?;
+    harness::note(format!("room is noticed after {:.1?}", begun.elapsed()));
+    fleet.spillway(1, &reweigh(&backend, "2"))?;
+    wait_in_force(&fleet, 0, 2)?;
+    traffic.finish(None)
+}
+
+/// A certificate that has expired is named; a new file is used without a restart.
+pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
+    let fleet = joined_as(sandbox, "expired", FleetPlan { etcd: 1, ..THREE })?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    let host = &fleet.fabric.balancers[1];
+    let addresses = [host.v4.into(), host.v6.into()];
+    let traffic = Traffic::start(&fleet)?;
+    fleet.authority.issue_with("lb-2", &addresses, |params| {
+        params.not_before = date_time_ymd(2019, 1, 1);
+        params.not_after = date_time_ymd(2020, 1, 1);
+    })?;
+    wait_for_condition(&fleet, 1, ("etcd", "expired"))?;
+    let seen = status(&fleet, 1)?;
+    ensure!(seen["etcd_problem"].as_str().is_some_and(|it| it.contains("expired")), "{seen:#}");
+    ensure_refused(&fleet, 1, &reweigh(&backend, "2"), (UNAVAILABLE, &["expired"]))?;
+    // The others go on, and say who is missing.
+    fleet.spillway(0, &["backend", "update", &backend, "--pool", "v4", "--weight", "2"])?;
+    until("the others miss it", PATIENCE, || {
+        let text = status(&fleet, 0)?["problems"].to_string();
+        Ok(text.contains("lb-2").then_some(()))
+    })?;
+    let sum: f64 = portions(&status(&fleet, 0)?)?.values().sum();
+    ensure!(sum <= WHOLE, "{sum}");
+    traffic.goes_on()?;
+
+    let certificate = fs::read(&fleet.certificates[1].certificate)?;
+    fleet.authority.issue("lb-2", &addresses)?;
+    ensure!(fs::read(&fleet.certificates[1].certificate)? != certificate, "no other file");
+    let begun = Instant::now();
+    wait_until_well(&fleet, 0..3)?;
+    harness::note(format!("a replaced certificate is used after {:.1?}", begun.elapsed()));
+    wait_in_force(&fleet, 1, 2)?;
+    wait_for_whole(&fleet, 0, &[0, 1, 2])?;
+    until("messages get there", PATIENCE, || {
+        let text = status(&fleet, 0)?["problems"].clone();
+        Ok(text.as_array().is_some_and(Vec::is_empty).then_some(()))
+    })
+    .with_context(|| format!("{:#}", status(&fleet, 0).unwrap_or_default()["problems"]))?;
+    fleet.spillway(1, &reweigh(&backend, "3"))?;
+    traffic.finish(None)
+}

@@ -1,0 +1,128 @@
+//! How long etcd itself takes from a write to those who watch: what a fleet's times are measured against.
+
+use std::fmt;
+use std::fs;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use etcd_client::{Client, ConnectOptions, TlsOptions};
+
+use super::EtcdCluster;
+use crate::certificates::Certificate;
+use crate::process::PATIENCE;
+use crate::topology::Node;
+
+/// Writes before those that are measured, over which connections are made.
+const WARM_UP: usize = 10;
+
+/// The key that is written; no fleet has such a key.
+const KEY: &str = "/harness/put-to-watch";
+
+/// Times from the beginning of a write until another client that watches had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutToWatch {
+    /// Half of them took at most this.
+    pub p50: Duration,
+    /// All but a hundredth took at most this.
+    pub p99: Duration,
+    /// The longest.
+    pub most: Duration,
+}
+
+impl fmt::Display for PutToWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p99, most] =
+            [self.p50, self.p99, self.most].map(|time| time.as_secs_f64() * 1000.0);
+        write!(f, "put to watch: p50 {p50:.1} ms, p99 {p99:.1} ms, at most {most:.1} ms")
+    }
+}
+
+/// Writes so often from one node, one after the other, and watches on another.
+///
+/// # Errors
+/// When a write does not reach the watch within a minute.
+pub fn put_to_watch(
+    cluster: &EtcdCluster,
+    (writer, its): (&Node, Option<&Certificate>),
+    (watcher, theirs): (&Node, Option<&Certificate>),
+    writes: usize,
+) -> Result<PutToWatch> {
+    ensure!(writes > 0, "no writes");
+    let all = WARM_UP + writes;
+    let (seen_tx, seen_rx) = mpsc::channel();
+    let times = thread::scope(|scope| {
+        let watching = scope
+            .spawn(move || watcher.enter(|| block_on(watch(cluster, theirs, all, &seen_tx)))?);
+        // Nothing is written before the watch has begun.
+        let begun = seen_rx.recv_timeout(PATIENCE).context("no watch");
+        let times = begun
+            .and_then(|_| writer.enter(move || block_on(write(cluster, its, all, &seen_rx)))?);
+        let watched = watching.join().map_err(|_| anyhow!("the watch panicked"))?;
+        // What failed first: without a watch nothing is seen.
+        watched.and(times)
+    });
+    let mut times = times?.split_off(WARM_UP);
+    times.sort();
+    let at = |part: f64| times[((writes as f64 * part).ceil() as usize).clamp(1, writes) - 1];
+    Ok(PutToWatch { p50: at(0.5), p99: at(0.99), most: at(1.0) })
+}
+
+async fn write(
+    cluster: &EtcdCluster,
+    certificate: Option<&Certificate>,
+    writes: usize,
+    seen_rx: &mpsc::Receiver<Instant>,
+) -> Result<Vec<Duration>> {
+    let mut client = connect(cluster, certificate).await?;
+    let mut times = Vec::with_capacity(writes);
+    for number in 0..writes {
+        let begin = Instant::now();
+        client.put(KEY, number.to_string(), None).await.context("put")?;
+        // Only this thread waits: there is nothing else on its runtime.
+        let seen = seen_rx.recv_timeout(PATIENCE).with_context(|| format!("write {number}"))?;
+        times.push(seen.saturating_duration_since(begin));
+    }
+    Ok(times)
+}
+
+/// Says once that it has begun, and then the moment of each change.
+async fn watch(
+    cluster: &EtcdCluster,
+    certificate: Option<&Certificate>,
+    writes: usize,
+    seen_tx: &mpsc::Sender<Instant>,
+) -> Result<()> {
+    let mut client = connect(cluster, certificate).await?;
+    let mut stream = client.watch(KEY, None).await.context("watch")?;
+    let mut seen = 0;
+    while seen < writes {
+        let message = tokio::time::timeout(PATIENCE, stream.message()).await;
+        let message = message.context("nothing is seen")?.context("watch")?;
+        let message = message.context("etcd ended the watch")?;
+        ensure!(!message.canceled(), "etcd cancelled the watch: {}", message.cancel_reason());
+        let events = message.events().len();
+        seen += events;
+        for _ in 0..events + usize::from(message.created()) {
+            // A writer that failed says so itself.
+            let _ = seen_tx.send(Instant::now());
+        }
+    }
+    Ok(())
+}
+
+async fn connect(cluster: &EtcdCluster, certificate: Option<&Certificate>) -> Result<Client> {
+    let mut options = ConnectOptions::new().with_connect_timeout(PATIENCE);
+    if let Some(Certificate { authority, certificate, key }) = certificate {
+        let read = |path| fs::read(path).context("read a certificate");
+        let authority = etcd_client::Certificate::from_pem(read(authority)?);
+        let identity = etcd_client::Identity::from_pem(read(certificate)?, read(key)?);
+        options = options.with_tls(TlsOptions::new().ca_certificate(authority).identity(identity));
+    }
+    Client::connect(cluster.endpoints(), Some(options)).await.context("connect to etcd")
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}

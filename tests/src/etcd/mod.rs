@@ -1,0 +1,9 @@
+//! Clusters of real etcd servers in the network of a fleet.
+
+mod cluster;
+mod control;
+mod latency;
+
+pub use cluster::{EtcdCluster, EtcdOptions};
+pub use control::Identity;
+pub use latency::{PutToWatch, put_to_watch};
