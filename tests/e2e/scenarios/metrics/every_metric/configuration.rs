@@ -51,6 +51,7 @@ pub(super) fn configured(watch: &mut Watch<'_>) -> Result<()> {
         ("group_backends", of("even", "us").into(), 3.0),
         ("group_scaler_ratio", of("far", "eu").into(), 0.0),
         ("group_scaler_ratio", of("even", "eu").into(), 1.0),
+        ("group_portion_ratio", of("strict", "eu").into(), 0.5),
         ("group_limit_connections_per_second", of("strict", "eu").into(), 0.05),
         ("group_capacity_connections_per_second", of("strict", "eu").into(), 0.1),
         ("group_configured_connections_per_second", of("strict", "eu").into(), 0.1),

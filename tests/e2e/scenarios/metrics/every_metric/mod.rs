@@ -36,6 +36,7 @@ const MOVES: &[(&str, &[&str])] = &[
             "group_capacity_connections_per_second",
             "group_configured_connections_per_second",
             "group_scaler_ratio",
+            "group_portion_ratio",
             "group_backends",
             "group_backends_up",
             "balancers",
