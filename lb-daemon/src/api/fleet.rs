@@ -272,6 +272,9 @@ impl IntoStatus for MembershipError {
             ),
             Self::IsMember(_) => membership().hint("`spillway fleet status` shows the fleet"),
             Self::NoMember => membership().hint("`spillway fleet join` makes it one"),
+            Self::NotStarted => membership().hint(
+                "`spillway status` says why; `spillway fleet leave --abandon` leaves without that",
+            ),
             Self::NameInUse(..) => membership().hint(
                 "give this balancer another name in [fleet], or stop the daemon of the other host",
             ),

@@ -28,13 +28,16 @@ pub(super) async fn write_steps(
             continue;
         }
         match fleet.write_epoch_step(&request.step, &snapshot).await {
-            Ok(true) => tracing::info!("shares: {}", describe(&request.step)),
-            // Another balancer was first: what it wrote comes by the view.
-            Ok(false) => {}
+            // If it was not written, another balancer was first: what that one wrote comes by the view.
+            Ok(is_written) => {
+                member.conditions().end(&FLEET_SHARES);
+                if is_written {
+                    tracing::info!("shares: {}", describe(&request.step));
+                }
+            }
             Err(error) => {
                 member.conditions().begin(&FLEET_SHARES, &error.to_string());
                 sleep(RETRY).await;
-                continue;
             }
         }
     }

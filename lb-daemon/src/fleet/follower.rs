@@ -53,9 +53,16 @@ const FLEET_OVERRIDES: Subject = Subject::new(ConditionReason::Overrides, "fleet
 /// Subject of the condition that what the fleet has in force is not stored.
 const FLEET_RECORD: Subject = Subject::new(ConditionReason::Store, "fleet record");
 
+/// Subject of the condition that etcd does not have this balancer among the members.
+const NOT_A_MEMBER: Subject = Subject::new(ConditionReason::FleetConflict, "fleet membership");
+
 /// The subjects of a member's conditions, which end when it leaves.
-pub(super) const SUBJECTS: [&Subject; 4] =
-    [&FLEET_CONFIGURATION, &FLEET_CONFLICT, &FLEET_OVERRIDES, &FLEET_RECORD];
+pub(super) const SUBJECTS: [&Subject; 5] =
+    [&FLEET_CONFIGURATION, &FLEET_CONFLICT, &FLEET_OVERRIDES, &FLEET_RECORD, &NOT_A_MEMBER];
+
+/// Why a balancer whose key is gone from etcd has no portions, and what to do.
+pub(super) const REMOVED: &str = "etcd does not have this balancer among the members, so it gets no portions of capacities: \
+                                  leave by `spillway fleet leave`, and join again";
 
 /// What this balancer has in force of what the fleet has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -159,6 +166,10 @@ impl Follower {
         }
         self.conditions.end(&FLEET_CONFLICT);
         self.update(|in_force| in_force.conflict = None);
+        match snapshot.members.contains_key(&self.record.balancer) {
+            true => self.conditions.end(&NOT_A_MEMBER),
+            false => self.conditions.begin(&NOT_A_MEMBER, REMOVED),
+        }
         let is_configured = self.follow_configuration(snapshot).await?;
         // A fleet without a configuration has nothing that could replace what this balancer has.
         let has_followed = if snapshot.configuration.is_some() {

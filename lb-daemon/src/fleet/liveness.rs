@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::Member;
+use super::{Member, follower::REMOVED};
 
 /// How often it is looked at. It is written to etcd only when something changed.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -102,7 +102,11 @@ impl Member {
             ));
         }
         let view = self.view();
-        let current = view.snapshot.as_ref().and_then(|snapshot| snapshot.configuration.as_ref());
+        let snapshot = view.snapshot.as_ref();
+        if snapshot.is_some_and(|snapshot| !snapshot.members.contains_key(self.name())) {
+            return Some(REMOVED.into());
+        }
+        let current = snapshot.and_then(|snapshot| snapshot.configuration.as_ref());
         let current = current.map(|it| it.committed.document.body.number);
         if let Some(current) = current.filter(|it| *it > in_force.generation)
             && in_force.conflict.is_none()

@@ -76,6 +76,10 @@ pub enum MembershipError {
     IsMember(Name),
     #[error("this balancer is no member of a fleet")]
     NoMember,
+    #[error(
+        "this balancer does not take part in its fleet yet, so it cannot give its portions to the others"
+    )]
+    NotStarted,
     #[error("{0} is a member of the fleet, and alive, at {1}: another host has this name")]
     NameInUse(Name, String),
     #[error("{0} is no member of the fleet")]
@@ -395,19 +399,15 @@ impl Membership {
         if dry_run {
             return Ok(abandon);
         }
-        let member = self.member();
-        let has_left = match &member {
-            Some(member) if !abandon => {
-                member.leave(LEAVE).await.map_err(MembershipError::Incomplete)?;
-                true
-            }
-            _ => false,
-        };
+        if !abandon {
+            let member = self.member().ok_or(MembershipError::NotStarted)?;
+            member.leave(LEAVE).await.map_err(MembershipError::Incomplete)?;
+        }
         if let Some(member) = self.0.member.send_replace(None) {
             member.stop().await;
         }
         self.become_independent().await?;
-        Ok(!has_left)
+        Ok(abandon)
     }
 
     async fn become_independent(&self) -> Result<(), MembershipError> {

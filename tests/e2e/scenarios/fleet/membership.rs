@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::calls::{
     CONFLICT, NOT_FOUND, USAGE, WHOLE, condition, ensure_refused, joined_as, portions, reweigh,
-    text, wait_for_whole, wait_until_well,
+    text, wait_for_condition, wait_for_whole, wait_until_well,
 };
 use super::members::{status, wait_in_force};
 use super::traffic::Traffic;
@@ -346,4 +346,29 @@ pub(super) fn joins_after_a_change(sandbox: &Sandbox) -> Result<()> {
         "{on_loser} of {CONNECTIONS} connections had another home; 0 are broken"
     ));
     traffic.finish(None)
+}
+
+/// A member whose key was deleted has no portions: it says so, is not ready after a restart, and can leave and join again.
+pub(super) fn unknown_to_etcd(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "unknown", THREE)?;
+    let etcd = fleet.etcd.as_ref().context("there is no etcd")?;
+    let deleted = etcd.ask(&["del", "/spillway/edge/members/lb-3"])?;
+    ensure!(deleted.trim() == "1", "{deleted}");
+    let words = "does not have this balancer among the members";
+    wait_for_condition(&fleet, 2, ("fleet membership", words))?;
+    fleet.balancers[2].kill()?;
+    fleet.balancers[2].start()?;
+    wait_for_condition(&fleet, 2, ("fleet membership", words))?;
+    let ready = || -> Result<bool> {
+        let seen = status(&fleet, 2)?;
+        let own =
+            seen["balancers"].as_array().into_iter().flatten().find(|it| it["name"] == "lb-3");
+        Ok(own.is_some_and(|it| it["ready"] == true))
+    };
+    ensure!(!ready()?, "{:#}", status(&fleet, 2)?);
+    fleet.spillway(2, &["fleet", "leave", "--yes"])?;
+    ensure!(condition(&fleet, 2, "fleet membership")?.is_none(), "the condition stays");
+    fleet.spillway(2, &["fleet", "join", "--yes"])?;
+    wait_in_force(&fleet, 2, 1)?;
+    Ok(())
 }

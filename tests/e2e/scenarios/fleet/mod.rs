@@ -34,6 +34,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
     Case::works("a_wrong_join_changes_nothing", membership::wrong_joins),
     Case::works("a_balancer_leaves_and_joins_again", membership::leave_and_join_again),
+    Case::works("a_member_that_etcd_does_not_know_says_so", membership::unknown_to_etcd),
     Case::works("of_two_changes_at_once_one_wins", membership::pairs),
     Case::works("daemons_killed_amid_changes_agree", membership::killed),
     Case::works("a_balancer_joins_after_a_change", membership::joins_after_a_change),
