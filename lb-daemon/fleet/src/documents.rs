@@ -13,6 +13,7 @@ use std::{
 use lb_model::{
     Name,
     overrides::{Action, Key, Moment, Override},
+    plan::MarkedOut,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -181,13 +182,6 @@ impl Document<SharedOverride> {
         };
         Err(DocumentError::Malformed { key: String::from_utf8_lossy(text).into_owned(), cause })
     }
-}
-
-/// Members and regions of a pool that are home of no connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MarkedOut {
-    pub members: BTreeSet<IpAddr>,
-    pub regions: BTreeSet<Name>,
 }
 
 /// The value of `homes/<region>/<pool>`.

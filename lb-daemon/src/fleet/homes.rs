@@ -14,11 +14,11 @@ use std::{
 use lb_control::state::{MarkOutDecisions, MarkedOutByPool};
 use lb_fleet::{
     Document,
-    documents::{Homes, Liveness, MarkedOut},
+    documents::{Homes, Liveness},
     homes::HomesChange,
     reader::Snapshot,
 };
-use lb_model::Name;
+use lb_model::{Name, plan::MarkedOut};
 use tokio::{sync::watch, time::sleep};
 
 use super::{Member, wall_clock};
@@ -58,11 +58,8 @@ pub(super) async fn agree(
 }
 
 fn show(liveness: &watch::Sender<Arc<Document<Liveness>>>, out: &MarkedOutByPool) {
-    let is_any = |it: &lb_model::plan::MarkedOut| !it.members.is_empty() || !it.regions.is_empty();
-    let out = out.iter().filter(|(_, it)| is_any(it)).map(|(pool, it)| {
-        (pool.clone(), MarkedOut { members: it.members.clone(), regions: it.regions.clone() })
-    });
-    let out: BTreeMap<Name, MarkedOut> = out.collect();
+    let out = out.iter().filter(|(_, out)| !out.is_empty());
+    let out: MarkedOutByPool = out.map(|(pool, out)| (pool.clone(), out.clone())).collect();
     liveness.send_if_modified(|liveness| {
         let is_new = liveness.body.out != out;
         if is_new {

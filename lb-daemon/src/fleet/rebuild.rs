@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_control::state::MarkedOutByPool;
 use lb_fleet::{
-    documents::{Homes, MarkedOut, WallTime},
+    documents::{Homes, WallTime},
     reader::{Snapshot, Versioned},
 };
 use lb_model::{Configuration, Name};
@@ -40,7 +40,7 @@ pub(super) fn previous(
     let of_region = |((of, pool), it): (&(Name, Name), &Versioned<Homes>)| {
         let homes = &it.document.body;
         let shown = if is_recent(homes.since) { &homes.before } else { &homes.now };
-        (Some(of) == region).then(|| (pool.clone(), by_pool(shown)))
+        (Some(of) == region).then(|| (pool.clone(), shown.clone()))
     };
     let has_recent = snapshot
         .homes
@@ -53,10 +53,6 @@ pub(super) fn previous(
 /// What is marked out for a region now.
 pub(super) fn present(snapshot: &Snapshot, region: Option<&Name>) -> Arc<MarkedOutByPool> {
     let of_region = snapshot.homes.iter().filter(|((of, _), _)| Some(of) == region);
-    let now = of_region.map(|((_, pool), it)| (pool.clone(), by_pool(&it.document.body.now)));
+    let now = of_region.map(|((_, pool), it)| (pool.clone(), it.document.body.now.clone()));
     Arc::new(now.collect::<BTreeMap<_, _>>())
-}
-
-fn by_pool(out: &MarkedOut) -> lb_model::plan::MarkedOut {
-    lb_model::plan::MarkedOut { members: out.members.clone(), regions: out.regions.clone() }
 }

@@ -5,9 +5,11 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use lb_model::plan::MarkedOut;
+
 use lb_fleet::{
     Document, Fleet,
-    documents::{FleetMember, Homes, MarkedOut},
+    documents::{FleetMember, Homes},
     homes::{HomesChange, HomesError},
     members::MemberError,
 };

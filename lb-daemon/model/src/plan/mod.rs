@@ -14,6 +14,7 @@ use std::{
 };
 
 use lb_common::abi::{form::Form, service::ServiceKey};
+use serde::{Deserialize, Serialize};
 
 pub use build::{PlanError, PlanInputs, build, regions};
 
@@ -24,12 +25,18 @@ use crate::{
 };
 
 /// What of a pool was out of service for so long that it is nobody's home.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedOut {
     /// Members: home is the next of a slot's list that is not.
     pub members: BTreeSet<IpAddr>,
     /// Regions: they are asked last.
     pub regions: BTreeSet<Name>,
+}
+
+impl MarkedOut {
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.regions.is_empty()
+    }
 }
 
 /// Source addresses of tunnels.
