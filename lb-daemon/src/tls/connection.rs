@@ -1,7 +1,7 @@
 use std::{
     fmt, io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use super::listener::ConnectionSlot;
@@ -39,10 +40,8 @@ enum LimitGuard {
     Remote { _slot: ConnectionSlot },
 }
 
-enum Stream {
-    Local(UnixStream),
-    Remote(Box<TlsStream<TcpStream>>),
-}
+/// Local, or over TLS.
+type Stream = Either<UnixStream, Box<TlsStream<TcpStream>>>;
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +55,7 @@ impl Connection {
         let peer =
             Peer { actor: Actor::User(uid), role: Some(role), pools: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };
-        Self::new(Stream::Local(stream), peer, None, guard)
+        Self::new(Either::Left(stream), peer, None, guard)
     }
 
     /// A connection over TLS, which ends when `revoked` completes.
@@ -66,7 +65,7 @@ impl Connection {
         slot: ConnectionSlot,
         revoked: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
-        let stream = Stream::Remote(Box::new(stream));
+        let stream = Either::Right(Box::new(stream));
         Self::new(stream, peer, Some(Box::pin(revoked)), LimitGuard::Remote { _slot: slot })
     }
 
@@ -120,10 +119,7 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         self.check_revoked(context)?;
         let before = buffer.filled().len();
-        let read = match &mut self.stream {
-            Stream::Local(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Remote(stream) => Pin::new(stream).poll_read(context, buffer),
-        };
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         self.check_preface(buffer.filled().len() - before, context)?;
         read
     }
@@ -136,24 +132,14 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check_revoked(context)?;
-        match &mut self.stream {
-            Stream::Local(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Remote(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Local(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Remote(stream) => Pin::new(stream).poll_flush(context),
-        }
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(match &mut self.stream {
-            Stream::Local(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Remote(stream) => Pin::new(stream).poll_shutdown(context),
-        })?;
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -3,30 +3,27 @@
 use std::{
     future, io,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
 };
 
+use futures::{FutureExt as _, future::BoxFuture};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, rustls::pki_types::CertificateDer};
 use webpki::EndEntityCert;
 
-use super::{Connection, Credentials, CredentialsInForce, TlsError};
+use super::{
+    Connection, Credentials, CredentialsInForce, TlsError,
+    accept::{Acceptor, accept},
+};
 use crate::{
     access::{Lease, Peer, Quota, QuotaExceeded, TcpEnds, source_of},
     metrics::{ApiLimit, ApiListener, Live},
 };
-use lb_base::rate_limited_log::RateLimit;
 
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that may wait for the server.
 const QUEUE: usize = 16;
-/// Log lines a second about failed connections.
-const LINES: u32 = 5;
 
 /// Listens on an address, and returns the connections of clients that showed a certificate. Ends when the receiver is
 /// dropped. Counts refusals because of a limit in `live`.
@@ -42,54 +39,39 @@ pub async fn listen(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     let (sender, connections) = mpsc::channel(QUEUE);
-    tokio::spawn(accept(listener, credentials, sender, live));
+    let acceptor = ApiAcceptor { credentials, slots: ConnectionSlots::default(), live };
+    tokio::spawn(accept(listener, acceptor, sender));
     Ok((bound, connections))
 }
 
-async fn accept(
-    listener: TcpListener,
+/// The API's.
+struct ApiAcceptor {
     credentials: Credentials,
-    to: mpsc::Sender<Connection>,
+    slots: ConnectionSlots,
     live: Live,
-) {
-    let (slots, rate_limit) = (ConnectionSlots::default(), Arc::new(RateLimit::default()));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = to.closed() => return,
+}
+
+impl Acceptor for ApiAcceptor {
+    type Connection = Connection;
+
+    const LOG: (&str, u32) = ("TLS", 5);
+
+    fn admit(
+        &self,
+        stream: TcpStream,
+        client: SocketAddr,
+    ) -> Result<BoxFuture<'static, io::Result<Connection>>, QuotaExceeded> {
+        let refused = |_: &QuotaExceeded| {
+            self.live.api_refused(ApiListener::Tls, ApiLimit::Connections);
         };
-        let (stream, client) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                log_failure(&rate_limit, "no client", &error.to_string());
-                // For example without free descriptors: wait for some.
-                sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let slot = match slots.take(client.ip()) {
-            Ok(slot) => slot,
-            Err(exceeded) => {
-                live.api_refused(ApiListener::Tls, ApiLimit::Connections);
-                log_failure(&rate_limit, &client.to_string(), &format!("there are {exceeded}"));
-                continue;
-            }
-        };
-        let (credentials, to, rate_limit) =
-            (credentials.clone(), to.clone(), Arc::clone(&rate_limit));
-        tokio::spawn(async move {
-            match timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, &credentials, slot)).await {
-                Ok(Ok(connection)) => drop(to.send(connection).await),
-                Ok(Err(error)) => log_failure(&rate_limit, &client.to_string(), &error.to_string()),
-                Err(_) => log_failure(&rate_limit, &client.to_string(), "no handshake within 5 s"),
-            }
-        });
+        let slot = self.slots.take(client.ip()).inspect_err(refused)?;
+        Ok(shake_hands(stream, self.credentials.clone(), slot).boxed())
     }
 }
 
 async fn shake_hands(
     stream: TcpStream,
-    credentials: &Credentials,
+    credentials: Credentials,
     slot: ConnectionSlot,
 ) -> io::Result<Connection> {
     stream.set_nodelay(true)?;
@@ -106,12 +88,6 @@ async fn shake_hands(
         }
     };
     Ok(Connection::remote(stream, peer, slot, revoked))
-}
-
-fn log_failure(rate_limit: &RateLimit, client: &str, cause: &str) {
-    if let Some(left_out) = rate_limit.now(LINES) {
-        tracing::warn!(client, left_out, "TLS: connection of {client} failed: {cause}");
-    }
 }
 
 /// Most connections at a time.

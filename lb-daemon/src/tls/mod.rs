@@ -1,12 +1,14 @@
 //! TLS: the API over TCP, with certificates on both ends, where only clients with a role may call anything, and the
 //! certificates of every listener.
 
+mod accept;
 mod certificate_files;
 mod connection;
 mod credentials;
 mod expiry;
 mod listener;
 
+pub(crate) use accept::{Acceptor, accept};
 pub use certificate_files::CertificateFiles;
 pub(crate) use certificate_files::{CertificateContents, ServerBuilder, read};
 pub use connection::Connection;

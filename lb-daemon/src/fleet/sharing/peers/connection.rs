@@ -5,7 +5,7 @@ use std::{
     fmt, io,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use crate::access::Lease;
@@ -41,10 +42,8 @@ pub(super) struct PeerConnection {
     _slot: Lease<IpAddr>,
 }
 
-pub(super) enum PeerStream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// In plain text, or over TLS.
+pub(super) type PeerStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl fmt::Debug for PeerConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,10 +89,7 @@ impl AsyncRead for PeerConnection {
     ) -> Poll<io::Result<()>> {
         self.check_revoked(context)?;
         let before = buffer.filled().len();
-        let read = match &mut self.stream {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        };
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
             self.idle.as_mut().reset(Instant::now() + IDLE);
         } else if self.idle.as_mut().poll(context).is_ready() {
@@ -110,24 +106,14 @@ impl AsyncWrite for PeerConnection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check_revoked(context)?;
-        match &mut self.stream {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(match &mut self.stream {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        })?;
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

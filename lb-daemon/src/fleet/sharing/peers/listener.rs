@@ -5,14 +5,12 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
 };
 
-use lb_base::rate_limited_log::RateLimit;
+use futures::{FutureExt as _, future::BoxFuture};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{mpsc, watch},
-    time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -24,13 +22,11 @@ use super::{
 use crate::{
     access::{Lease, Quota, QuotaExceeded, source_of},
     fleet::sharing::FleetView,
+    tls::Acceptor,
 };
 
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that may wait for the server.
 const QUEUE: usize = 16;
-/// Log lines a second about failed connections.
-const LINES: u32 = 1;
 /// Most connections from addresses of peers at a time, and of one of them: a peer needs one, and another one while it
 /// reconnects. Several balancers may be behind one address.
 const KNOWN: (usize, usize) = (512, 32);
@@ -59,52 +55,42 @@ impl ConnectionSlots {
     }
 }
 
-/// Accepts until the receiver of `to` is dropped. All connections end with `end`: a peer must not go on talking to a server
-/// whose messages nobody takes.
-pub(super) async fn accept(
-    listener: TcpListener,
+/// Makes connections of peers. All of them end with `end`: a peer must not go on talking to a server whose messages nobody
+/// takes.
+pub(super) struct PeerAcceptor {
     security: PeerSecurity,
     view: watch::Receiver<FleetView>,
-    to: mpsc::Sender<PeerConnection>,
+    slots: ConnectionSlots,
     end: CancellationToken,
-) {
-    let (slots, rate_limit) = (ConnectionSlots::new(), Arc::new(RateLimit::default()));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = to.closed() => return,
-        };
-        let (stream, client) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                log_failure(&rate_limit, "a peer", &error.to_string());
-                // For example without free descriptors: wait for some.
-                sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let slot = match slots.take(client.ip(), &view.borrow()) {
-            Ok(slot) => slot,
-            Err(exceeded) => {
-                log_failure(&rate_limit, &client.to_string(), &format!("there are {exceeded}"));
-                continue;
-            }
-        };
-        let (security, to, rate_limit) = (security.clone(), to.clone(), Arc::clone(&rate_limit));
-        let end = end.clone();
-        tokio::spawn(async move {
-            let connection =
-                timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, client, &security, end, slot));
-            match connection.await {
-                Ok(Ok(connection)) => drop(to.send(connection).await),
-                Ok(Err(error)) => log_failure(&rate_limit, &client.to_string(), &error.to_string()),
-                Err(_) => log_failure(&rate_limit, &client.to_string(), "no handshake within 5 s"),
-            }
-        });
+}
+
+impl PeerAcceptor {
+    pub(super) fn new(
+        security: PeerSecurity,
+        view: watch::Receiver<FleetView>,
+        end: CancellationToken,
+    ) -> Self {
+        Self { security, view, slots: ConnectionSlots::new(), end }
     }
 }
 
-/// A channel for [`accept`].
+impl Acceptor for PeerAcceptor {
+    type Connection = PeerConnection;
+
+    const LOG: (&str, u32) = ("peers", 1);
+
+    fn admit(
+        &self,
+        stream: TcpStream,
+        client: SocketAddr,
+    ) -> Result<BoxFuture<'static, io::Result<PeerConnection>>, QuotaExceeded> {
+        let slot = self.slots.take(client.ip(), &self.view.borrow())?;
+        let (security, end) = (self.security.clone(), self.end.clone());
+        Ok(shake_hands(stream, client, security, end, slot).boxed())
+    }
+}
+
+/// A channel for accepted connections.
 pub(super) fn channel() -> (mpsc::Sender<PeerConnection>, mpsc::Receiver<PeerConnection>) {
     mpsc::channel(QUEUE)
 }
@@ -112,14 +98,14 @@ pub(super) fn channel() -> (mpsc::Sender<PeerConnection>, mpsc::Receiver<PeerCon
 async fn shake_hands(
     stream: TcpStream,
     address: SocketAddr,
-    security: &PeerSecurity,
+    security: PeerSecurity,
     end: CancellationToken,
     slot: Lease<IpAddr>,
 ) -> io::Result<PeerConnection> {
     stream.set_nodelay(true)?;
     let PeerSecurity::Tls(credentials) = security else {
         let caller = Caller { address, certified: None };
-        let (stream, end) = (PeerStream::Plain(stream), end.cancelled_owned());
+        let (stream, end) = (PeerStream::Left(stream), end.cancelled_owned());
         return Ok(PeerConnection::new(stream, caller, end, slot));
     };
     let mut watch = credentials.watch();
@@ -137,13 +123,7 @@ async fn shake_hands(
         }
     };
     let caller = Caller { address, certified };
-    Ok(PeerConnection::new(PeerStream::Tls(Box::new(stream)), caller, revoked, slot))
-}
-
-fn log_failure(rate_limit: &RateLimit, client: &str, cause: &str) {
-    if let Some(left_out) = rate_limit.now(LINES) {
-        tracing::warn!(client, left_out, "peers: connection of {client} failed: {cause}");
-    }
+    Ok(PeerConnection::new(PeerStream::Right(Box::new(stream)), caller, revoked, slot))
 }
 
 #[cfg(test)]

@@ -17,12 +17,15 @@ use tonic::{Request, Response, Status, transport::Server};
 use super::{
     Direction, ErrorBoard, Inbox, MAX_MESSAGE, PacketCounts, PeerSecurity,
     connection::Caller,
-    listener,
+    listener::{self, PeerAcceptor},
     packets::{MAX_COUNTS, MOST_BACKENDS},
 };
-use crate::fleet::sharing::{
-    FleetView,
-    message::{PeerMessageError, from_request},
+use crate::{
+    fleet::sharing::{
+        FleetView,
+        message::{PeerMessageError, from_request},
+    },
+    tls,
 };
 
 /// Time for a whole call. A message is repeated long before.
@@ -119,7 +122,8 @@ async fn serve(
         }
     };
     let (to, connections) = listener::channel();
-    let accept = listener::accept(listener, parts.security.clone(), parts.view.clone(), to, end);
+    let acceptor = PeerAcceptor::new(parts.security.clone(), parts.view.clone(), end);
+    let accept = tls::accept(listener, acceptor, to);
     let service = Exchange { parts, rate_limit: Arc::default() };
     let service = PeersServer::new(service)
         .max_decoding_message_size(MAX_MESSAGE)
