@@ -127,7 +127,6 @@ impl Member {
                 ),
                 known_incarnation,
                 lost_maps: lost_maps.then(|| peers(&etcd, &record, &settings.name)),
-                is_leaving: false,
             },
             inputs,
         )
@@ -252,30 +251,8 @@ impl Member {
         }
     }
 
-    /// Gives everything away, and removes this balancer from the members.
-    ///
-    /// # Errors
-    /// It takes longer than `limit`, or etcd takes no changes; the sentence says why. The balancer then takes part as before.
-    pub(super) async fn leave(&self, limit: Duration) -> Result<(), String> {
-        self.followed()?;
-        self.sharing.leave();
-        let left = timeout(limit, self.give_away_and_leave()).await;
-        let left = left.unwrap_or_else(|_| {
-            let others = self.view().snapshot.map_or(0, |it| it.members.len().saturating_sub(1));
-            Err(format!(
-                "after {} s this balancer still has portions of capacities, or the {others} other members have not \
-                 confirmed that they have them: see `spillway fleet status`; --abandon leaves without that",
-                limit.as_secs()
-            ))
-        });
-        if left.is_err() {
-            self.sharing.stay();
-        }
-        left
-    }
-
     /// etcd, and what it has, if that may be followed.
-    fn followed(&self) -> Result<(Fleet, Arc<Snapshot>), String> {
+    pub(super) fn followed(&self) -> Result<(Fleet, Arc<Snapshot>), String> {
         let view = self.view();
         let fleet = self.etcd.fleet.borrow().clone();
         match (view.connection.sentence(), fleet, view.snapshot) {
@@ -295,28 +272,6 @@ impl Member {
     pub(super) fn check_lineage(&self, snapshot: &Snapshot) -> Result<(), String> {
         let mut guard = self.in_force.borrow().guard;
         guard.offer(&snapshot.lineage()).map_err(|conflict| conflict.to_string())
-    }
-
-    async fn give_away_and_leave(&self) -> Result<(), String> {
-        let mut status = self.sharing.status();
-        loop {
-            let (fleet, snapshot) = self.followed()?;
-            // It may have left already, by a request whose answer was lost.
-            if !snapshot.members.contains_key(&self.settings.name) {
-                return Ok(());
-            }
-            let current = snapshot.configuration.as_ref();
-            let current = current.map(|it| it.committed.document.body.number);
-            // The last one has nobody to give anything to.
-            let is_alone = snapshot.members.keys().all(|name| *name == self.settings.name);
-            if is_alone || current.is_none() || self.sharing.has_left() == current {
-                match fleet.leave(&snapshot).await {
-                    Ok(()) => return Ok(()),
-                    Err(error) => tracing::info!("leaving the fleet: {error}; trying again"),
-                }
-            }
-            status.changed().await.map_err(|_| "the daemon is stopping".to_owned())?;
-        }
     }
 
     /// Waits until what etcd has is in force here, and at least `generation`; returns the one in force, or 0 if the fleet

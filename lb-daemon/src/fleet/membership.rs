@@ -1,48 +1,28 @@
-//! Joining and leaving a fleet, while the daemon runs.
+//! Whether this balancer is a member of a fleet, which changes while the daemon runs: `join`, `leave`.
 
-use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use lb_base::{
     conditions::{Conditions, FLEET_SHARES},
     error_chain,
 };
-use lb_config::Reason;
 use lb_control::{
-    command::{
-        Actor, Applied, Apply, Commands, FleetRefusal, OverrideChange, OverridesInForce, Refusal,
-        Stopping,
-    },
+    command::{Applied, Commands, FleetRefusal, Refusal, Stopping},
     members::PortionCommands,
-    state::{MarkOutDecision, MarkOutDecisions},
-    store,
+    state::MarkOutDecisions,
 };
-use lb_fleet::{
-    Document, EtcdError, Fleet, FleetSettings,
-    documents::FleetMember,
-    members::MemberError,
-    reader::{Snapshot, Versioned},
-};
-use lb_model::{Configuration, Name};
-use lb_sharing::Ledger;
+use lb_fleet::{EtcdError, FleetSettings, members::MemberError, reader::Snapshot};
+use lb_model::Name;
 use tokio::{
-    sync::{Mutex, watch},
+    sync::{Mutex, MutexGuard, watch},
     time::sleep,
 };
 
 use super::{
-    commits, etcd,
-    follower::SUBJECTS,
-    member::Member,
-    member::StartError,
+    member::{Member, StartError},
     record::{MembershipRecord, RecordError},
-    sharing::{LedgerFile, PacketCounts, SharingStartError},
+    sharing::PacketCounts,
 };
-
-/// Longest wait until a balancer that joins has the fleet's configuration in force.
-const JOIN: Duration = Duration::from_secs(60);
-
-/// Longest wait until a balancer that leaves has given everything away.
-const LEAVE: Duration = Duration::from_secs(60);
 
 /// Before a member whose ledger or address cannot be used tries again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -114,18 +94,6 @@ impl From<FleetRefusal> for MembershipError {
     }
 }
 
-/// What a join did, or would do.
-#[derive(Debug, Default)]
-pub struct Joined {
-    pub is_member: bool,
-    /// The fleet has the configuration of this balancer.
-    pub founded: bool,
-    /// 0: the fleet has none.
-    pub generation: u64,
-    /// What the fleet's configuration changes at this balancer.
-    pub changes: Option<Applied>,
-}
-
 /// Whether this balancer is a member of a fleet. Clones are of the same.
 #[derive(Clone, Debug)]
 pub struct Membership(Arc<Shared>);
@@ -142,6 +110,20 @@ impl Membership {
     /// Of an independent balancer, until [`Self::resume`] or [`Self::join`].
     pub fn new(context: Context) -> Self {
         Self(Arc::new(Shared { context, member: watch::channel(None).0, changing: Mutex::new(()) }))
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// Waits for its turn: one join, leave or restore at a time.
+    pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.0.changing.lock().await
+    }
+
+    /// Returns the one before.
+    pub(super) fn set_member(&self, member: Option<Arc<Member>>) -> Option<Arc<Member>> {
+        self.0.member.send_replace(member)
     }
 
     /// `None`: this balancer is no member, or does not take part yet.
@@ -177,7 +159,7 @@ impl Membership {
         let context = &self.0.context;
         loop {
             {
-                let _turn = self.0.changing.lock().await;
+                let _turn = self.turn().await;
                 if !context.is_member.is_member() {
                     return;
                 }
@@ -185,7 +167,7 @@ impl Membership {
                 match Member::start(context, settings.clone(), record.clone(), lost_maps).await {
                     Ok(member) => {
                         context.conditions.end(&FLEET_SHARES);
-                        self.0.member.send_replace(Some(member));
+                        self.set_member(Some(member));
                         return;
                     }
                     Err(error) => {
@@ -199,232 +181,10 @@ impl Membership {
 
     /// Ends all tasks of a member, which stays one for the next start of the daemon.
     pub async fn stop(&self) {
-        let member = self.0.member.send_replace(None);
+        let member = self.set_member(None);
         if let Some(member) = member {
             member.stop().await;
         }
-    }
-
-    /// Makes this balancer a member. Without `replace` it does so only if the fleet's configuration is no other than its
-    /// own.
-    ///
-    /// # Errors
-    /// [`MembershipError`]
-    pub async fn join(&self, replace: bool, dry_run: bool) -> Result<Joined, MembershipError> {
-        let _turn = self.0.changing.lock().await;
-        let context = &self.0.context;
-        let settings = context.settings.clone().ok_or(MembershipError::NoSettings)?;
-        if context.is_member.is_member() {
-            return Err(MembershipError::IsMember(settings.fleet));
-        }
-        let fleet = Fleet::new(&settings).await?;
-        let snapshot = etcd::read_once(&fleet).await.map_err(MembershipError::Etcd)?;
-        let before = snapshot.members.get(&settings.name);
-        if let Some(before) = before
-            && snapshot.alive.contains_key(&settings.name)
-        {
-            let address = before.document.body.address.to_string();
-            return Err(MembershipError::NameInUse(settings.name, address));
-        }
-        let exported = context.commands.export().await?;
-        if let Some(unusable) = &exported.unusable {
-            let cause = &unusable.cause;
-            let text = format!("the configuration of this balancer cannot be used: {cause}");
-            return Err(MembershipError::Conflict(text));
-        }
-        let mut joined = self.compare(&snapshot).await?;
-        let differs = joined.changes.as_ref().is_some_and(|it| !it.changes.is_empty());
-        joined.founded = snapshot.configuration.is_none() && exported.generation > 0;
-        let founding = match joined.founded {
-            true => Some(self.plan_founding(exported.configuration).await?),
-            false => None,
-        };
-        if dry_run || differs && !replace {
-            return Ok(joined);
-        }
-        self.write_member(&fleet, &settings, &snapshot, before).await?;
-        let entered = self.enter(settings, founding.map(|it| (it, exported.overrides))).await;
-        let (member, first) = match entered {
-            Ok(entered) => entered,
-            Err(error) => {
-                self.undo_join(&fleet).await;
-                return Err(error);
-            }
-        };
-        joined.generation = member.wait_until_in_force(first, JOIN).await.map_err(|cause| {
-            MembershipError::Incomplete(format!(
-                "this balancer is a member now, but the fleet's configuration is not in force yet: {cause}"
-            ))
-        })?;
-        joined.is_member = true;
-        Ok(joined)
-    }
-
-    /// Begins to take part, with a key in etcd already. Returns the generation that it founded the fleet with; 0: it did not.
-    async fn enter(
-        &self,
-        settings: FleetSettings,
-        founding: Option<(Configuration, OverridesInForce)>,
-    ) -> Result<(Arc<Member>, u64), MembershipError> {
-        let context = &self.0.context;
-        let record = MembershipRecord::new(settings.fleet.clone(), settings.name.clone());
-        record.write(&context.state_directory)?;
-        context.is_member.set(true);
-        // The maps of a balancer that joins may be of long ago, but it owned nothing before.
-        let member = Member::start(context, settings, record, false).await?;
-        self.0.member.send_replace(Some(Arc::clone(&member)));
-        let Some((configuration, overrides)) = founding else { return Ok((member, 0)) };
-        let generation = member.found(&configuration, &overrides.overrides).await?;
-        let generation = generation.ok_or_else(|| {
-            let text =
-                "another balancer has founded the fleet meanwhile: join again to see what it has";
-            MembershipError::Conflict(text.into())
-        })?;
-        Ok((member, generation))
-    }
-
-    /// Leaves no trace of a join that failed.
-    async fn undo_join(&self, fleet: &Fleet) {
-        if let Some(member) = self.0.member.send_replace(None) {
-            member.stop().await;
-        }
-        if let Err(error) = self.become_independent().await {
-            tracing::error!("a join that failed is not undone: {}", error_chain::message(&error));
-        }
-        // Otherwise the others open an epoch for it, and `fleet remove` takes it out of the list.
-        if let Ok(snapshot) = etcd::read_once(fleet).await
-            && let Err(error) = fleet.leave(&snapshot).await
-        {
-            tracing::warn!("a join that failed leaves members/{} in etcd: {error}", fleet.name());
-        }
-    }
-
-    /// The configuration that this balancer would give to the fleet, with all checks. Its balancers share capacities by
-    /// themselves, so it does not say how many there are.
-    async fn plan_founding(
-        &self,
-        configuration: Configuration,
-    ) -> Result<Configuration, MembershipError> {
-        let configuration = Configuration { balancers: NonZeroU32::MIN, ..configuration };
-        let apply = Apply {
-            configuration: configuration.clone().into(),
-            shared: Some(1),
-            keep_hash_key: true,
-            dry_run: true,
-            ..Apply::default()
-        };
-        let planned = self.0.context.commands.apply(apply, None).await??;
-        let configuration = match planned.resolved {
-            Some(resolved) => (*resolved).clone(),
-            None => configuration,
-        };
-        commits::encode(&configuration)?;
-        Ok(configuration)
-    }
-
-    /// What the fleet's configuration would change here.
-    async fn compare(&self, snapshot: &Snapshot) -> Result<Joined, MembershipError> {
-        let Some(shared) = &snapshot.configuration else { return Ok(Joined::default()) };
-        let generation = shared.committed.document.body.number;
-        let decoded = store::decode_shared(&shared.bytes).map_err(|error| {
-            let cause = error_chain::message(&error);
-            MembershipError::Conflict(format!(
-                "the fleet's configuration cannot be used by this version: {cause}"
-            ))
-        })?;
-        let apply = Apply {
-            configuration: decoded.into(),
-            shared: Some(generation),
-            dry_run: true,
-            ..Apply::default()
-        };
-        let changes = self.0.context.commands.apply(apply, None).await??;
-        Ok(Joined { generation, changes: Some(changes), ..Joined::default() })
-    }
-
-    /// Writes the ledger of a new member, and then who it is.
-    async fn write_member(
-        &self,
-        fleet: &Fleet,
-        settings: &FleetSettings,
-        snapshot: &Snapshot,
-        before: Option<&Versioned<FleetMember>>,
-    ) -> Result<(), MembershipError> {
-        let generation =
-            snapshot.configuration.as_ref().map_or(0, |it| it.committed.document.body.number);
-        let epoch = snapshot.epoch.as_ref();
-        let epoch = epoch.map_or(0, |epoch| epoch.number - u64::from(!epoch.closed));
-        let known = before.map_or(0, |before| before.document.body.incarnation);
-        // Peers that did not see it leave take messages of an earlier start for late.
-        let file = LedgerFile::new(
-            &self.0.context.state_directory,
-            settings.fleet.clone(),
-            settings.name.clone(),
-        );
-        // What a member of that name owns, and this ledger does not know, comes back when the others forget it.
-        let is_old_copy = before.is_some() && !has_been_forgotten(snapshot, &settings.name);
-        let write = move || {
-            let own = file.read().map_or(0, |ledger| ledger.incarnation);
-            let incarnation = known.max(own);
-            let ledger =
-                Ledger { incarnation, is_old_copy, ..Ledger::new_member(generation, epoch) };
-            file.write(&ledger).map(|()| incarnation)
-        };
-        let written = tokio::task::spawn_blocking(write).await;
-        let written = written.map_err(std::io::Error::other).and_then(|written| written);
-        let incarnation =
-            written.map_err(|error| StartError::from(SharingStartError::Ledger(error)))?;
-        let body = FleetMember {
-            address: settings.address,
-            region: settings.region.clone(),
-            incarnation,
-            epoch,
-        };
-        let document = before.map_or_else(
-            || Document::from(body.clone()),
-            |before| before.document.replaced_by(body.clone()),
-        );
-        fleet.join(&document, snapshot).await.map(drop).map_err(member_error)
-    }
-
-    /// Makes this balancer independent, with what it has in force. Returns whether its portions were not given away.
-    ///
-    /// # Errors
-    /// [`MembershipError`]
-    pub async fn leave(&self, abandon: bool, dry_run: bool) -> Result<bool, MembershipError> {
-        let _turn = self.0.changing.lock().await;
-        if !self.0.context.is_member.is_member() {
-            return Err(MembershipError::NoMember);
-        }
-        if dry_run {
-            return Ok(abandon);
-        }
-        if !abandon {
-            let member = self.member().ok_or(MembershipError::NotStarted)?;
-            member.leave(LEAVE).await.map_err(MembershipError::Incomplete)?;
-        }
-        if let Some(member) = self.0.member.send_replace(None) {
-            member.stop().await;
-        }
-        self.become_independent().await?;
-        Ok(abandon)
-    }
-
-    async fn become_independent(&self) -> Result<(), MembershipError> {
-        let context = &self.0.context;
-        MembershipRecord::remove(&context.state_directory)?;
-        context.is_member.set(false);
-        for subject in SUBJECTS.into_iter().chain([&FLEET_SHARES]) {
-            context.conditions.end(subject);
-        }
-        context.homes.decide(MarkOutDecision::Alone);
-        let unfollow = (Actor::Unknown, Reason::default());
-        let _ =
-            context.commands.change_overrides(OverrideChange::Unfollow, false, unfollow).await?;
-        if let Err(error) = context.portions.by_configuration().await {
-            tracing::info!("the limits of an independent balancer follow: {error}");
-        }
-        Ok(())
     }
 
     /// Removes a member that is gone for good.
@@ -465,7 +225,7 @@ impl Membership {
         from_etcd: bool,
         dry_run: bool,
     ) -> Result<(u64, Applied), MembershipError> {
-        let _turn = self.0.changing.lock().await;
+        let _turn = self.turn().await;
         let member = self.member().ok_or(MembershipError::NoMember)?;
         member.restore(from_etcd, dry_run).await
     }
@@ -486,7 +246,7 @@ pub(super) fn has_been_forgotten(snapshot: &Snapshot, name: &Name) -> bool {
     })
 }
 
-fn member_error(error: MemberError) -> MembershipError {
+pub(super) fn member_error(error: MemberError) -> MembershipError {
     match error {
         MemberError::Etcd(error) => error.into(),
         MemberError::Unknown { cause, .. } => cause.into(),

@@ -72,8 +72,7 @@ pub(crate) async fn start<C: GroupCounters, E: Enforcer>(
     #[cfg(test)]
     let address = server.address();
     let (is_old, stop) = (CancellationToken::new(), CancellationToken::new());
-    let (leaving, mut leaving_rx) = watch::channel(settings.is_leaving);
-    leaving_rx.mark_changed();
+    let (leaving, leaving_rx) = watch::channel(false);
     let (loads_tx, loads) = watch::channel(Arc::default());
     let refusals = Arc::new(Notify::new());
     let (stopped, follow) =

@@ -142,8 +142,6 @@ pub(crate) struct SharingSettings {
     pub(crate) known_incarnation: u64,
     /// The peers, if the maps of the packet path are gone, as after a boot.
     pub(crate) lost_maps: Option<BTreeSet<Name>>,
-    /// It was told to leave before it started.
-    pub(crate) is_leaving: bool,
 }
 
 /// What the sharing loop reads and writes.

@@ -90,7 +90,6 @@ impl Node {
             ledger: self.file.clone(),
             known_incarnation: self.known,
             lost_maps: None,
-            is_leaving: false,
         };
         let inputs = SharingInputs {
             view,

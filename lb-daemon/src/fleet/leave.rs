@@ -1,0 +1,108 @@
+//! Leaving a fleet.
+
+use std::time::Duration;
+
+use lb_base::conditions::FLEET_SHARES;
+use lb_config::Reason;
+use lb_control::{
+    command::{Actor, OverrideChange},
+    state::MarkOutDecision,
+};
+use tokio::time::timeout;
+
+use super::{Member, Membership, MembershipError, follower::SUBJECTS, record::MembershipRecord};
+
+/// Longest wait until a balancer that leaves has given everything away.
+const LEAVE: Duration = Duration::from_secs(60);
+
+impl Membership {
+    /// Makes this balancer independent, with what it has in force. Returns whether its portions were not given away.
+    ///
+    /// # Errors
+    /// [`MembershipError`]
+    pub async fn leave(&self, abandon: bool, dry_run: bool) -> Result<bool, MembershipError> {
+        let _turn = self.turn().await;
+        if !self.context().is_member.is_member() {
+            return Err(MembershipError::NoMember);
+        }
+        if dry_run {
+            return Ok(abandon);
+        }
+        if !abandon {
+            let member = self.member().ok_or(MembershipError::NotStarted)?;
+            member.leave(LEAVE).await.map_err(MembershipError::Incomplete)?;
+        }
+        if let Some(member) = self.set_member(None) {
+            member.stop().await;
+        }
+        self.become_independent().await?;
+        Ok(abandon)
+    }
+
+    /// Ends everything that is of a fleet, and keeps what is in force.
+    ///
+    /// # Errors
+    /// The record cannot be removed, or the daemon is stopping.
+    pub(super) async fn become_independent(&self) -> Result<(), MembershipError> {
+        let context = self.context();
+        MembershipRecord::remove(&context.state_directory)?;
+        context.is_member.set(false);
+        for subject in SUBJECTS.into_iter().chain([&FLEET_SHARES]) {
+            context.conditions.end(subject);
+        }
+        context.homes.decide(MarkOutDecision::Alone);
+        let unfollow = (Actor::Unknown, Reason::default());
+        let _ =
+            context.commands.change_overrides(OverrideChange::Unfollow, false, unfollow).await?;
+        if let Err(error) = context.portions.by_configuration().await {
+            tracing::info!("the limits of an independent balancer follow: {error}");
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    /// Gives everything away, and removes this balancer from the members.
+    ///
+    /// # Errors
+    /// It takes longer than `limit`, or etcd takes no changes; the sentence says why. The balancer then takes part as before.
+    async fn leave(&self, limit: Duration) -> Result<(), String> {
+        self.followed()?;
+        self.sharing().leave();
+        let left = timeout(limit, self.give_away_and_leave()).await;
+        let left = left.unwrap_or_else(|_| {
+            let others = self.view().snapshot.map_or(0, |it| it.members.len().saturating_sub(1));
+            Err(format!(
+                "after {} s this balancer still has portions of capacities, or the {others} other members have not \
+                 confirmed that they have them: see `spillway fleet status`; --abandon leaves without that",
+                limit.as_secs()
+            ))
+        });
+        if left.is_err() {
+            self.sharing().stay();
+        }
+        left
+    }
+
+    async fn give_away_and_leave(&self) -> Result<(), String> {
+        let mut status = self.sharing().status();
+        loop {
+            let (fleet, snapshot) = self.followed()?;
+            // It may have left already, by a request whose answer was lost.
+            if !snapshot.members.contains_key(self.name()) {
+                return Ok(());
+            }
+            let current = snapshot.configuration.as_ref();
+            let current = current.map(|it| it.committed.document.body.number);
+            // The last one has nobody to give anything to.
+            let is_alone = snapshot.members.keys().all(|name| name == self.name());
+            if is_alone || current.is_none() || self.sharing().has_left() == current {
+                match fleet.leave(&snapshot).await {
+                    Ok(()) => return Ok(()),
+                    Err(error) => tracing::info!("leaving the fleet: {error}; trying again"),
+                }
+            }
+            status.changed().await.map_err(|_| "the daemon is stopping".to_owned())?;
+        }
+    }
+}
