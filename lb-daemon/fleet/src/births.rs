@@ -22,18 +22,19 @@ pub struct Births {
 /// What generation `number` has to say of the births of its `groups` (pool and region), with `live` being the balancers that
 /// are alive. Groups of `previous` keep their birth.
 pub fn next_births(
-    previous: Option<&Generation>,
+    previous: &BTreeMap<GroupKey, BTreeSet<Name>>,
     groups: &BTreeSet<(Name, Name)>,
     number: u64,
     live: &BTreeSet<Name>,
 ) -> Births {
     // A group without first owners belongs to no balancer, so it can as well be born again.
-    let owners_at = |birth: &u64| previous?.owners.get(birth).filter(|owners| !owners.is_empty());
+    let owned = previous.iter().filter(|(_, owners)| !owners.is_empty());
+    let before: BTreeMap<_, _> = owned
+        .map(|(group, owners)| ((&group.pool, &group.region), (group.birth, owners)))
+        .collect();
     let mut next = Births::default();
     for (pool, region) in groups {
-        let before = previous.and_then(|it| it.births.get(pool)?.get(region).copied());
-        let before = before.and_then(|birth| Some((birth, owners_at(&birth)?)));
-        let (birth, owners) = before.unwrap_or((number, live));
+        let (birth, owners) = before.get(&(pool, region)).copied().unwrap_or((number, live));
         next.births.entry(pool.clone()).or_default().insert(region.clone(), birth);
         next.owners.entry(birth).or_insert_with(|| owners.clone());
     }
@@ -130,13 +131,12 @@ mod tests {
 
     /// Pool, region, birth and owners of each group after some generations.
     fn after(steps: &[Step]) -> Vec<(String, u64, BTreeSet<Name>)> {
-        let mut last: Option<Generation> = None;
+        let mut last = BTreeMap::new();
         for ((wanted, live), number) in steps.iter().zip(1..) {
-            let births = next_births(last.as_ref(), &groups(wanted), number, &names(live));
-            last = Some(generation(number, births));
+            let births = next_births(&last, &groups(wanted), number, &names(live));
+            last = generation(number, births).groups();
         }
-        let groups = last.unwrap().groups().into_iter();
-        groups
+        last.into_iter()
             .map(|(it, owners)| (format!("{}/{}", it.pool, it.region), it.birth, owners))
             .collect()
     }
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn owners_are_kept_as_long_as_a_group_needs_them() {
         let all = groups(&[("web", "eu"), ("web", "us")]);
-        let first = generation(1, next_births(None, &all, 1, &names(&["a"])));
+        let first = generation(1, next_births(&BTreeMap::new(), &all, 1, &names(&["a"])));
         let one = groups(&[("web", "us"), ("api", "us")]);
-        let second = next_births(Some(&first), &one, 2, &names(&["b"]));
+        let second = next_births(&first.groups(), &one, 2, &names(&["b"]));
         let owners = [(1, names(&["a"])), (2, names(&["b"]))];
         assert_eq!(second.owners, owners.into());
-        let third = next_births(Some(&generation(2, second)), &groups(&[]), 3, &names(&["c"]));
+        let third = next_births(&generation(2, second).groups(), &groups(&[]), 3, &names(&["c"]));
         assert_eq!(third, Births::default());
     }
 

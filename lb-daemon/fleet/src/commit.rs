@@ -13,6 +13,7 @@ use etcd_client::{Txn, TxnOp};
 use lb_model::Name;
 
 use lb_base::pieces::{Digest, MAX_PIECE};
+use lb_sharing::GroupKey;
 
 use crate::{
     Document, DocumentError, EtcdError, Fleet,
@@ -131,32 +132,34 @@ impl Attempt {
     /// [`CommitError::TooLarge`], [`CommitError::TooManyGroups`], [`CommitError::NoneAlive`], [`CommitError::NoNumber`], or
     /// the system has no random numbers.
     pub fn new(base: Option<&Committed>, draft: Draft) -> Result<Self, CommitError> {
-        let previous = base.map(|base| &base.document.body);
-        Self::build(base, previous, false, 0, draft)
+        let previous = base.map(|base| base.document.body.groups()).unwrap_or_default();
+        Self::build(base, &previous, false, 0, draft)
     }
 
     /// A generation that balancers follow although it does not descend from what they have in force, because an operator
     /// decided so.
     ///
-    /// `base` is what etcd has, `in_force` what the balancers go on from: its groups keep their births, so that what is
-    /// owned of them stays. All others are born anew. `floor` is the highest number of a generation that any balancer has
-    /// in force. The new one is above it, so that no other group had its birth.
+    /// `base` is what etcd has. `shared` are the groups whose capacities the balancers share, each with its first owners
+    /// ([`Snapshot::births`](crate::reader::Snapshot::births)): they keep their births, so that what is owned of them stays.
+    /// All others are born anew. `floor` is the highest number of a generation that any balancer has in force. The new one
+    /// is above it, so that no other group had its birth.
     ///
     /// # Errors
     /// As [`Self::new`].
     pub fn restore(
         base: Option<&Committed>,
-        in_force: Option<&Generation>,
+        shared: &BTreeMap<GroupKey, BTreeSet<Name>>,
         floor: u64,
         draft: Draft,
     ) -> Result<Self, CommitError> {
-        let floor = floor.max(in_force.map_or(0, |it| it.number));
-        Self::build(base, in_force, true, floor, draft)
+        let last_birth = shared.keys().map(|group| group.birth).max();
+        let floor = floor.max(last_birth.unwrap_or_default());
+        Self::build(base, shared, true, floor, draft)
     }
 
     fn build(
         base: Option<&Committed>,
-        previous: Option<&Generation>,
+        previous: &BTreeMap<GroupKey, BTreeSet<Name>>,
         is_restore: bool,
         floor: u64,
         draft: Draft,

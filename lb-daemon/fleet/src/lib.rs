@@ -2,8 +2,8 @@
 //! backends, which balancers there are, and the epochs in which a lost one is replaced. This crate moves documents and the
 //! bytes of configurations; it does not know what a configuration says.
 //!
-//! Data goes one way: [`commit`], [`overrides`], [`homes`], [`members`], [`epochs`] and [`presence`] write, [`reader`]
-//! publishes what etcd has, and [`lineage`] says whether a balancer may follow that.
+//! Data goes one way: [`commit`], [`overrides`], [`homes`], [`members`], [`epochs`], [`presence`] and [`put_back`] write,
+//! [`reader`] publishes what etcd has, and [`lineage`] says whether a balancer may follow that.
 
 pub mod births;
 pub mod client;
@@ -19,6 +19,7 @@ pub mod members;
 pub mod overrides;
 mod pieces;
 pub mod presence;
+pub mod put_back;
 pub mod reader;
 pub mod settings;
 pub mod transaction;

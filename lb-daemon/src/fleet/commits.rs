@@ -339,7 +339,7 @@ impl Member {
         if snapshot.configuration.is_some() {
             return Ok(None);
         }
-        self.share_overrides(&fleet, &snapshot, overrides).await?;
+        self.replace_overrides(&fleet, &snapshot, overrides).await?;
         let author = "join".to_owned();
         let reason = format!("the configuration of {}", self.name());
         let committed =

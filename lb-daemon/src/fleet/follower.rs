@@ -14,7 +14,7 @@ use lb_control::{
 };
 use lb_fleet::{
     Document, Fleet,
-    documents::{Generation, Liveness, SharedOverride},
+    documents::{FleetMember, Generation, Liveness, SharedOverride},
     lineage::LineageGuard,
     reader::{Snapshot, Versioned, View},
 };
@@ -76,6 +76,8 @@ pub(super) struct InForce {
     pub(super) conflict: Option<String>,
     /// What etcd may have, given what is in force.
     pub(super) guard: LineageGuard,
+    /// The members of the fleet.
+    pub(super) members: Arc<BTreeMap<Name, FleetMember>>,
 }
 
 /// When a generation that could not be put in force is tried again.
@@ -182,11 +184,16 @@ impl Follower {
         if is_configured && has_followed {
             self.record.guard.put_in_force(&lineage);
             self.record.view = Some(StoredView::from(&*self.views.borrow()));
+            let members = snapshot.members.iter();
+            self.record.members =
+                members.map(|(name, it)| (name.clone(), it.document.body.clone())).collect();
             self.save().await;
             let (revision, guard) = (snapshot.revision, self.record.guard);
+            let members = Arc::new(self.record.members.clone());
             self.update(|in_force| {
                 in_force.revision = revision;
                 in_force.guard = guard;
+                in_force.members = members;
             });
         }
         Ok(is_configured && has_followed)

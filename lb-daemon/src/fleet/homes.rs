@@ -13,7 +13,7 @@ use std::{
 
 use lb_control::state::{MarkOutDecisions, MarkedOutByPool};
 use lb_fleet::{
-    Document,
+    Document, Fleet,
     documents::{Homes, Liveness},
     homes::HomesChange,
     reader::Snapshot,
@@ -72,7 +72,22 @@ fn show(liveness: &watch::Sender<Arc<Document<Liveness>>>, out: &MarkedOutByPool
 
 async fn write(member: &Member, region: &Name) {
     let Ok((fleet, snapshot)) = member.base().await else { return };
-    let changes = changes(&snapshot, region);
+    write_changes(&fleet, &snapshot, region).await;
+}
+
+/// Writes what each region agrees on, also while no balancer follows etcd: after a restore of etcd, so that what it had long
+/// ago is not followed for a moment.
+pub(super) async fn write_agreed(fleet: &Fleet, snapshot: &Snapshot) {
+    let members = snapshot.members.values();
+    let regions: BTreeSet<&Name> =
+        members.filter_map(|it| it.document.body.region.as_ref()).collect();
+    for region in regions {
+        write_changes(fleet, snapshot, region).await;
+    }
+}
+
+async fn write_changes(fleet: &Fleet, snapshot: &Snapshot, region: &Name) {
+    let changes = changes(snapshot, region);
     for batch in changes.chunks(MAX_CHANGES) {
         match fleet.write_homes(region, batch).await {
             Ok(_) => {

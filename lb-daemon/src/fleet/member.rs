@@ -62,6 +62,8 @@ pub struct Member {
     conditions: Conditions,
     etcd: EtcdConnection,
     in_force: watch::Receiver<InForce>,
+    /// The fleet as it was last followed.
+    known: watch::Receiver<FleetView>,
     sharing: SharingHandle,
     security: PeerSecurity,
     committing: Mutex<()>,
@@ -99,13 +101,14 @@ impl Member {
         let known = record.guard.in_force().and_then(|it| it.generation).map(|(number, _)| number);
         let here = context.commands.export().await.map(|exported| exported.generation);
         let generation = known.filter(|known| here == Ok(*known)).unwrap_or_default();
-        let guard = record.guard;
+        let (guard, members) = (record.guard, Arc::new(record.members.clone()));
         let (in_force_tx, in_force) =
-            watch::channel(InForce { generation, guard, ..InForce::default() });
+            watch::channel(InForce { generation, guard, members, ..InForce::default() });
         let known_incarnation = known_incarnation(&etcd, &settings, lost_maps).await?;
         let security = peer_security(&settings, &context.conditions)?;
         let stored = record.view.clone().unwrap_or_default();
         let (views, view_rx) = watch::channel(FleetView::from(stored));
+        let known = view_rx.clone();
         let (requests_tx, requests) = watch::channel(None);
         let inputs = SharingInputs {
             view: view_rx,
@@ -161,6 +164,7 @@ impl Member {
             conditions: context.conditions.clone(),
             etcd,
             in_force,
+            known,
             sharing,
             security,
             committing: Mutex::new(()),
@@ -230,6 +234,11 @@ impl Member {
 
     pub(super) fn in_force(&self) -> InForce {
         self.in_force.borrow().clone()
+    }
+
+    /// What the capacities are shared by: while there is a conflict with etcd, as it was before.
+    pub(super) fn known(&self) -> FleetView {
+        self.known.borrow().clone()
     }
 
     pub(super) fn watch_in_force(&self) -> watch::Receiver<InForce> {

@@ -1,6 +1,6 @@
 //! Changes of overrides at a member.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_config::Reason;
 use lb_control::command::{
@@ -95,18 +95,24 @@ impl Member {
         self.wait_for_revision(snapshot.revision).await
     }
 
-    /// Makes the overrides of this balancer those of a fleet that has none.
-    pub(super) async fn share_overrides(
+    /// Makes these overrides those of the fleet, and no others.
+    pub(super) async fn replace_overrides(
         &self,
         fleet: &Fleet,
         snapshot: &Snapshot,
         overrides: &Overrides,
     ) -> Result<(), FleetRefusal> {
-        let own: Vec<_> = overrides.iter().collect();
-        for batch in own.chunks(MAX_CHANGES) {
-            let changes = batch.iter().filter_map(|(key, it)| shared(snapshot, key, it, false));
-            let changes: Vec<_> = changes.collect();
-            let changed = fleet.change_overrides(&changes).await;
+        let wanted: BTreeMap<&Key, &Override> = overrides.iter().collect();
+        let puts = wanted.iter().filter_map(|(key, it)| shared(snapshot, key, it, false));
+        let others = snapshot.overrides.iter().filter(|(key, _)| !wanted.contains_key(key));
+        let removals = others.map(|(key, it)| SharedChange {
+            key: key.clone(),
+            expected: it.mod_revision,
+            value: None,
+        });
+        let changes: Vec<_> = puts.chain(removals).collect();
+        for batch in changes.chunks(MAX_CHANGES) {
+            let changed = fleet.change_overrides(batch).await;
             changed.map_err(|error| FleetRefusal::Unavailable(error.to_string()))?;
         }
         Ok(())

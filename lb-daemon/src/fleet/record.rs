@@ -9,7 +9,7 @@ use std::{
 };
 
 use lb_base::own_file::{self, Outlives, OwnFileError};
-use lb_fleet::lineage::LineageGuard;
+use lb_fleet::{documents::FleetMember, lineage::LineageGuard};
 use lb_model::Name;
 use lb_sharing::{
     GroupKey,
@@ -51,6 +51,9 @@ pub struct MembershipRecord {
     pub guard: LineageGuard,
     /// What the fleet was when etcd was last read, so that capacities are shared without etcd too.
     pub view: Option<StoredView>,
+    /// The members then, as a restore writes them back.
+    #[serde(default)]
+    pub members: BTreeMap<Name, FleetMember>,
 }
 
 /// The part of a [`FleetView`] that outlives the daemon: which balancers are alive does not.
@@ -94,7 +97,14 @@ impl From<StoredView> for FleetView {
 
 impl MembershipRecord {
     pub fn new(fleet: Name, balancer: Name) -> Self {
-        Self { format: FORMAT, fleet, balancer, guard: LineageGuard::default(), view: None }
+        Self {
+            format: FORMAT,
+            fleet,
+            balancer,
+            guard: LineageGuard::default(),
+            view: None,
+            members: BTreeMap::new(),
+        }
     }
 
     /// `None`: the balancer is no member of a fleet.

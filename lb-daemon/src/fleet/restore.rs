@@ -8,12 +8,14 @@ use lb_control::{
     store,
 };
 use lb_fleet::{
+    Fleet,
     commit::{Attempt, Draft},
-    reader::Snapshot,
+    put_back::PutBackError,
+    reader::{Snapshot, Versioned},
 };
 use lb_model::Configuration;
 
-use super::{Member, MembershipError, commits, wall_clock};
+use super::{Member, MembershipError, commits, homes, wall_clock};
 
 impl Member {
     /// Makes the configuration of this balancer, or that of etcd, a new generation that all balancers follow.
@@ -50,6 +52,7 @@ impl Member {
         if dry_run {
             return Ok((exported.generation, planned));
         }
+        let snapshot = self.put_back(&fleet, &snapshot, from_etcd).await?;
         // Births of groups must not collide with those that any balancer knows.
         let known = snapshot.alive.values().map(|it| it.document.body.generation);
         let floor = known.chain([exported.generation]).max().unwrap_or_default();
@@ -63,8 +66,7 @@ impl Member {
             reason: if from_etcd { "what etcd had" } else { "what this balancer had" }.into(),
             applied_at: wall_clock::now(),
         };
-        let in_force = base.map(|base| &base.document.body);
-        let attempt = Attempt::restore(base, in_force, floor, draft)
+        let attempt = Attempt::restore(base, &self.known().births, floor, draft)
             .map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
         let committed = fleet
             .commit(&attempt)
@@ -74,6 +76,44 @@ impl Member {
         let waited = self.wait_for_restored(generation).await;
         waited.map_err(|cause| FleetRefusal::Behind { generation, cause })?;
         Ok((generation, Applied { generation, ..planned }))
+    }
+}
+
+impl Member {
+    /// Writes back to etcd what is no configuration, and outlives every decision: the members, the last epoch, and what is
+    /// marked out. With this balancer's configuration, its overrides too. Returns what etcd has then.
+    async fn put_back(
+        &self,
+        fleet: &Fleet,
+        snapshot: &Snapshot,
+        from_etcd: bool,
+    ) -> Result<Snapshot, MembershipError> {
+        let (known, members) = (self.known(), self.in_force().members);
+        let mut snapshot = snapshot.clone();
+        snapshot.members_revision =
+            fleet.put_back_members(&members, &snapshot).await.map_err(put_back_error)?;
+        for (name, body) in &*members {
+            snapshot.members.entry(name.clone()).or_insert_with(|| Versioned {
+                document: body.clone().into(),
+                mod_revision: snapshot.members_revision,
+            });
+        }
+        if let Some(epoch) = &known.epoch {
+            fleet.put_back_epoch(epoch, &snapshot).await.map_err(put_back_error)?;
+        }
+        if !from_etcd {
+            let own = self.commands().overrides().await?.overrides;
+            self.replace_overrides(fleet, &snapshot, &own).await?;
+        }
+        homes::write_agreed(fleet, &snapshot).await;
+        Ok(snapshot)
+    }
+}
+
+fn put_back_error(error: PutBackError) -> MembershipError {
+    match error {
+        PutBackError::Etcd(error) => error.into(),
+        error => MembershipError::Conflict(error.to_string()),
     }
 }
 

@@ -1,13 +1,16 @@
 //! An operator decides what is in force after etcd was restored from an old backup.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lb_fleet::{
     Fleet,
-    commit::{Attempt, Committed, Draft},
-    documents::Generation,
+    commit::{Attempt, CommitError, Committed, Draft},
+    documents::{FleetMember, Generation},
     lineage::{Conflict, LineageGuard},
+    put_back::PutBackError,
 };
+use lb_model::Name;
+use lb_sharing::epoch::{Contribution, Epoch};
 
 use crate::{cluster::Cluster, commit, draft, look, name};
 
@@ -26,7 +29,7 @@ async fn restore(
     in_force: &Generation,
     floor: u64,
 ) -> Committed {
-    let attempt = Attempt::restore(base, Some(in_force), floor, with_groups(&["web", "new"]));
+    let attempt = Attempt::restore(base, &in_force.groups(), floor, with_groups(&["web", "new"]));
     fleet.commit(&attempt.unwrap()).await.unwrap()
 }
 
@@ -102,4 +105,77 @@ async fn another_cluster_is_followed_if_the_operator_decides() {
     assert_eq!(decided.offer(&look(&fleet).await.lineage()), Ok(()));
     restore(&elsewhere, None, &first.document.body, 1).await;
     assert_eq!(kept.offer(&look(&elsewhere).await.lineage()), Ok(()));
+}
+
+fn members(count: u16) -> BTreeMap<Name, FleetMember> {
+    let member = |number: u16| FleetMember {
+        address: ([192, 0, 2, 1], 7000 + number).into(),
+        region: Some(name("eu")),
+        incarnation: number.into(),
+        epoch: 5,
+    };
+    (1..=count).map(|number| (name(&format!("lb-{number}")), member(number))).collect()
+}
+
+#[tokio::test]
+async fn members_that_etcd_lost_are_put_back() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    // More than one transaction takes. One of them is there, as another one.
+    let members = members(250);
+    let there = FleetMember { incarnation: 99, ..members[&name("lb-7")].clone() };
+    let newer = r#"{"format":9,"later":true}"#;
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/members/lb-8", newer]).unwrap();
+    let other = cluster.fleet("lb-7").await;
+    other.write_member(&there.clone().into(), 0).await.unwrap();
+    let seen = look(&fleet).await;
+    let last = fleet.put_back_members(&members, &seen).await.unwrap();
+    let now = look(&fleet).await;
+    assert_eq!(now.members_revision, last);
+    let found = now.members.iter().map(|(name, it)| (name.clone(), it.document.body.clone()));
+    let mut expected = members.clone();
+    expected.insert(name("lb-7"), there);
+    expected.remove(&name("lb-8"));
+    assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
+    assert!(now.unreadable.contains_key("/spillway/edge/members/lb-8"), "it was not overwritten");
+    // Nothing is left to do.
+    assert_eq!(fleet.put_back_members(&members, &now).await, Ok(last));
+    // A member changed since it was looked.
+    assert_eq!(fleet.put_back_members(&members, &seen).await, Err(PutBackError::Conflict));
+    // The commit that follows compares the same.
+    let draft = Draft { members_seen: seen.members_revision, ..with_groups(&["web"]) };
+    let late = fleet.commit(&Attempt::new(None, draft).unwrap()).await;
+    assert_eq!(late, Err(CommitError::MembersChanged));
+    let draft = Draft { members_seen: last, ..with_groups(&["web"]) };
+    fleet.commit(&Attempt::new(None, draft).unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_epoch_is_put_back_and_a_later_one_stays() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let contributions: BTreeMap<_, _> =
+        ["lb-1", "lb-2"].map(|text| (name(text), Contribution::default())).into();
+    let epoch = |number: u64, forgotten: &str| Epoch {
+        number,
+        generation: 2,
+        forgotten: BTreeSet::from([name(forgotten)]),
+        contributions: contributions.clone(),
+        closed: true,
+    };
+    let (old, last) = (epoch(9, "lb-8"), epoch(10, "lb-9"));
+    fleet.put_back_epoch(&old, &*look(&fleet).await).await.unwrap();
+    let seen = look(&fleet).await;
+    assert_eq!(seen.epoch.as_deref(), Some(&old));
+    // One that nobody can read, and one that was begun.
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/shares/1/lb-3", "{}"]).unwrap();
+    assert_eq!(fleet.put_back_epoch(&last, &seen).await, Err(PutBackError::Conflict));
+    fleet.put_back_epoch(&last, &*look(&fleet).await).await.unwrap();
+    let now = look(&fleet).await;
+    assert_eq!(now.epoch.as_deref(), Some(&last));
+    assert!(now.epoch_base.others.is_empty(), "{:?}", now.epoch_base.others);
+    for given in [&last, &old] {
+        fleet.put_back_epoch(given, &now).await.unwrap();
+        assert_eq!(look(&fleet).await.shares_revision, now.shares_revision, "nothing is written");
+    }
 }

@@ -22,13 +22,20 @@ pub(super) const CONFLICT: i32 = 7;
 /// A fleet of some balancers, all of which have joined and are ready with the first one's configuration.
 pub(super) fn joined_as(sandbox: &Sandbox, name: &str, plan: FleetPlan) -> Result<FleetFixture> {
     let mut fleet = FleetFixture::start(sandbox, name, plan)?;
-    fleet.balancers[0].apply(&text(&fleet)?)?;
+    join_all(&mut fleet)?;
+    Ok(fleet)
+}
+
+/// All balancers join, with the first one's configuration, and are ready.
+pub(super) fn join_all(fleet: &mut FleetFixture) -> Result<()> {
+    let text = text(fleet)?;
+    fleet.balancers[0].apply(&text)?;
     for balancer in 0..fleet.balancers.len() {
         fleet.spillway(balancer, &["fleet", "join", "--yes"])?;
     }
     fleet.wait_up()?;
-    super::members::wait_in_force(&fleet, 0, 1)?;
-    Ok(fleet)
+    super::members::wait_in_force(fleet, 0, 1)?;
+    Ok(())
 }
 
 /// The configuration that [`joined_as`] begins with.
@@ -125,6 +132,14 @@ pub(super) fn portions(status: &Value) -> Result<BTreeMap<String, f64>> {
         Ok((name.to_owned(), share["portion"].as_f64().context("no portion")?))
     };
     shares.iter().map(portion).collect()
+}
+
+/// How much of a pool's capacity in the nearest region is owned, as `fleet status` of a balancer shows it.
+pub(super) fn sum_of(status: &Value, pool: &str) -> Result<f64> {
+    let groups = status["groups"].as_array().context("no groups")?;
+    let group = groups.iter().find(|it| it["pool"] == pool && it["region"] == REGIONS[0]);
+    let shares = group.and_then(|it| it["shares"].as_array()).into_iter().flatten();
+    Ok(shares.filter_map(|share| share["portion"].as_f64()).sum())
 }
 
 /// Waits until the portions of exactly these balancers are one whole, as one of them sees it.

@@ -7,6 +7,7 @@ mod members;
 mod membership;
 mod outages;
 mod portions;
+mod restores;
 mod sharing;
 mod sharing_outages;
 mod standalone;
@@ -30,6 +31,8 @@ pub(crate) const CASES: &[Case] = &[
     Case::alone("a_balancer_that_is_cut_off_keeps_its_portion", sharing_outages::cut_off),
     Case::works("without_quorum_only_changes_stop", outages::quorum),
     Case::works("etcd_goes_back_and_an_operator_decides", outages::restored),
+    Case::works("an_etcd_that_lost_everything_gets_it_back", restores::emptied),
+    Case::works("a_group_that_is_younger_than_the_backup_stays", restores::born_again),
     Case::works("without_space_only_changes_stop", outages::no_space),
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
     Case::works("a_wrong_join_changes_nothing", membership::wrong_joins),

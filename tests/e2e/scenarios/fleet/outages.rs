@@ -22,7 +22,7 @@ use super::traffic::Traffic;
 
 const THREE: FleetPlan = FleetPlan { balancers: 3, ..FleetPlan::FLEET };
 
-fn etcd(fleet: &mut FleetFixture) -> Result<&mut EtcdCluster> {
+pub(super) fn etcd(fleet: &mut FleetFixture) -> Result<&mut EtcdCluster> {
     fleet.etcd.as_mut().context("no etcd")
 }
 
