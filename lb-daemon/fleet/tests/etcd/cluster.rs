@@ -196,6 +196,21 @@ impl Cluster {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs commands of a shell in which `etcdctl` speaks to the first server as an administrator. They have to succeed.
+    pub(crate) fn run(&self, commands: &str) {
+        let files = self.certificates.as_ref().unwrap();
+        let output = Command::new("sh")
+            .args(["-euc", commands])
+            .env("ETCDCTL_API", "3")
+            .env("ETCDCTL_ENDPOINTS", self.endpoint(0))
+            .env("ETCDCTL_CACERT", &files.authorities)
+            .env("ETCDCTL_CERT", &files.certificate)
+            .env("ETCDCTL_KEY", &files.key)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
     pub(crate) fn save_snapshot(&self) -> PathBuf {
         let path = self.folder.path().join("snapshot");
         self.etcdctl(&[0], &["snapshot", "save", &path.display().to_string()]).unwrap();

@@ -1,21 +1,35 @@
 //! TLS with certificates on both sides.
 
-use std::{fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+};
 
 use lb_fleet::{
-    EtcdError,
+    Document, EtcdError, Fleet,
     commit::CommitError,
-    reader::{Connection, LossCause, View},
+    documents::{FleetMember, Liveness},
+    homes::HomesChange,
+    members::MemberError,
+    presence::LeaseState,
+    put_back::PutBackError,
+    reader::{Connection, LossCause, Snapshot, View},
 };
+use lb_model::Name;
+use lb_sharing::epoch::{Contribution, EpochStep, Forgotten};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
 use tempfile::tempdir;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Following,
-    cluster::{Certificates, Cluster},
-    commit, name,
+    cluster::{Certificates, Cluster, PATIENCE},
+    commit, look, name,
 };
 
 struct Authority {
@@ -33,9 +47,10 @@ impl Authority {
         Self { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// Writes a certificate for servers and clients into a folder.
+    /// Writes a certificate for servers and clients into a folder. `file` is its common name too.
     fn issue(&self, folder: &Path, file: &str, address: &str, is_expired: bool) -> Certificates {
         let mut params = CertificateParams::new(vec![address.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, file);
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         if is_expired {
@@ -73,11 +88,11 @@ async fn both_sides_show_certificates() {
     let mut settings = cluster.settings("lb-2");
     let tls = settings.tls.as_mut().unwrap();
     (tls.certificate, tls.key) = (stranger.certificate, stranger.key);
-    let denied = lb_fleet::Fleet::new(&settings).await.unwrap().current().await;
+    let denied = Fleet::new(&settings).await.unwrap().current().await;
     assert!(matches!(denied, Err(CommitError::Etcd(EtcdError::Unreachable(_)))), "{denied:?}");
     let missing = folder.path().join("missing");
     settings.tls.as_mut().unwrap().key = missing.clone();
-    let error = lb_fleet::Fleet::new(&settings).await.err().unwrap().to_string();
+    let error = Fleet::new(&settings).await.err().unwrap().to_string();
     let sentence = format!("{}: cannot be read: No such file or directory", missing.display());
     assert_eq!(error, sentence);
     assert_eq!(settings.name, name("lb-2"));
@@ -97,4 +112,88 @@ async fn an_expired_certificate_is_named_as_the_cause() {
         matches!(error, EtcdError::CertificateExpired(_))
     };
     following.until("expired", has_expired).await;
+}
+
+/// The commands of docs/fleet.md that set up users and roles.
+fn commands_of_the_documentation() -> &'static str {
+    let page = include_str!("../../../../docs/fleet.md");
+    let chapter = page.split("\n## Rights in etcd\n").nth(1).unwrap();
+    let blocks = chapter.split("```sh\n").skip(1).map(|it| it.split("```").next().unwrap());
+    blocks.into_iter().find(|block| block.contains("auth enable")).unwrap()
+}
+
+fn member() -> Document<FleetMember> {
+    let address = "192.0.2.1:7000".parse().unwrap();
+    FleetMember { address, region: None, incarnation: 1, epoch: 0 }.into()
+}
+
+#[tokio::test]
+async fn with_roles_each_balancer_writes_only_its_own_keys() {
+    let authority = Authority::new();
+    let cluster =
+        Cluster::start_with_tls(|folder, address| authority.issue(folder, "root", address, false))
+            .await;
+    cluster.run(commands_of_the_documentation());
+    let folder = tempdir().unwrap();
+    // A balancer that says that it is `name`, with a certificate.
+    let connect = async |name: &str, certificate: &str| {
+        let files = authority.issue(folder.path(), certificate, "127.0.0.1", false);
+        let mut settings = cluster.settings(name);
+        let tls = settings.tls.as_mut().unwrap();
+        (tls.certificate, tls.key) = (files.certificate, files.key);
+        Fleet::new(&settings).await.unwrap()
+    };
+    let (one, two) = (connect("lb-1", "lb-1").await, connect("lb-2", "lb-2").await);
+    let denied = |error: &EtcdError| matches!(error, EtcdError::Denied(_));
+
+    // All that a balancer does.
+    for fleet in [&one, &two] {
+        fleet.join(&member(), &*look(fleet).await).await.unwrap();
+        let (show, shown) = watch::channel(Arc::new(Document::from(Liveness::default())));
+        let (state_tx, mut state) = watch::channel(LeaseState::Waiting);
+        let end = CancellationToken::new();
+        let alive = tokio::spawn(fleet.clone().stay_alive(shown, state_tx, end.clone()));
+        let is_held = |it: &LeaseState| matches!(it, LeaseState::Held { .. });
+        timeout(PATIENCE, state.wait_for(is_held)).await.unwrap().unwrap();
+        drop(show);
+        timeout(PATIENCE, alive).await.unwrap().unwrap();
+    }
+    let mut following = Following::new(&two);
+    commit(&one, None, b"one").await;
+    following.until_generation(1).await;
+    let homes = HomesChange { pool: name("web"), expected: 0, value: None };
+    two.write_homes(&name("eu"), &[homes]).await.unwrap();
+    let gone = BTreeSet::from([name("lb-9")]);
+    let open = EpochStep::Open { number: 1, forgotten: Forgotten { gone, ..Forgotten::default() } };
+    assert_eq!(one.write_epoch_step(&open, &*look(&one).await).await, Ok(true));
+    for fleet in [&one, &two] {
+        let step = EpochStep::Contribute(Contribution::default());
+        assert_eq!(fleet.write_epoch_step(&step, &*look(fleet).await).await, Ok(true));
+    }
+    assert_eq!(two.write_epoch_step(&EpochStep::Close, &*look(&two).await).await, Ok(true));
+
+    // What it must not do: pass for another one.
+    let impostor = connect("lb-1", "lb-2").await;
+    let at = look(&impostor).await.members[&name("lb-1")].mod_revision;
+    let error = impostor.write_member(&member(), at).await.unwrap_err();
+    assert!(matches!(&error, MemberError::Etcd(error) if denied(error)), "{error:?}");
+    // One without a user.
+    let stranger = connect("lb-1", "stranger").await.current().await;
+    assert!(matches!(&stranger, Err(CommitError::Etcd(error)) if denied(error)), "{stranger:?}");
+
+    // Removing others is for those who have the role.
+    let expected = |name: &Name, seen: &Snapshot| seen.members[name].mod_revision;
+    let seen = look(&two).await;
+    let refused = two.remove_member(&name("lb-1"), expected(&name("lb-1"), &seen)).await;
+    assert!(matches!(&refused, Err(MemberError::Etcd(error)) if denied(error)), "{refused:?}");
+    one.remove_member(&name("lb-2"), expected(&name("lb-2"), &seen)).await.unwrap();
+    let lost = BTreeMap::from([(name("lb-2"), member().body)]);
+    let refused = two.put_back_members(&lost, &*look(&two).await).await;
+    assert!(refused.is_ok(), "its own key: {refused:?}");
+    let lost = BTreeMap::from([(name("lb-3"), member().body)]);
+    let refused = two.put_back_members(&lost, &*look(&two).await).await;
+    assert!(matches!(&refused, Err(PutBackError::Etcd(error)) if denied(error)), "{refused:?}");
+    one.put_back_members(&lost, &*look(&one).await).await.unwrap();
+    two.leave(&*look(&two).await).await.unwrap();
+    assert!(!look(&one).await.members.contains_key(&name("lb-2")));
 }
