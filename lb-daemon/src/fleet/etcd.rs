@@ -122,8 +122,12 @@ impl Connector {
                 }
             }
         }
+        // At the end the lease is revoked, so that the others know at once. With other files, the next lease takes the key over,
+        // and this balancer is alive all the time.
+        if !stop.is_cancelled() {
+            presence.abort();
+        }
         session.cancel();
-        // The lease is revoked, so that the others know at once.
         let _ = presence.await;
     }
 

@@ -276,7 +276,10 @@ fn succeed(command: &mut Command) -> Result<String> {
 }
 
 /// A number in an answer of `--write-out=fields`.
-pub(super) fn field(answer: &str, name: &str) -> Result<u64> {
+///
+/// # Errors
+/// When there is none of that name.
+pub fn field(answer: &str, name: &str) -> Result<u64> {
     let prefix = format!("\"{name}\" : ");
     let value = answer.lines().find_map(|line| line.strip_prefix(&prefix));
     value.with_context(|| format!("no {name}:\n{answer}"))?.parse().context("a number")

@@ -4,6 +4,6 @@ mod cluster;
 mod control;
 mod latency;
 
-pub use cluster::{EtcdCluster, EtcdOptions};
+pub use cluster::{EtcdCluster, EtcdOptions, field};
 pub use control::Identity;
 pub use latency::{PutToWatch, put_to_watch};

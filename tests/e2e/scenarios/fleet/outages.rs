@@ -4,7 +4,7 @@ use std::{fs, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    etcd::{EtcdCluster, EtcdOptions, Identity},
+    etcd::{EtcdCluster, EtcdOptions, Identity, field},
     fixture::{FleetFixture, FleetPlan},
     harness,
     process::{PATIENCE, until},
@@ -261,5 +261,15 @@ pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
     })
     .with_context(|| format!("{:#}", status(&fleet, 0).unwrap_or_default()["problems"]))?;
     fleet.spillway(1, &reweigh(&backend, "3"))?;
+
+    // One that is replaced in time: the balancer is alive all the while.
+    let lease = |name: &str| -> Result<u64> {
+        let etcd = fleet.etcd.as_ref().context("no etcd")?;
+        field(&etcd.ask(&["get", "/spillway/edge/alive/lb-2", "--write-out=fields"])?, name)
+    };
+    let (before, created) = (lease("Lease")?, lease("CreateRevision")?);
+    fleet.authority.issue("lb-2", &addresses)?;
+    until("the new file is used", PATIENCE, || Ok((lease("Lease")? != before).then_some(())))?;
+    ensure!(lease("CreateRevision")? == created, "it was not alive for a moment");
     traffic.finish(None)
 }
