@@ -160,8 +160,8 @@ impl DaemonClient {
     }
 
     /// Reloads the settings. The caller sets the timeout.
-    pub(crate) async fn reload(&mut self) -> Result<ReloadResponse, Failure> {
-        let answer = self.client.reload(ReloadRequest {}).await;
+    pub(crate) async fn reload(&mut self, force: bool) -> Result<ReloadResponse, Failure> {
+        let answer = self.client.reload(ReloadRequest { force }).await;
         self.answer(Ok(answer))
     }
 

@@ -7,7 +7,7 @@ use spillway_proto::{SCHEMA_REVISION, v1};
 
 use super::{
     changes::Changes,
-    confirm::{Confirmation, Request},
+    confirm::{Confirmation, ForceArgument, Request},
     fleet::WaitArgument,
 };
 use crate::{
@@ -33,6 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     any_schema: bool,
     #[command(flatten)]
+    force: ForceArgument,
+    #[command(flatten)]
     wait: WaitArgument,
     #[command(flatten)]
     confirmation: Confirmation,
@@ -44,13 +46,22 @@ pub(crate) struct Arguments {
 /// The file cannot be read or is not a configuration, the daemon refuses or does not answer, or balancers of the fleet
 /// lag.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { file, dry_run, expect_generation, any_schema, wait, confirmation, reason } =
-        arguments;
+    let Arguments {
+        file,
+        dry_run,
+        expect_generation,
+        any_schema,
+        force,
+        wait,
+        confirmation,
+        reason,
+    } = arguments;
     let file = ConfigurationFile::read(&file)?;
     let how = ApplyOptions {
         dry_run,
         expected_generation: expect_generation,
         any_schema,
+        force: force.force,
         reason: reason.text(),
     };
     let (changes, waited) = block_on(async {
@@ -71,6 +82,8 @@ pub(super) struct ApplyOptions {
     pub(super) expected_generation: Option<u64>,
     /// Ignore the schema revisions.
     pub(super) any_schema: bool,
+    /// Remove what the file removes, however much that is.
+    pub(super) force: bool,
     /// Empty: none.
     pub(super) reason: String,
 }
@@ -117,6 +130,7 @@ impl ConfigurationFile {
                 schema_revision: SCHEMA_REVISION.into(),
                 any_schema: how.any_schema,
                 reason: how.reason.clone(),
+                force: how.force,
             };
             let answer = daemon.apply(request).await;
             answer.map_err(|failure| with_location(failure, &self.name, &self.text))

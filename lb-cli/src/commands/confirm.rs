@@ -17,6 +17,49 @@ const MOST_REASONS: usize = 3;
 /// How often a change is tried that another one overtakes.
 const MAX_TRIES: usize = 10;
 
+/// Whether a change may remove much at once; part of every command that can.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(crate) struct ForceArgument {
+    /// Remove more than 30 % of a pool of at least four backends, all backends of a service, or all there are
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Part of a command that cannot remove much.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(crate) struct NoForce {}
+
+/// Arguments that say whether a change may remove much.
+pub(crate) trait Force: clap::Args + Copy + std::fmt::Debug {
+    fn force(&self) -> bool;
+}
+
+impl Force for ForceArgument {
+    fn force(&self) -> bool {
+        self.force
+    }
+}
+
+impl Force for NoForce {
+    fn force(&self) -> bool {
+        false
+    }
+}
+
+/// The failure of a change that the daemon refuses without force, known from a dry run.
+///
+/// # Errors
+/// The change needs force.
+pub(crate) fn require_force(warnings: &[v1::Warning]) -> Result<(), Failure> {
+    let needs = warnings.iter().filter(|it| it.reason() == v1::WarningReason::ForceRequired);
+    let needs: Vec<_> = needs.map(|warning| warning.text.clone()).collect();
+    if needs.is_empty() {
+        return Ok(());
+    }
+    let hint = "nothing was changed; look at it with --dry-run, and if that is meant, make the change again with --force";
+    Err(Failure::new(Exit::Conflict, listed(&needs)).hint(hint))
+}
+
 /// Whether to ask before packets stop; part of every command that can stop some.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Confirmation {
@@ -29,6 +72,9 @@ pub(crate) struct Confirmation {
 pub(crate) trait StopsPackets {
     /// What stops, a clause each; empty: nothing.
     fn stops(&self) -> Vec<String>;
+
+    /// What whoever calls should know.
+    fn warnings(&self) -> &[v1::Warning];
 
     /// The generation in force, if the change can be limited to it.
     fn generation(&self) -> Option<u64> {
@@ -61,6 +107,8 @@ impl Confirmation {
         let mut tries = 1;
         loop {
             let seen = call(Request { dry_run: true, seen: None }).await?;
+            // There is nothing to ask before.
+            require_force(seen.warnings())?;
             self.agree(&seen.stops()).await?;
             match call(Request { dry_run: false, seen: seen.generation() }).await {
                 // If the user gave a generation, the next dry run fails.
@@ -146,6 +194,10 @@ impl StopsPackets for v1::ApplyResult {
         ends.chain(unserved(&self.warnings)).chain(unknown).collect()
     }
 
+    fn warnings(&self) -> &[v1::Warning] {
+        &self.warnings
+    }
+
     fn generation(&self) -> Option<u64> {
         Some(self.generation)
     }
@@ -154,6 +206,10 @@ impl StopsPackets for v1::ApplyResult {
 impl StopsPackets for v1::SetOverridesResponse {
     fn stops(&self) -> Vec<String> {
         unserved(&self.warnings).collect()
+    }
+
+    fn warnings(&self) -> &[v1::Warning] {
+        &self.warnings
     }
 }
 
@@ -233,6 +289,26 @@ mod tests {
         assert_eq!(run(false, false, result(7, false)).await, (true, vec![dry, (false, Some(7))]));
         assert_eq!(run(true, false, result(7, true)).await, (true, vec![(false, None)]));
         assert_eq!(run(false, true, result(7, true)).await, (true, vec![dry]));
+    }
+
+    /// The user is not asked about what the daemon would refuse.
+    #[tokio::test]
+    async fn what_needs_force_ends_after_the_dry_run() {
+        let text = "pool web loses 5 of 10 backends, more than 30 %: this needs --force";
+        let mut answer = result(7, true);
+        answer.warnings = vec![
+            warning(v1::WarningReason::PoolEmpty, "pool b has no backends"),
+            warning(v1::WarningReason::ForceRequired, text),
+        ];
+        let mut calls = Vec::new();
+        let call = async |request: Request| {
+            calls.push(request.dry_run);
+            Ok(answer.clone())
+        };
+        let failure = Confirmation::default().change(false, call).await.unwrap_err();
+        assert_eq!((failure.exit, &*failure.message), (Exit::Conflict, text));
+        assert!(failure.hint.unwrap().contains("--force"));
+        assert_eq!(calls, [true]);
     }
 
     #[tokio::test]

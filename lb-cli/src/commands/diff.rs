@@ -79,11 +79,12 @@ async fn compare_file(
     options: &Options,
     file: ConfigurationFile,
 ) -> Result<FileDifference, Failure> {
-    // As an apply with --any-schema would.
+    // As an apply with --any-schema and --force would.
     let how = ApplyOptions {
         dry_run: true,
         expected_generation: None,
         any_schema: true,
+        force: true,
         reason: String::new(),
     };
     let changes = file

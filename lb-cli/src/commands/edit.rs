@@ -10,7 +10,7 @@ use std::{
 use super::{
     apply::{ApplyOptions, ConfigurationFile},
     changes::Changes,
-    confirm::Confirmation,
+    confirm::{Confirmation, ForceArgument},
     export::Exported,
     fleet::WaitArgument,
 };
@@ -29,6 +29,8 @@ pub(crate) struct Arguments {
     /// Only print what would change, and keep the file
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    force: ForceArgument,
     #[command(flatten)]
     wait: WaitArgument,
     #[command(flatten)]
@@ -69,6 +71,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
                     dry_run: arguments.dry_run,
                     expected_generation: Some(draft.generation),
                     any_schema: false,
+                    force: arguments.force.force,
                     reason: arguments.reason.text(),
                 };
                 let mut daemon = DaemonClient::connect(&options).await?;

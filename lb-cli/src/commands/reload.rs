@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
+    /// Put the configuration file in force however much it removes
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,7 +60,7 @@ pub(crate) fn run(mut options: Options, arguments: &Arguments) -> Result<(), Fai
     let timeout = Duration::from_secs(arguments.timeout);
     let reloaded = block_on(async {
         match arguments.component {
-            Component::Balancer => reload_balancer(options, timeout).await,
+            Component::Balancer => reload_balancer(options, arguments.force, timeout).await,
             Component::Receiver => reload_receiver(options, timeout).await,
         }
     })?;
@@ -70,9 +73,13 @@ fn configured_socket(bpffs: &Path) -> Option<PathBuf> {
     process::setting(&process::command_line(process), "socket").map(PathBuf::from)
 }
 
-async fn reload_balancer(options: &Options, limit: Duration) -> Result<Reloaded, Failure> {
+async fn reload_balancer(
+    options: &Options,
+    force: bool,
+    limit: Duration,
+) -> Result<Reloaded, Failure> {
     let asked =
-        timeout(limit, async { DaemonClient::connect(options).await?.reload().await }).await;
+        timeout(limit, async { DaemonClient::connect(options).await?.reload(force).await }).await;
     let Ok(answer) = asked else {
         let address = options.address();
         let message =

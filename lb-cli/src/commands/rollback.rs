@@ -4,7 +4,7 @@ use spillway_proto::v1;
 
 use super::{
     changes::Changes,
-    confirm::{confirm, require_terminal},
+    confirm::{ForceArgument, confirm, require_force, require_terminal},
     fleet::WaitArgument,
 };
 use crate::{
@@ -32,6 +32,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     any_schema: bool,
     #[command(flatten)]
+    force: ForceArgument,
+    #[command(flatten)]
     wait: WaitArgument,
     #[command(flatten)]
     reason: ReasonArgument,
@@ -57,14 +59,16 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
 
 /// Unless `--yes` is given, prints what would change, and asks.
 async fn roll_back(daemon: &mut DaemonClient, arguments: &Arguments) -> Result<Changes, Failure> {
-    let Arguments { generation, dry_run, yes, expect_generation, any_schema, reason, .. } =
-        arguments;
+    let Arguments {
+        generation, dry_run, yes, expect_generation, any_schema, force, reason, ..
+    } = arguments;
     let request = |dry_run, expected_generation| v1::RollbackRequest {
         generation: *generation,
         expected_generation,
         validate_only: dry_run,
         reason: reason.text(),
         any_schema: *any_schema,
+        force: force.force,
     };
     if *yes || *dry_run {
         let answer = daemon.rollback(request(*dry_run, *expect_generation)).await?;
@@ -72,6 +76,8 @@ async fn roll_back(daemon: &mut DaemonClient, arguments: &Arguments) -> Result<C
     }
     let seen = daemon.rollback(request(true, *expect_generation)).await?;
     let in_force = seen.generation;
+    // There is nothing to ask before.
+    require_force(&seen.warnings)?;
     let seen = Changes::new(seen, true);
     if seen.changes.is_empty() {
         return Ok(seen);

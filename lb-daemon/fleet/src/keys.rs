@@ -183,7 +183,9 @@ fn parse_below(text: &str) -> Option<FleetKey> {
         Some(("overrides", rest)) => {
             let (kind, target) = rest.split_once('/')?;
             Kind::from_name(kind)?;
-            Some(FleetKey::Override(format!("{target}/{kind}").parse().ok()?))
+            let key: OverrideKey = format!("{target}/{kind}").parse().ok()?;
+            // Those of one balancer alone are no business of etcd.
+            (!key.is_local()).then_some(FleetKey::Override(key))
         }
         Some(("homes", rest)) => {
             let (region, pool) = rest.split_once('/')?;
@@ -243,6 +245,7 @@ mod tests {
             "config/history/+7",
             "overrides/drain/backends/2001:DB8::1",
             "overrides/drain/backends/1.2.3.4/drain",
+            "overrides/drain/local/backends/1.2.3.4",
             "members/LB",
             "members/a/b",
             "homes/eu",

@@ -18,6 +18,7 @@ mod object;
 pub mod overrides;
 pub mod plan;
 pub mod remap;
+pub mod removal_guard;
 pub mod room;
 pub mod shares;
 pub mod slots;

@@ -38,6 +38,7 @@ impl Api {
             expected_generation,
             validate_only: dry_run,
             any_schema,
+            force,
             ..
         } = request;
         may_change(dry_run)?;
@@ -60,6 +61,7 @@ impl Api {
             request,
             reason,
             rollback_to: Some(generation),
+            force,
             ..Apply::default()
         };
         let applied = self.audit.apply(&self.changes, apply).await.or_status()?.or_status()?;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{audit::Audit, fleet::Changes};
 use lb_control::command::{OverrideChange, OverridesChanged};
-use lb_model::overrides::{Action, Key, Kind, Percent, Target};
+use lb_model::overrides::{Action, ActionError, Key, Kind, Percent, Scope, Target};
 
 /// Most targets and names of a request.
 const MOST_TARGETS: usize = 1000;
@@ -66,7 +66,10 @@ impl Overrides for OverridesApi {
         let targets = targets(&request.targets, action)?;
         targets.iter().try_for_each(within_pools)?;
         let time = request.duration.map(time).transpose()?;
-        let change = OverrideChange::Set { targets, action, time };
+        let scope = if request.local { Scope::Local } else { Scope::Shared };
+        let wrong = |error: ActionError| WrongField::new("local", error.to_string());
+        scope.check(action.kind()).map_err(wrong)?;
+        let change = OverrideChange::Set { targets, action, time, scope };
         let changed = self.change(change, request.validate_only, &request.reason).await?;
         let overrides = changed.overrides.iter().map(|(key, it)| override_message((key, it)));
         Ok(Response::new(SetOverridesResponse {
@@ -160,7 +163,7 @@ fn targets(messages: &[OverrideTarget], action: Action) -> Result<Vec<Target>, W
             Ok(()) => Ok(target),
             Err(error) => {
                 let field = match error {
-                    lb_model::overrides::ActionError::Scale => "percent",
+                    ActionError::Scale => "percent",
                     _ => "kind",
                 };
                 Err(WrongField::new(field, error.to_string()))

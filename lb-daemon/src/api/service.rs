@@ -72,6 +72,7 @@ impl Spillway for Api {
             schema_revision,
             any_schema,
             reason,
+            force,
         } = request.into_inner();
         may_change(dry_run)?;
         let reason = self::reason(&reason)?;
@@ -100,6 +101,7 @@ impl Spillway for Api {
             actor,
             request,
             reason,
+            force,
             ..Apply::default()
         };
         let _at_work = working().await;
@@ -200,10 +202,14 @@ impl Spillway for Api {
         Ok(Response::new(convert::probe_vips_stream(events)))
     }
 
-    async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
+    async fn reload(
+        &self,
+        request: Request<ReloadRequest>,
+    ) -> Result<Response<ReloadResponse>, Status> {
+        let ReloadRequest { force } = request.into_inner();
         let _at_work = working().await;
-        self.audit.reload_requested(&caller().actor);
-        Ok(Response::new(self.reloads.request().await.or_status()?.try_into()?))
+        self.audit.reload_requested(&caller().actor, force);
+        Ok(Response::new(self.reloads.request(force).await.or_status()?.try_into()?))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

@@ -404,7 +404,7 @@ impl Tasks {
         let ready = membership.clone();
         let reload = tokio::spawn(async move {
             // A refusal is shown as a condition.
-            let _ = reload.apply().await;
+            let _ = reload.apply(false).await;
             // An answer means that the stored generation was tried too.
             let _ = reload.changes.commands().export().await;
             // Of a fleet, what it had at the end is in force by now; what changed since may take etcd some time.

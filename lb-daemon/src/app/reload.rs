@@ -55,15 +55,15 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    /// Applies the file of `--apply`, if there is one, and returns the generation in force after it. A refused file is a
-    /// condition until it is accepted.
+    /// Applies the file of `--apply`, if there is one, and returns the generation in force after it; with `force` however much
+    /// the file removes. A refused file is a condition until it is accepted.
     ///
     /// # Errors
     /// [`FileNotApplied`].
-    pub(super) async fn apply(&self) -> Result<Option<u64>, FileNotApplied> {
+    pub(super) async fn apply(&self, force: bool) -> Result<Option<u64>, FileNotApplied> {
         let Some(path) = self.followed.path() else { return Ok(None) };
         let subject = file_subject(&path);
-        match config_file::apply(&path, &self.changes, &self.audit).await {
+        match config_file::apply(&path, force, &self.changes, &self.audit).await {
             Ok(applied) => {
                 self.conditions.end(&subject);
                 Ok(Some(applied.generation))
@@ -97,20 +97,20 @@ impl Reload {
             manager.reloading();
             // This reload answers all requests that came before it reads anything.
             waiters.join(&mut requests);
-            let outcome = self.read_again().await;
+            let outcome = self.read_again(waiters.force()).await;
             manager.reloaded();
             waiters.answer(&outcome);
         }
     }
 
-    async fn read_again(&mut self) -> ReloadOutcome {
+    async fn read_again(&mut self, force: bool) -> ReloadOutcome {
         self.audit.reopen();
         let settings = self.read_settings();
         let certificates = self.credentials.as_ref().map_or(Ok(()), Credentials::refresh);
         let http = self.http_credentials.as_ref().map_or(Ok(()), HttpCredentials::refresh);
         // If the settings are wrong, it is unclear which configuration file is meant.
         let applied = match &settings {
-            Ok(()) => self.apply().await,
+            Ok(()) => self.apply(force).await,
             Err(_) => Ok(None),
         };
         let (generation, not_applied, behind) = match applied {

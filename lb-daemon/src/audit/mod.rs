@@ -29,6 +29,7 @@ use lb_control::command::{
     Actor, Applied, Apply, ChangeRecord, FleetRefusal, OverrideChange, OverridesChanged, Refusal,
     Stopping,
 };
+use lb_model::overrides::Scope;
 
 /// What outcomes are called in the file.
 const APPLY: &str = "apply";
@@ -97,7 +98,7 @@ impl Audit {
         if apply.dry_run {
             return changes.apply(apply, None).await;
         }
-        let change = self.log_intent(&apply.actor, &apply.request, apply.reason.given()).await;
+        let change = self.log_intent(&apply).await;
         let answer = changes.apply(apply, Some(Box::new(change))).await;
         self.flush().await;
         answer
@@ -118,7 +119,7 @@ impl Audit {
             return changes.change_overrides(change, dry_run, (actor, reason)).await;
         }
         let record = AuditedChange::new(self.clone(), actor.clone(), self.id(), OVERRIDES);
-        record.intended(&describe(&change), reason.given());
+        record.intended(&describe(&change), reason.given(), false);
         let answer = changes.change_overrides(change, dry_run, (actor, reason)).await;
         if let Ok(result) = &answer {
             record.overrides_changed(result);
@@ -126,14 +127,9 @@ impl Audit {
         answer
     }
 
-    async fn log_intent(
-        &self,
-        actor: &Actor,
-        request: &str,
-        reason: Option<&str>,
-    ) -> AuditedChange {
-        let change = AuditedChange::new(self.clone(), actor.clone(), self.id(), APPLY);
-        change.intended(request, reason);
+    async fn log_intent(&self, apply: &Apply) -> AuditedChange {
+        let change = AuditedChange::new(self.clone(), apply.actor.clone(), self.id(), APPLY);
+        change.intended(&apply.request, apply.reason.given(), apply.force);
         self.flush().await;
         change
     }
@@ -175,10 +171,11 @@ impl Audit {
     }
 
     /// Logs a call of `Reload`, after reopening the file: after a rotation the line is in the new one.
-    pub fn reload_requested(&self, actor: &Actor) {
+    pub fn reload_requested(&self, actor: &Actor, force: bool) {
         self.reopen();
-        tracing::info!(target: "audit", actor = %actor, "reload: requested by a caller");
-        self.line("reload", actor, json!({}));
+        let forced = if force { ", with force" } else { "" };
+        tracing::info!(target: "audit", actor = %actor, "reload: requested by a caller{forced}");
+        self.line("reload", actor, json!({"force": force.then_some(true)}));
     }
 
     pub fn capture_began(&self, actor: &Actor, filter: &str) {
@@ -245,10 +242,11 @@ fn describe(change: &OverrideChange) -> String {
         format!("{}{more}", named.join(", "))
     };
     match change {
-        OverrideChange::Set { targets, action, time } => {
+        OverrideChange::Set { targets, action, time, scope } => {
+            let local = if *scope == Scope::Local { "local " } else { "" };
             let named = targets.iter().take(MOST_NAMED).map(ToString::to_string).collect();
             let time = time.map_or_else(String::new, |time| format!(" for {} s", time.as_secs()));
-            format!("override {action} of {}{time}", listed(named, targets.len()))
+            format!("{local}override {action} of {}{time}", listed(named, targets.len()))
         }
         OverrideChange::Remove(keys) => {
             let named = keys.iter().take(MOST_NAMED).map(ToString::to_string).collect();
@@ -290,10 +288,17 @@ impl AuditedChange {
         Self { audit, actor, id, what, settled: false }
     }
 
-    fn intended(&self, request: &str, reason: Option<&str>) {
+    /// `force`: it may remove however much it does.
+    fn intended(&self, request: &str, reason: Option<&str>, force: bool) {
         let Self { audit, actor, id, .. } = self;
-        tracing::info!(target: "audit", actor = %actor, id, reason, "change requested: {request}");
-        audit.line("intent", actor, json!({"id": id, "request": request, "reason": reason}));
+        let forced = if force { ", with force" } else { "" };
+        tracing::info!(target: "audit", actor = %actor, id, reason, "change requested: {request}{forced}");
+        let force = force.then_some(true);
+        audit.line(
+            "intent",
+            actor,
+            json!({"id": id, "request": request, "reason": reason, "force": force}),
+        );
     }
 
     fn overrides_changed(mut self, result: &Result<OverridesChanged, Refusal>) {
@@ -339,9 +344,12 @@ impl ChangeRecord for AuditedChange {
         self.settled = true;
         let Self { audit, actor, id, .. } = &*self;
         let (after, changes) = (applied.generation, applied.changes.len());
+        // Without force there are none.
+        let forced: Vec<_> = applied.removals.iter().map(ToString::to_string).collect();
+        let forced = (!forced.is_empty()).then_some(forced);
         tracing::info!(
             target: "audit",
-            actor = %actor, id, before, after, changes, behind,
+            actor = %actor, id, before, after, changes, behind, forced = forced.as_deref().map(|it| it.join(", ")),
             "the configuration was changed"
         );
         let outcome = if behind.is_some() { "behind" } else { "changed" };
@@ -355,7 +363,7 @@ impl ChangeRecord for AuditedChange {
             });
             json!({
                 "id": id, "outcome": outcome, "before": before, "after": after,
-                "changes": changes.collect::<Vec<_>>(), "cause": behind,
+                "changes": changes.collect::<Vec<_>>(), "cause": behind, "forced": forced,
             })
         });
     }

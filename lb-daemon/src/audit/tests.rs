@@ -14,12 +14,16 @@ pub(crate) fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+fn a_configuration() -> Apply {
+    Apply { actor: Actor::User(7), request: "a configuration".into(), ..Apply::default() }
+}
+
 #[tokio::test]
 async fn a_change_that_is_dropped_is_noted_as_not_carried_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit");
     let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let change = audit.log_intent(&Actor::User(7), "a configuration", None).await;
+    let change = audit.log_intent(&a_configuration()).await;
     let intent = lines(&path);
     assert_eq!((intent.len(), &intent[0]["what"]), (1, &"intent".into()), "it is written by then");
     drop(change);
@@ -59,9 +63,11 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
     let (path, rotated) = (directory.path().join("audit"), directory.path().join("audit.1"));
     let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     fs::rename(&path, &rotated).unwrap();
-    audit.reload_requested(&Actor::User(7));
+    audit.reload_requested(&Actor::User(7), true);
     audit.flush().await;
-    assert_eq!((lines(&rotated).len(), lines(&path)[0]["what"].clone()), (0, "reload".into()));
+    let lines_of = (lines(&rotated).len(), lines(&path));
+    assert_eq!((lines_of.0, &lines_of.1[0]["what"]), (0, &"reload".into()));
+    assert_eq!(lines_of.1[0]["force"], true);
 }
 
 /// Every write to `/dev/full` fails as on a disk without room (full(4)).
@@ -69,7 +75,7 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
 async fn a_full_disk_refuses_no_change_and_is_a_condition() {
     let conditions = Conditions::default();
     let audit = Audit::open(Some(Path::new("/dev/full")), conditions.clone()).unwrap();
-    drop(audit.log_intent(&Actor::User(7), "a configuration", None).await);
+    drop(audit.log_intent(&a_configuration()).await);
     audit.flush().await;
     let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: "), "{cause}");
@@ -84,7 +90,7 @@ async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
     let audit = Audit { writer: Some(writer), ..Audit::default() };
     let begun = Instant::now();
     for _ in 0..3_000 {
-        drop(audit.log_intent(&Actor::User(7), "a configuration", None).await);
+        drop(audit.log_intent(&a_configuration()).await);
     }
     let took = begun.elapsed();
     assert!(took >= WRITE_TIMEOUT && took < 20 * WRITE_TIMEOUT, "{took:?}");
@@ -101,10 +107,7 @@ async fn while_one_change_waits_for_a_thread_that_hangs_nothing_else_does() {
     let (writer, _orders) = Writer::new(Path::new("/hangs"), Conditions::default());
     let audit = Audit { writer: Some(writer), ..Audit::default() };
     let waiting = audit.clone();
-    let waiting =
-        tokio::spawn(
-            async move { waiting.log_intent(&Actor::User(7), "a configuration", None).await },
-        );
+    let waiting = tokio::spawn(async move { waiting.log_intent(&a_configuration()).await });
     let (mut ticks, mut longest, mut last) = (0, Duration::ZERO, Instant::now());
     while !waiting.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -73,7 +73,7 @@ impl Changes {
         }
     }
 
-    /// Changes overrides, or only checks the change.
+    /// Changes overrides, or only checks the change. A member changes local ones by itself, and others in its fleet.
     ///
     /// # Errors
     /// The daemon is stopping; it is not known whether the change was made.
@@ -84,7 +84,7 @@ impl Changes {
         (actor, reason): (Actor, Reason),
     ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
         match self.member() {
-            Some(member) if !dry_run => {
+            Some(member) if !dry_run && !change.is_local() => {
                 let work = async move { member.change_overrides(change, (actor, reason)).await };
                 tokio::spawn(work).await.map_err(|_| Stopping)?
             }

@@ -76,6 +76,7 @@ impl Member {
             Err(refusal) => return Ok(Err(refusal.into())),
         };
         let (author, reason) = (apply.actor.to_string(), apply.why());
+        let is_forced = apply.force;
         let planned = match self.plan(apply).await? {
             Ok(planned) => planned,
             Err(refusal) => return Ok(Err(refusal)),
@@ -83,6 +84,9 @@ impl Member {
         let Some(configuration) = &planned.resolved else { return Ok(Ok(planned)) };
         if planned.changes.is_empty() {
             return Ok(Ok(planned));
+        }
+        if !is_forced && !planned.removals.is_empty() {
+            return Ok(Err(Refusal::ForceRequired(planned.removals)));
         }
         let committed = self.commit_configuration(&fleet, &base, configuration, author, reason);
         let committed = match committed.await {

@@ -170,6 +170,8 @@ impl Membership {
             configuration: decoded.into(),
             shared: Some(generation),
             dry_run: true,
+            // Whoever joins sees all of it, and has to agree.
+            force: true,
             ..Apply::default()
         };
         let changes = self.context().commands.apply(apply, None).await??;

@@ -12,7 +12,7 @@ use lb_fleet::{
     overrides::{MAX_CHANGES, OverrideChange as SharedChange, OverrideError, expired},
     reader::Snapshot,
 };
-use lb_model::overrides::{Key, Override, Overrides};
+use lb_model::overrides::{Key, Override, Overrides, Scope};
 use tokio::time::{sleep, timeout};
 
 use super::{Member, wall_clock};
@@ -27,11 +27,50 @@ const IN_FORCE: Duration = Duration::from_secs(10);
 const EXPIRE: Duration = Duration::from_secs(1);
 
 impl Member {
-    /// Changes overrides of the fleet, and returns once this balancer has them in force.
+    /// Changes overrides of the fleet, and returns once this balancer has them in force. They replace local ones of this
+    /// balancer. A removal may name local ones too.
     ///
     /// # Errors
     /// The daemon is stopping; it is not known whether the change was made.
     pub(super) async fn change_overrides(
+        &self,
+        change: OverrideChange,
+        by: (Actor, Reason),
+    ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
+        let (change, local) = match change {
+            OverrideChange::Remove(keys) => {
+                let (local, shared) = keys.into_iter().partition(Key::is_local);
+                (OverrideChange::Remove(shared), local)
+            }
+            change => (change, Vec::new()),
+        };
+        let is_set = matches!(change, OverrideChange::Set { .. });
+        let mut changed = match self.change_shared(change, by.clone()).await? {
+            Ok(changed) => changed,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let replaced =
+            || changed.overrides.iter().map(|(key, _)| key.clone().with_scope(Scope::Local));
+        let local: Vec<Key> = if is_set { replaced().collect() } else { local };
+        let in_force = self.commands().overrides().await?.overrides;
+        if local.iter().all(|key| in_force.get(key).is_none()) {
+            return Ok(Ok(changed));
+        }
+        let removal = OverrideChange::Remove(local);
+        let removed = match self.commands().change_overrides(removal, false, by).await? {
+            Ok(removed) => removed,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let OverridesChanged { revision, overrides, unstored, warnings } = removed;
+        (changed.revision, changed.unstored) = (revision, unstored);
+        if !is_set {
+            changed.overrides.extend(overrides);
+            changed.warnings.extend(warnings);
+        }
+        Ok(Ok(changed))
+    }
+
+    async fn change_shared(
         &self,
         change: OverrideChange,
         (actor, reason): (Actor, Reason),
@@ -95,14 +134,14 @@ impl Member {
         self.wait_for_revision(snapshot.revision).await
     }
 
-    /// Makes these overrides those of the fleet, and no others.
+    /// Makes these overrides those of the fleet, and no others; local ones stay local.
     pub(super) async fn replace_overrides(
         &self,
         fleet: &Fleet,
         snapshot: &Snapshot,
         overrides: &Overrides,
     ) -> Result<(), FleetRefusal> {
-        let wanted: BTreeMap<&Key, &Override> = overrides.iter().collect();
+        let wanted: BTreeMap<&Key, &Override> = overrides.iter().filter(|(key, _)| !key.is_local()).collect();
         let puts = wanted.iter().filter_map(|(key, it)| shared(snapshot, key, it, false));
         let others = snapshot.overrides.iter().filter(|(key, _)| !wanted.contains_key(key));
         let removals = others.map(|(key, it)| SharedChange {

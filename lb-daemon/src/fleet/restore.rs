@@ -46,6 +46,8 @@ impl Member {
             configuration: (*configuration).clone().into(),
             shared: Some(exported.generation + 1),
             dry_run: true,
+            // The operator decides between two pasts, and sees what that changes.
+            force: true,
             ..Apply::default()
         };
         let planned = self.commands().apply(planned, None).await??;

@@ -13,18 +13,24 @@ use lb_control::command::{Actor, Applied, Apply, Refusal, Stopping};
 /// How the audit log names the request.
 const REQUEST: &str = "the configuration of the file";
 
-/// Puts the configuration of a file in force.
+/// Puts the configuration of a file in force; with `force` however much it removes.
 ///
 /// # Errors
 /// [`FileError`]. The previous configuration stays in force, except after [`Refusal::Behind`].
-pub async fn apply(path: &Path, changes: &Changes, audit: &Audit) -> Result<Applied, FileError> {
+pub async fn apply(
+    path: &Path,
+    force: bool,
+    changes: &Changes,
+    audit: &Audit,
+) -> Result<Applied, FileError> {
     let actor = Actor::File(path.into());
     let read = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable);
     let read = read.and_then(|text| Ok((configuration(&text)?, text)));
     let (configuration, text) = read.inspect_err(|error| {
         audit.refused(&actor, REQUEST, &error.to_string());
     })?;
-    let apply = Apply { configuration, actor, request: REQUEST.to_owned(), ..Apply::default() };
+    let request = REQUEST.to_owned();
+    let apply = Apply { configuration, actor, request, force, ..Apply::default() };
     audit.apply(changes, apply).await?.map_err(|refusal| match refusal {
         Refusal::Invalid(invalid) => FileError::invalid(&text, *invalid),
         refusal => refusal.into(),
@@ -146,12 +152,12 @@ region = \"eu\"
         let heartbeats = Heartbeats::every(std::time::Duration::from_secs(1));
         let state = packet_path::spawn(loops, &heartbeats, &stop);
 
-        let missing = apply(&path, &changes, &audit).await.unwrap_err();
+        let missing = apply(&path, false, &changes, &audit).await.unwrap_err();
         assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
 
         fs::write(&path, GOOD).unwrap();
-        assert_eq!(apply(&path, &changes, &audit).await.unwrap().generation, 1);
-        let again = apply(&path, &changes, &audit).await.unwrap();
+        assert_eq!(apply(&path, false, &changes, &audit).await.unwrap().generation, 1);
+        let again = apply(&path, false, &changes, &audit).await.unwrap();
         assert_eq!((again.generation, again.changes.len()), (1, 0));
 
         let warnings = async |text: &str| {
@@ -166,7 +172,7 @@ region = \"eu\"
         assert_eq!(warnings(&others).await, [taken_back]);
         fs::write(&path, GOOD.replace("31", "41")).unwrap();
         assert_eq!(
-            texts(&apply(&path, &changes, &audit).await.unwrap().warnings),
+            texts(&apply(&path, false, &changes, &audit).await.unwrap().warnings),
             [""; 0],
             "it is the file's own"
         );
@@ -177,12 +183,12 @@ region = \"eu\"
         // The file leaves the slots open: the pool keeps its number, which another call may change.
         let open = GOOD.replace("slots = 31\n", "");
         fs::write(&path, &open).unwrap();
-        let kept = apply(&path, &changes, &audit).await.unwrap();
+        let kept = apply(&path, false, &changes, &audit).await.unwrap();
         assert_eq!((kept.generation, kept.changes.len()), (4, 0));
         assert_eq!(warnings(&GOOD.replace("31", "37")).await, [""; 0], "the file keeps that too");
         assert_eq!(warnings(GOOD).await, [""; 0]);
         fs::write(&path, format!("balancers = 2\nhash_key = \"{:032}\"\n{open}", 7)).unwrap();
-        let refused = apply(&path, &changes, &audit).await.unwrap_err().to_string();
+        let refused = apply(&path, false, &changes, &audit).await.unwrap_err().to_string();
         let expected = "pools[0] \"web\": slots: must be a number, the same on all 2 balancers; set slots = 31 in pool web, ";
         assert!(refused.starts_with(expected), "{refused}");
         // More backends than slots: the line of the pool, as with each other mistake in a file.
@@ -190,7 +196,7 @@ region = \"eu\"
             .map(|n| format!("[[pool.backend]]\naddress = \"10.0.0.{n}\"\nregion = \"eu\"\n"))
             .collect();
         fs::write(&path, open + &backends).unwrap();
-        let refused = apply(&path, &changes, &audit).await.unwrap_err().to_string();
+        let refused = apply(&path, false, &changes, &audit).await.unwrap_err().to_string();
         let expected =
             "line 3, column 1: pools[0] \"web\": slots: 31 must be more than the 32 backends";
         assert!(refused.starts_with(expected), "{refused}");
@@ -205,14 +211,17 @@ region = \"eu\"
             ),
         ] {
             fs::write(&path, text).unwrap();
-            let error = apply(&path, &changes, &audit).await.unwrap_err().to_string();
+            let error = apply(&path, false, &changes, &audit).await.unwrap_err().to_string();
             assert!(error.starts_with(cause), "{error}");
             assert_eq!(commands.export().await.unwrap().generation, 6);
         }
         stop.cancel();
         state.await.unwrap();
-        assert!(matches!(apply(&path, &changes, &audit).await, Err(FileError::Invalid { .. })));
+        assert!(matches!(
+            apply(&path, false, &changes, &audit).await,
+            Err(FileError::Invalid { .. })
+        ));
         fs::write(&path, GOOD).unwrap();
-        assert!(matches!(apply(&path, &changes, &audit).await, Err(FileError::Stopping(_))));
+        assert!(matches!(apply(&path, false, &changes, &audit).await, Err(FileError::Stopping(_))));
     }
 }

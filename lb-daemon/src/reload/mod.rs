@@ -25,15 +25,22 @@ pub struct ReloadOutcome {
 
 /// Requests reloads.
 #[derive(Clone, Debug)]
-pub struct Reloads(mpsc::Sender<oneshot::Sender<ReloadOutcome>>);
+pub struct Reloads(mpsc::Sender<ReloadRequest>);
+
+#[derive(Debug)]
+struct ReloadRequest {
+    /// Put the configuration file in force however much it removes.
+    force: bool,
+    reply: oneshot::Sender<ReloadOutcome>,
+}
 
 /// Receives the requests.
 #[derive(Debug)]
-pub struct ReloadRequests(mpsc::Receiver<oneshot::Sender<ReloadOutcome>>);
+pub struct ReloadRequests(mpsc::Receiver<ReloadRequest>);
 
 /// The callers that wait for one reload.
 #[derive(Debug, Default)]
-pub struct ReloadWaiters(Vec<oneshot::Sender<ReloadOutcome>>);
+pub struct ReloadWaiters(Vec<ReloadRequest>);
 
 impl Reloads {
     pub fn channel() -> (Self, ReloadRequests) {
@@ -41,13 +48,14 @@ impl Reloads {
         (Self(tx), ReloadRequests(rx))
     }
 
-    /// Requests a reload, and waits for the outcome of one that began after this call.
+    /// Requests a reload, and waits for the outcome of one that began after this call. With `force` the configuration file
+    /// comes into force however much it removes.
     ///
     /// # Errors
     /// The daemon stops first.
-    pub async fn request(&self) -> Result<ReloadOutcome, Stopping> {
+    pub async fn request(&self, force: bool) -> Result<ReloadOutcome, Stopping> {
         let (reply, outcome) = oneshot::channel();
-        self.0.send(reply).await.map_err(|_| Stopping)?;
+        self.0.send(ReloadRequest { force, reply }).await.map_err(|_| Stopping)?;
         outcome.await.map_err(|_| Stopping)
     }
 }
@@ -69,15 +77,20 @@ impl ReloadRequests {
 impl ReloadWaiters {
     /// Adds the callers that wait by now, and drops those that are gone.
     pub fn join(&mut self, requests: &mut ReloadRequests) {
-        while let Ok(reply) = requests.0.try_recv() {
-            self.0.push(reply);
+        while let Ok(request) = requests.0.try_recv() {
+            self.0.push(request);
         }
-        self.0.retain(|reply| !reply.is_closed());
+        self.0.retain(|request| !request.reply.is_closed());
+    }
+
+    /// Whether any of them asks for force.
+    pub fn force(&self) -> bool {
+        self.0.iter().any(|request| request.force)
     }
 
     pub fn answer(self, outcome: &ReloadOutcome) {
-        for reply in self.0 {
-            let _caller_is_gone = reply.send(outcome.clone());
+        for request in self.0 {
+            let _caller_is_gone = request.reply.send(outcome.clone());
         }
     }
 }
@@ -90,25 +103,27 @@ mod tests {
     async fn those_who_wait_are_answered_by_one_reload() {
         let (reloads, mut requests) = Reloads::channel();
         let asked: Vec<_> = (0..3)
-            .map(|_| {
+            .map(|number| {
                 let reloads = reloads.clone();
-                tokio::spawn(async move { reloads.request().await })
+                tokio::spawn(async move { reloads.request(number == 1).await })
             })
             .collect();
         // One that gives up is not waited for.
-        let given_up = tokio::time::timeout(std::time::Duration::ZERO, reloads.request()).await;
+        let given_up =
+            tokio::time::timeout(std::time::Duration::ZERO, reloads.request(false)).await;
         assert!(given_up.is_err());
         while requests.0.len() < 4 {
             tokio::task::yield_now().await;
         }
         let waiters = requests.next().await;
         assert_eq!(waiters.0.len(), 3);
+        assert!(waiters.force(), "one of them asks for it");
         let outcome = ReloadOutcome { refused: vec!["a: b".into()], ..ReloadOutcome::default() };
         waiters.answer(&outcome);
         for asked in asked {
             assert_eq!(asked.await.unwrap(), Ok(outcome.clone()));
         }
         drop(requests);
-        assert_eq!(reloads.request().await, Err(Stopping));
+        assert_eq!(reloads.request(false).await, Err(Stopping));
     }
 }

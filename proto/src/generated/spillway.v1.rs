@@ -513,6 +513,8 @@ pub enum WarningReason {
     OverrideLimited = 9,
     /// The configuration or another override still asks for what the removed override asked.
     StillStopped = 10,
+    /// Only under validate_only: the change removes so much that it is refused without force.
+    ForceRequired = 11,
 }
 impl WarningReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -532,6 +534,7 @@ impl WarningReason {
             Self::UnusableBefore => "WARNING_REASON_UNUSABLE_BEFORE",
             Self::OverrideLimited => "WARNING_REASON_OVERRIDE_LIMITED",
             Self::StillStopped => "WARNING_REASON_STILL_STOPPED",
+            Self::ForceRequired => "WARNING_REASON_FORCE_REQUIRED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -548,6 +551,7 @@ impl WarningReason {
             "WARNING_REASON_UNUSABLE_BEFORE" => Some(Self::UnusableBefore),
             "WARNING_REASON_OVERRIDE_LIMITED" => Some(Self::OverrideLimited),
             "WARNING_REASON_STILL_STOPPED" => Some(Self::StillStopped),
+            "WARNING_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
             _ => None,
         }
     }
@@ -1420,6 +1424,9 @@ pub enum ErrorReason {
     FleetConflict = 34,
     /// The change was committed, and this balancer could not put it in force yet. "generation" is its number.
     FleetBehind = 35,
+    /// The change removes so much that it needs force; nothing changed. Of the first removal that the message names, "kind", "name"
+    /// and "pool" are as for OBJECT_NOT_FOUND, "removed" backends of "backends" would go.
+    ForceRequired = 36,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1464,6 +1471,7 @@ impl ErrorReason {
             Self::FleetUnknown => "ERROR_REASON_FLEET_UNKNOWN",
             Self::FleetConflict => "ERROR_REASON_FLEET_CONFLICT",
             Self::FleetBehind => "ERROR_REASON_FLEET_BEHIND",
+            Self::ForceRequired => "ERROR_REASON_FORCE_REQUIRED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1505,6 +1513,7 @@ impl ErrorReason {
             "ERROR_REASON_FLEET_UNKNOWN" => Some(Self::FleetUnknown),
             "ERROR_REASON_FLEET_CONFLICT" => Some(Self::FleetConflict),
             "ERROR_REASON_FLEET_BEHIND" => Some(Self::FleetBehind),
+            "ERROR_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
             _ => None,
         }
     }
@@ -3091,6 +3100,9 @@ pub struct UpdatePoolRequest {
     /// Why, as in ApplyRequest. Unset: no reason is given.
     #[prost(string, tag = "7")]
     pub reason: ::prost::alloc::string::String,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "8")]
+    pub force: bool,
 }
 /// The pool that was changed.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3257,6 +3269,9 @@ pub struct DeleteBackendRequest {
     /// Why, as in ApplyRequest. Unset: no reason is given.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "7")]
+    pub force: bool,
 }
 /// What is in force without it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3353,6 +3368,9 @@ pub struct UpdateServiceRequest {
     /// Why, as in ApplyRequest. Unset: no reason is given.
     #[prost(string, tag = "7")]
     pub reason: ::prost::alloc::string::String,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "8")]
+    pub force: bool,
 }
 /// The service that was changed.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3470,6 +3488,9 @@ pub struct BatchDeleteBackendsRequest {
     /// Why, as in ApplyRequest. Unset: no reason is given.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub force: bool,
 }
 /// What is in force without them.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5912,7 +5933,7 @@ pub struct OverrideTarget {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Override {
     /// Its name, made of target and kind: "backends/192.0.2.1/drain", "pools/web/backends/192.0.2.1/weight",
-    /// "pools/web/drain", "pools/web/regions/eu/scale" or "regions/eu/drain".
+    /// "pools/web/drain", "pools/web/regions/eu/scale" or "regions/eu/drain"; of a local one with "local/" before it.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// What it is about. Always set.
@@ -5939,6 +5960,10 @@ pub struct Override {
     /// Since when the configuration does not have its target; an hour later the override ends. Unset: it has.
     #[prost(message, optional, tag = "9")]
     pub absent_since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether it is in force at this balancer alone, beside those of its fleet. Its name then begins with "local/". Unset: it is
+    /// the fleet's, or the balancer is no member of one.
+    #[prost(bool, tag = "10")]
+    pub local: bool,
 }
 /// What to put in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5961,6 +5986,10 @@ pub struct SetOverridesRequest {
     /// Only check the request. Unset: false.
     #[prost(bool, tag = "6")]
     pub validate_only: bool,
+    /// Put a drain or disable in force at this balancer alone, beside those of its fleet; needs no etcd. FAILED_PRECONDITION: the
+    /// balancer is no member of a fleet. Unset: of all balancers of the fleet; it replaces a local one of this balancer.
+    #[prost(bool, tag = "7")]
+    pub local: bool,
 }
 /// What is in force now.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6802,9 +6831,13 @@ pub struct BackendSlots {
     #[prost(string, tag = "5")]
     pub next_hop: ::prost::alloc::string::String,
 }
-/// Empty: there is nothing to choose.
+/// How to reload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReloadRequest {}
+pub struct ReloadRequest {
+    /// Put the configuration file in force however much it removes, as in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "1")]
+    pub force: bool,
+}
 /// What a reload came to.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReloadResponse {
@@ -6883,6 +6916,11 @@ pub struct ApplyRequest {
     /// Unset: no reason is given.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
+    /// Remove what the change removes, however much that is. Unset: a change is refused with FAILED_PRECONDITION and
+    /// ERROR_REASON_FORCE_REQUIRED if a pool of at least four backends loses more than 30 % of them, a service loses all, or the
+    /// configuration has none left.
+    #[prost(bool, tag = "7")]
+    pub force: bool,
 }
 /// What is in force now.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6973,6 +7011,9 @@ pub struct RollbackRequest {
     /// Replace a configuration in force that has a higher schema revision than the daemon. Unset: false.
     #[prost(bool, tag = "5")]
     pub any_schema: bool,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub force: bool,
 }
 /// What is in force now.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8112,7 +8153,8 @@ pub mod spillway_client {
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
         /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has the mistakes, as many as fit in
         /// 4 KiB; a last entry without field says how many more there are. ABORTED: expected_generation is not the current one.
-        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing changed.
+        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's, or the change removes
+        /// so much that it needs force; nothing changed.
         /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they may, or too many
         /// numbers are in use or in quarantine after other changes; nothing changed. INTERNAL: the message says what failed, and
         /// whether the generation is in force all the same. If it is, the same request fails with the same message until the packet
@@ -8538,7 +8580,8 @@ pub mod spillway_server {
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
         /// has its path, as in "services\[2\].port", and google.rpc.BadRequest in the details has the mistakes, as many as fit in
         /// 4 KiB; a last entry without field says how many more there are. ABORTED: expected_generation is not the current one.
-        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing changed.
+        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's, or the change removes
+        /// so much that it needs force; nothing changed.
         /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they may, or too many
         /// numbers are in use or in quarantine after other changes; nothing changed. INTERNAL: the message says what failed, and
         /// whether the generation is in force all the same. If it is, the same request fails with the same message until the packet

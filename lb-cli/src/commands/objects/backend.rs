@@ -12,6 +12,7 @@ use super::calls::ListFilter;
 use super::kind::{Fields, Kind, ListColumn, Patch, PoolArgument, Selector, cell, parse_name};
 use crate::{
     arguments::{one_of, parse_rate, within, within_or_unset},
+    commands::confirm::{ForceArgument, NoForce},
     failure::Failure,
 };
 
@@ -160,6 +161,8 @@ impl Kind for v1::Backend {
     type TargetOrFile = AddressOrFile;
     type Fields = BackendFields;
     type File = document::Backend;
+    type UpdateForce = NoForce;
+    type DeleteForce = ForceArgument;
 
     fn name(&self) -> &str {
         &self.address

@@ -1,5 +1,7 @@
 //! `spillway KIND list|get|create|update|delete`, written once for all kinds.
 
+use spillway_proto::v1;
+
 use super::{
     calls::{Changed, CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
     hints::add_hint,
@@ -12,7 +14,7 @@ use crate::{
     client::{DaemonClient, block_on},
     commands::{
         changes::Changes,
-        confirm::{Confirmation, Request, StopsPackets},
+        confirm::{Confirmation, Force as _, Request, StopsPackets},
         fleet::WaitArgument,
     },
     failure::{Exit, Failure},
@@ -115,6 +117,8 @@ pub(crate) struct UpdateArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    force: K::UpdateForce,
+    #[command(flatten)]
     wait: WaitArgument,
     #[command(flatten)]
     confirmation: Confirmation,
@@ -200,6 +204,7 @@ async fn try_update<K: Kind>(
             etag: etag.clone(),
             allow_missing: *allow_missing,
             dry_run,
+            force: arguments.force.force(),
             reason: arguments.reason.text(),
         };
         let updated = daemon.objects(async |client| K::update(client, pool, object, how).await);
@@ -251,6 +256,8 @@ pub(crate) struct DeleteArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    force: K::DeleteForce,
+    #[command(flatten)]
     wait: WaitArgument,
     #[command(flatten)]
     confirmation: Confirmation,
@@ -264,7 +271,7 @@ pub(super) fn delete<K: Kind>(
     options: Options,
     arguments: &DeleteArguments<K>,
 ) -> Result<(), Failure> {
-    let DeleteArguments { which, etag, allow_missing, dry_run, wait, confirmation, reason } =
+    let DeleteArguments { which, etag, allow_missing, dry_run, force, wait, confirmation, reason } =
         arguments;
     let (changes, waited) = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
@@ -274,6 +281,7 @@ pub(super) fn delete<K: Kind>(
                 etag: etag.clone().unwrap_or_default(),
                 allow_missing: *allow_missing,
                 dry_run,
+                force: force.force(),
                 reason: reason.text(),
             };
             daemon.objects(async |client| K::delete(client, id.clone(), how).await).await
@@ -291,6 +299,10 @@ pub(super) fn delete<K: Kind>(
 impl<K> StopsPackets for Changed<K> {
     fn stops(&self) -> Vec<String> {
         self.1.stops()
+    }
+
+    fn warnings(&self) -> &[v1::Warning] {
+        self.1.warnings()
     }
 }
 

@@ -13,6 +13,7 @@ use super::kind::{
 };
 use crate::{
     arguments::{one_of, parse_duration, within, within_or_unset},
+    commands::confirm::NoForce,
     failure::{Exit, Failure},
 };
 
@@ -162,6 +163,8 @@ impl Kind for HealthCheck {
     type TargetOrFile = NameOrFileArgument;
     type Fields = HealthFields;
     type File = document::HealthCheck;
+    type UpdateForce = NoForce;
+    type DeleteForce = NoForce;
 
     fn name(&self) -> &str {
         &self.name

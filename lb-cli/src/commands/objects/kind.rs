@@ -7,6 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::calls::{ListFilter, ObjectCalls};
+use crate::commands::confirm::Force;
 use crate::failure::{Exit, Failure};
 
 /// A column of `list`: its heading, and its cell from the object as JSON.
@@ -36,6 +37,10 @@ pub(crate) trait Kind: ObjectCalls + 'static {
     type Fields: Fields<Self>;
     /// Its form in configuration files.
     type File: Serialize + DeserializeOwned + Into<Self> + TryFrom<Self, Error: Display>;
+    /// Whether an update of it can remove much.
+    type UpdateForce: Force;
+    /// Whether its deletion can.
+    type DeleteForce: Force;
 
     /// The name; the address of a backend.
     fn name(&self) -> &str;

@@ -25,7 +25,8 @@ pub(crate) use hints::hint_for_missing_target;
 pub(crate) use kind::parse_name;
 
 use super::overrides::{
-    self, BackendTarget, DrainOptions, Ending, PercentOptions, PoolTarget, RegionTarget, Setting,
+    self, BackendTarget, DisableOptions, DrainOptions, Ending, PercentOptions, PoolTarget,
+    RegionTarget,
 };
 use crate::{arguments::Options, failure::Failure};
 
@@ -53,7 +54,7 @@ pub(crate) enum BackendCommand {
     /// End a drain
     Undrain(Overriding<BackendTarget, Ending>),
     /// Stop all traffic; open connections move to other backends
-    Disable(Overriding<BackendTarget, Setting>),
+    Disable(Overriding<BackendTarget, DisableOptions>),
     /// End a disable or drain
     Enable(Overriding<BackendTarget, Ending>),
     /// Take a share of the configured weight

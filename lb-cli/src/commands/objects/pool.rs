@@ -12,6 +12,7 @@ use super::kind::{
 };
 use crate::{
     arguments::{one_of, parse_duration, parse_rate, within, within_or_unset},
+    commands::confirm::{ForceArgument, NoForce},
     failure::Failure,
 };
 
@@ -210,6 +211,8 @@ impl Kind for v1::Pool {
     type TargetOrFile = NameOrFileArgument;
     type Fields = PoolFields;
     type File = document::Pool;
+    type UpdateForce = ForceArgument;
+    type DeleteForce = NoForce;
 
     fn name(&self) -> &str {
         &self.name
@@ -248,6 +251,8 @@ impl Kind for v1::Region {
     type TargetOrFile = NameOrFileArgument;
     type Fields = RegionFields;
     type File = document::Region;
+    type UpdateForce = NoForce;
+    type DeleteForce = NoForce;
 
     fn name(&self) -> &str {
         &self.name

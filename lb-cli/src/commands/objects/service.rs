@@ -13,6 +13,7 @@ use super::kind::{
 };
 use crate::{
     arguments::{one_of, parse_duration, within},
+    commands::confirm::{ForceArgument, NoForce},
     failure::Failure,
 };
 
@@ -151,6 +152,8 @@ impl Kind for v1::Service {
     type TargetOrFile = NameOrFileArgument;
     type Fields = ServiceFields;
     type File = document::Service;
+    type UpdateForce = ForceArgument;
+    type DeleteForce = NoForce;
 
     fn name(&self) -> &str {
         &self.name

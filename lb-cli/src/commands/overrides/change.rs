@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::Args;
-use lb_model::overrides::{Key, Kind, Target};
+use lb_model::overrides::{Key, Kind, Scope, Target};
 use prost_types::Duration;
 use spillway_proto::v1;
 use tonic::Code;
@@ -106,11 +106,35 @@ pub(crate) struct Setting {
     reason: ReasonArgument,
 }
 
+/// Whether an override is of this balancer alone.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct LocalArgument {
+    /// At this balancer alone, and not in its fleet; needs no etcd
+    #[arg(long)]
+    local: bool,
+}
+
+impl LocalArgument {
+    const fn scope(self) -> Scope {
+        if self.local { Scope::Local } else { Scope::Shared }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisableOptions {
+    #[command(flatten)]
+    setting: Setting,
+    #[command(flatten)]
+    local: LocalArgument,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct DrainOptions {
     #[command(flatten)]
     setting: Setting,
-    /// Wait until the backends have had no packet for 30 s, at all live balancers of a fleet
+    #[command(flatten)]
+    local: LocalArgument,
+    /// Wait until the backends have had no packet for 30 s, at all live balancers of a fleet; with --local at this one
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
 }
@@ -131,6 +155,8 @@ pub(crate) struct Ending {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    local: LocalArgument,
+    #[command(flatten)]
     reason: ReasonArgument,
 }
 
@@ -142,9 +168,10 @@ pub(crate) fn set(
     options: Options,
     targets: &impl OverrideTargets,
     kind: Kind,
-    DrainOptions { setting, wait: waits }: &DrainOptions,
+    DrainOptions { setting, local, wait: waits }: &DrainOptions,
 ) -> Result<(), Failure> {
-    set_and_wait(options, &targets.targets()?, (kind, None), setting, *waits)
+    let what = (kind, None, local.scope());
+    set_and_wait(options, &targets.targets()?, what, setting, *waits)
 }
 
 /// Disables backends.
@@ -154,9 +181,10 @@ pub(crate) fn set(
 pub(crate) fn disable(
     options: Options,
     targets: &BackendTarget,
-    setting: &Setting,
+    DisableOptions { setting, local }: &DisableOptions,
 ) -> Result<(), Failure> {
-    set_and_wait(options, &targets.targets()?, (Kind::Disable, None), setting, false)
+    let what = (Kind::Disable, None, local.scope());
+    set_and_wait(options, &targets.targets()?, what, setting, false)
 }
 
 /// Sets a weight or scale; all of it removes the override.
@@ -171,17 +199,23 @@ pub(crate) fn set_percent(
 ) -> Result<(), Failure> {
     let Setting { duration, dry_run, reason, .. } = setting;
     match (percent, duration) {
-        (100, None) => end_with(options, &targets.targets()?, &[kind], *dry_run, reason),
+        (100, None) => {
+            let what: (&[Kind], _) = (&[kind], Scope::Shared);
+            end_with(options, &targets.targets()?, what, *dry_run, reason)
+        }
         (100, Some(_)) => Err(Failure::new(Exit::Usage, "--percent 100 ends the override")
             .hint("nothing was changed; leave --for out")),
-        _ => set_and_wait(options, &targets.targets()?, (kind, Some(*percent)), setting, false),
+        _ => {
+            let what = (kind, Some(*percent), Scope::Shared);
+            set_and_wait(options, &targets.targets()?, what, setting, false)
+        }
     }
 }
 
 fn set_and_wait(
     options: Options,
     targets: &[Target],
-    (kind, percent): (Kind, Option<u32>),
+    (kind, percent, scope): (Kind, Option<u32>, Scope),
     setting: &Setting,
     waits: bool,
 ) -> Result<(), Failure> {
@@ -195,6 +229,7 @@ fn set_and_wait(
                 duration: setting.duration,
                 reason: setting.reason.text(),
                 validate_only: dry_run,
+                local: scope == Scope::Local,
             };
             daemon.set_overrides(request).await
         };
@@ -203,7 +238,7 @@ fn set_and_wait(
         let keys: Vec<_> = answer.overrides.iter().map(|it| it.name.clone()).collect();
         print(&Set::new(answer, setting.dry_run), options.output)?;
         match waits {
-            true => wait(&mut daemon, targets, &keys, &options).await,
+            true => wait(&mut daemon, targets, (&keys, scope), &options).await,
             false => Ok(()),
         }
     })
@@ -217,21 +252,22 @@ pub(crate) fn end(
     options: Options,
     targets: &impl OverrideTargets,
     kinds: &[Kind],
-    Ending { dry_run, reason }: &Ending,
+    Ending { dry_run, local, reason }: &Ending,
 ) -> Result<(), Failure> {
-    end_with(options, &targets.targets()?, kinds, *dry_run, reason)
+    end_with(options, &targets.targets()?, (kinds, local.scope()), *dry_run, reason)
 }
 
 fn end_with(
     options: Options,
     targets: &[Target],
-    kinds: &[Kind],
+    (kinds, scope): (&[Kind], Scope),
     dry_run: bool,
     reason: &ReasonArgument,
 ) -> Result<(), Failure> {
     let keys = targets
         .iter()
-        .flat_map(|target| kinds.iter().map(|kind| Key { target: target.clone(), kind: *kind }));
+        .flat_map(|target| kinds.iter().map(|kind| Key::new(target.clone(), *kind)))
+        .map(|key| key.with_scope(scope));
     let names: Vec<_> = keys.map(|key| key.to_string()).collect();
     let removed = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
@@ -242,7 +278,8 @@ fn end_with(
         let all: Vec<_> = targets.iter().map(ToString::to_string).collect();
         let what: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         let (all, what) = (all.join(", "), what.join(" or "));
-        print_stderr(&format!("warning: no override to remove: {all} has no {what}"));
+        let local = if scope == Scope::Local { "local " } else { "" };
+        print_stderr(&format!("warning: no override to remove: {all} has no {local}{what}"));
     }
     print(&Removed::new(removed, dry_run), options.output)
 }

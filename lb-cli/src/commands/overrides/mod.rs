@@ -8,7 +8,7 @@ mod wait;
 use clap::Subcommand;
 
 pub(crate) use change::{
-    BackendTarget, DrainOptions, Ending, PercentOptions, PoolTarget, RegionTarget, Setting,
+    BackendTarget, DisableOptions, DrainOptions, Ending, PercentOptions, PoolTarget, RegionTarget,
     disable, end, set, set_percent,
 };
 pub(crate) use report::{OverrideRow, head_line};

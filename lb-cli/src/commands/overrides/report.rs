@@ -24,6 +24,8 @@ pub(crate) struct OverrideRow {
     pub(crate) until: Option<String>,
     /// Since when there is no such object; `null`: there is.
     absent_since: Option<String>,
+    /// Whether it is of this balancer alone, and not of its fleet.
+    pub(crate) local: bool,
 }
 
 /// What it is about; what is not given is `null`.
@@ -56,6 +58,7 @@ impl OverrideRow {
             set_at: time(it.set_at),
             until: time(it.until),
             absent_since: time(it.absent_since),
+            local: it.local,
         }
     }
 
@@ -81,7 +84,11 @@ impl OverrideRow {
 pub(crate) fn head_line(overrides: &[OverrideRow]) -> Option<String> {
     (!overrides.is_empty()).then(|| {
         let number = overrides.len();
-        format!("{number} in force: `spillway override list` shows who set them, and why")
+        let local = match overrides.iter().filter(|it| it.local).count() {
+            0 => String::new(),
+            local => format!(", {local} of them at this balancer alone"),
+        };
+        format!("{number} in force{local}: `spillway override list` shows who set them, and why")
     })
 }
 
@@ -226,6 +233,24 @@ mod tests {
             until: at(1_007_200),
             ..v1::Override::default()
         }
+    }
+
+    #[test]
+    fn the_head_says_how_many_are_local() {
+        let local =
+            v1::Override { name: "local/backends/10.0.0.1/drain".into(), local: true, ..drain() };
+        let rows: Vec<_> = [drain(), local].into_iter().map(OverrideRow::new).collect();
+        let rest = "`spillway override list` shows who set them, and why";
+        assert_eq!(
+            head_line(&rows),
+            Some(format!("2 in force, 1 of them at this balancer alone: {rest}"))
+        );
+        assert_eq!(head_line(&rows[..1]), Some(format!("1 in force: {rest}")));
+        let json = serde_json::to_value(&rows[1]).unwrap();
+        assert_eq!(
+            (&json["local"], &json["name"]),
+            (&true.into(), &"local/backends/10.0.0.1/drain".into())
+        );
     }
 
     fn weight() -> v1::Override {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lb_model::overrides::Target;
+use lb_model::overrides::{Scope, Target};
 use serde::Serialize;
 use spillway_proto::v1;
 use tokio::time::sleep;
@@ -134,14 +134,14 @@ impl Report for Drained {
     }
 }
 
-/// Waits until the backends of targets have had no packet for [`QUIET`].
+/// Waits until the backends of targets have had no packet for [`QUIET`], for local overrides at this balancer.
 ///
 /// # Errors
 /// One of the overrides ends meanwhile, or the daemon does not answer.
 pub(super) async fn wait(
     daemon: &mut DaemonClient,
     targets: &[Target],
-    names: &[String],
+    (names, scope): (&[String], Scope),
     options: &Options,
 ) -> Result<(), Failure> {
     let mut traffic = Traffic::default();
@@ -160,7 +160,10 @@ pub(super) async fn wait(
         if std::mem::take(&mut is_first) {
             warn_of_other_pools(targets, &status.backends);
         }
-        let reading = read_packets(daemon, &addresses).await?;
+        let reading = match scope {
+            Scope::Shared => read_packets(daemon, &addresses).await?,
+            Scope::Local => read_own_packets(daemon).await?,
+        };
         let now = Instant::now();
         for balancer in traffic.take(&addresses, reading, now) {
             print_stderr(&format!(
@@ -191,6 +194,14 @@ async fn read_packets(
         Err(failure) if failure.code == Some(Code::Unimplemented) => {}
         reading => return reading,
     }
+    read_own_packets(daemon).await
+}
+
+/// The packets of the backends at this balancer.
+///
+/// # Errors
+/// The daemon does not answer.
+async fn read_own_packets(daemon: &mut DaemonClient) -> Result<BackendPackets, Failure> {
     let packets = daemon.stats().await?.backends.into_iter().map(|it| {
         let packets = it.traffic.map_or(0, |traffic| traffic.packets);
         (it.backend, packets)

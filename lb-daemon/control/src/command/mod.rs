@@ -20,6 +20,7 @@ use lb_model::{
     Configuration, Name,
     diff::{Change, Movement},
     map_memory::Memory,
+    removal_guard::Removal,
 };
 
 mod overrides;
@@ -131,6 +132,8 @@ pub struct Apply {
     pub shared: Option<u64>,
     /// If the configuration names no hash key, the one in use stays, and becomes part of the configuration.
     pub keep_hash_key: bool,
+    /// Remove what the change removes, however much that is.
+    pub force: bool,
 }
 
 impl Apply {
@@ -160,6 +163,8 @@ pub struct Applied {
     /// Memory of the maps; `None` if nothing changes.
     pub memory: Option<Memory>,
     pub warnings: Vec<Warning>,
+    /// What is removed that needs force; empty: none was needed.
+    pub removals: Vec<Removal>,
     /// The generation that each live balancer of the fleet has in force; empty outside of one.
     pub balancers: BTreeMap<Name, u64>,
     /// Of a dry run, the configuration that would be in force, with all slots.

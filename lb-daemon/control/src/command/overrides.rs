@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{Actor, Refusal, Warning};
 use lb_config::Reason;
-use lb_model::overrides::{Action, Key, Override, Overrides, Target};
+use lb_model::overrides::{Action, Key, Override, Overrides, Scope, Target};
 
 /// A change of overrides, and where its answer goes. If the caller is gone when its turn comes, it is not executed.
 #[derive(Debug)]
@@ -27,13 +27,16 @@ pub enum OverrideChange {
         action: Action,
         /// How long it lasts; `None`: until it is removed.
         time: Option<Duration>,
+        /// Local ones are of a member of a fleet only, which puts them in force itself.
+        scope: Scope,
     },
     /// Removes overrides. Those that are not there are left out.
     Remove(Vec<Key>),
-    /// Puts exactly those of a fleet in force, also those whose target does not exist. From then on, also after a restart, none
-    /// ends by itself, and others than this change are refused, until [`Self::Unfollow`].
+    /// Puts exactly those of a fleet in force, also those whose target does not exist, beside the local ones, which stay. From
+    /// then on, also after a restart, none but the local ones ends by itself, and other changes than this one and those of local
+    /// ones are refused, until [`Self::Unfollow`].
     Follow(Vec<(Key, Override)>),
-    /// Keeps what is in force as overrides of this balancer alone.
+    /// Keeps what is in force, also the local ones, as overrides of this balancer alone.
     Unfollow,
 }
 
@@ -66,4 +69,15 @@ pub struct OverridesEvent {
     pub set: Vec<(Key, Override)>,
     pub ended: Vec<Key>,
     pub is_unstored: bool,
+}
+
+impl OverrideChange {
+    /// Whether it changes local overrides alone, which needs nothing of a fleet.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Set { scope, .. } => *scope == Scope::Local,
+            Self::Remove(keys) => keys.iter().all(Key::is_local),
+            Self::Follow(_) | Self::Unfollow => false,
+        }
+    }
 }

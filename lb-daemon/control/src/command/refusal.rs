@@ -10,10 +10,14 @@ use lb_model::{
     SourceClash,
     ids::Exhausted,
     map_memory::Memory,
-    overrides::{MOST, Target},
+    overrides::{MOST, MOST_LOCAL, Target},
     plan::PlanError,
+    removal_guard::Removal,
     room::TooMany,
 };
+
+/// Most removals that a refusal names.
+const MOST_REMOVALS: usize = 3;
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,9 @@ pub enum Refusal {
         "this balancer is a member of a fleet, and takes its configuration and overrides from there alone"
     )]
     Member,
+    /// The balancer is no member of a fleet. Nothing changed.
+    #[error("this balancer is no member of a fleet, so all its overrides are its own")]
+    NoMember,
     /// Each of several balancers would hash with its own key. Nothing changed.
     #[error(
         "hash_key: {} need one key to choose the same backends, and none is set", sharers(*.balancers)
@@ -66,6 +73,9 @@ pub enum Refusal {
     #[error("the maps would take {} bytes, more than the {} of map-memory-limit{}",
         .0.peak, .0.limit.unwrap_or_default(), settled(.0))]
     Memory(Box<Memory>),
+    /// The change removes too much for one that is not forced. Never empty. Nothing changed.
+    #[error("{}: this needs --force", joined(.0))]
+    ForceRequired(Vec<Removal>),
     /// Nothing changed.
     #[error("nothing was changed: the configuration cannot be stored")]
     Store(#[from] StoreError),
@@ -79,7 +89,7 @@ pub enum Refusal {
     /// The target of an override.
     #[error("{}", .0.missing())]
     NoTarget(Box<Target>),
-    #[error("there are {MOST} overrides, and no more are allowed")]
+    #[error("no more overrides are allowed: there may be {MOST}, and {MOST_LOCAL} local ones")]
     TooManyOverrides,
     #[error("generation {0} is not in the history, which has the last {HISTORY} generations")]
     NoGeneration(u64),
@@ -129,6 +139,13 @@ pub(crate) fn packet_path_behind(generation: u64) -> String {
     format!(
         "generation {generation} is in force, but not yet in the packet path, which is retried every second"
     )
+}
+
+fn joined(removals: &[Removal]) -> String {
+    let named: Vec<_> = removals.iter().take(MOST_REMOVALS).map(ToString::to_string).collect();
+    let more = removals.len().saturating_sub(MOST_REMOVALS);
+    let more = if more > 0 { format!(", and {more} more like these") } else { String::new() };
+    named.join(", ") + &more
 }
 
 fn settled(memory: &Memory) -> String {

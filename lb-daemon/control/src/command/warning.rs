@@ -35,6 +35,8 @@ pub enum WarningReason {
     OverrideLimited,
     /// What an override asked for is asked for by something else too.
     StillStopped,
+    /// The change is refused unless it is forced.
+    ForceRequired,
 }
 
 impl Warning {

@@ -73,9 +73,10 @@ impl Overridden {
             false => it.action.stops(),
         };
         let stopping = overrides.of_member(pool, address, region).find(stops);
-        let why = stopping.map_or_else(String::new, |(_, it)| {
+        let why = stopping.map_or_else(String::new, |(key, it)| {
+            let an = if key.is_local() { "a local" } else { "an" };
             let colon = if it.reason.is_empty() { "" } else { ": " };
-            format!("by an override of {}{colon}{}", it.who, it.reason)
+            format!("by {an} override of {}{colon}{}", it.who, it.reason)
         });
         Self { by, why }
     }
@@ -359,6 +360,17 @@ impl Member {
             && self.agent_report.drain.is_none()
             && (self.drained || !self.is_held());
         healthy || self.decided_by == DecidedBy::Operator
+    }
+
+    /// Whether it can take new connections, or could if local overrides did not stop it: these mark nothing out.
+    pub(crate) fn is_available(&self) -> bool {
+        let could = || {
+            self.undrained.0 == MemberState::Up
+                && !self.drained
+                && self.agent_report.drain.is_none()
+                && !self.is_held()
+        };
+        self.state == MemberState::Up || (self.overridden.by.stopped_locally && could())
     }
 
     /// Derives the state. Returns whether state or reason changed.

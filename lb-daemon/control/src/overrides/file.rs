@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use lb_base::own_file::{self, Outlives, OwnFileError};
 use lb_config::{Reason, ReasonError};
-use lb_model::overrides::{Action, ActionError, Key, MOST, Moment, Override, Overrides, Target};
+use lb_model::overrides::{
+    Action, ActionError, Key, MOST, MOST_LOCAL, Moment, Override, Overrides, Scope, Target,
+};
 
 /// Its name in the state directory.
 pub(super) const FILE: &str = "overrides.json";
@@ -19,8 +21,8 @@ pub(super) const FILE: &str = "overrides.json";
 /// The version of the format. A field that may be missing needs no other one.
 const VERSION: u32 = 1;
 
-/// Most bytes that are read: more than [`MOST`] overrides need.
-const MOST_BYTES: u64 = 16 << 20;
+/// Most bytes that are read: more than [`MOST`] and [`MOST_LOCAL`] overrides need.
+const MOST_BYTES: u64 = 32 << 20;
 
 /// Longest name of a caller, bytes.
 const MOST_WHO: usize = 1024;
@@ -29,7 +31,7 @@ const MOST_WHO: usize = 1024;
 struct Content {
     version: u32,
     revision: u64,
-    /// Whether a fleet decides them.
+    /// Whether a fleet decides them, but for the local ones.
     #[serde(default, skip_serializing_if = "is_false")]
     followed: bool,
     overrides: Vec<Saved>,
@@ -51,6 +53,9 @@ struct Header {
 struct Saved {
     target: Target,
     action: Action,
+    /// Whether it is in force at this balancer alone, and not in its fleet.
+    #[serde(default, skip_serializing_if = "is_false")]
+    local: bool,
     who: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     reason: String,
@@ -70,7 +75,7 @@ pub(super) enum ReadError {
     Content(#[from] serde_json::Error),
     #[error("has version {0}, and this spillwayd knows version {VERSION}")]
     Version(u32),
-    #[error("has {0} overrides; at most {MOST} are allowed")]
+    #[error("has {0} overrides; at most {MOST} and {MOST_LOCAL} local ones are allowed")]
     TooMany(usize),
     #[error("an override of {0}")]
     Action(Target, #[source] ActionError),
@@ -96,12 +101,19 @@ pub(super) fn parse(text: &[u8], now: Moment) -> Result<Overrides, ReadError> {
         return Err(ReadError::Version(version));
     }
     let Content { revision, followed, overrides, .. } = serde_json::from_slice(text)?;
-    if overrides.len() > MOST {
-        return Err(ReadError::TooMany(overrides.len()));
+    let number = overrides.len();
+    let local = overrides.iter().filter(|saved| saved.local).count();
+    if local > MOST_LOCAL || number - local > MOST {
+        return Err(ReadError::TooMany(number));
     }
     let entries: BTreeMap<_, _> =
         overrides.into_iter().map(|saved| saved.checked(now)).collect::<Result<_, _>>()?;
-    Ok(Overrides::restored(revision, entries).followed(followed))
+    let mut overrides = Overrides::restored(revision, entries).followed(followed);
+    if !followed {
+        // Outside of a fleet there are no local ones.
+        overrides.unfollow();
+    }
+    Ok(overrides)
 }
 
 /// Replaces the file, and waits until it is on the disk.
@@ -113,6 +125,7 @@ pub(super) fn text(overrides: &Overrides) -> io::Result<Vec<u8>> {
     let saved = overrides.iter().map(|(key, it)| Saved {
         target: key.target.clone(),
         action: it.action,
+        local: key.is_local(),
         who: it.who.clone(),
         reason: it.reason.clone(),
         set_at: milliseconds(it.set_at),
@@ -131,7 +144,8 @@ pub(super) fn text(overrides: &Overrides) -> io::Result<Vec<u8>> {
 /// An override from another balancer, as the file can hold it: what that one wrote may break the rules of this one. `None` if
 /// its target does not allow it.
 pub(super) fn storable((key, it): &(Key, Override)) -> Option<(Key, Override)> {
-    let is_allowed = it.action.check(&key.target).is_ok() && it.action.kind() == key.kind;
+    let is_allowed =
+        it.action.check(&key.target).is_ok() && it.action.kind() == key.kind && !key.is_local();
     let mut who = String::new();
     for letter in it.who.chars().filter(|letter| !letter.is_control()) {
         if who.len() + letter.len_utf8() > MOST_WHO {
@@ -146,8 +160,10 @@ pub(super) fn storable((key, it): &(Key, Override)) -> Option<(Key, Override)> {
 impl Saved {
     /// What was written by this daemon or an earlier one is checked like the input of a stranger.
     fn checked(self, now: Moment) -> Result<(Key, Override), ReadError> {
-        let Self { target, action, who, reason, set_at, until, absent_since } = self;
-        action.check(&target).map_err(|error| ReadError::Action(target.clone(), error))?;
+        let Self { target, action, local, who, reason, set_at, until, absent_since } = self;
+        let scope = if local { Scope::Local } else { Scope::Shared };
+        let checked = action.check(&target).and_then(|()| scope.check(action.kind()));
+        checked.map_err(|error| ReadError::Action(target.clone(), error))?;
         Reason::new(&reason).map_err(|error| ReadError::Reason(target.clone(), error))?;
         if who.len() > MOST_WHO || who.contains(char::is_control) {
             return Err(ReadError::Who(target));
@@ -171,7 +187,7 @@ impl Saved {
             until: until.map(ends),
             absent_since: absent_since.map(gone),
         };
-        Ok((Key { target, kind: action.kind() }, it))
+        Ok((Key::new(target, action.kind()).with_scope(scope), it))
     }
 }
 

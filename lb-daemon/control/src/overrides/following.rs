@@ -1,4 +1,4 @@
-//! Overrides that a fleet decides: all of them, or none.
+//! Overrides that a fleet decides: all of them but the local ones, or none.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{command::Refusal, members::clock};
 use lb_base::conditions::{ConditionReason, Subject};
-use lb_model::overrides::{Key, MOST, Override, Overrides};
+use lb_model::overrides::{Key, Override, Overrides, Scope};
 
 /// Subject of the condition that overrides are in force beyond their time.
 const OVERDUE: Subject = Subject::new(ConditionReason::Overrides, "expired overrides");
@@ -27,7 +27,7 @@ impl OverrideLoop {
         shared: &[(Key, Override)],
     ) -> Result<Checked, Refusal> {
         let changed = next.follow(shared.iter().filter_map(file::storable));
-        if next.len() > MOST {
+        if next.are_too_many() {
             return Err(Refusal::TooManyOverrides);
         }
         if self.require_usable().is_ok() {
@@ -41,12 +41,14 @@ impl OverrideLoop {
         Ok(Checked { next, overrides, warnings: Vec::new() })
     }
 
-    /// Refuses changes that are not the fleet's while it is followed, and all while no target is known.
-    pub(super) fn require_own(&self, dry_run: bool) -> Result<(), Refusal> {
-        if self.overrides.is_followed() && !dry_run {
-            return Err(Refusal::Member);
+    /// Refuses changes that are not the fleet's while it is followed, local ones while it is not, and all while no target is
+    /// known.
+    pub(super) fn require_own(&self, scope: Scope, dry_run: bool) -> Result<(), Refusal> {
+        match (scope, self.overrides.is_followed()) {
+            (Scope::Shared, true) if !dry_run => Err(Refusal::Member),
+            (Scope::Local, false) => Err(Refusal::NoMember),
+            _ => self.require_usable(),
         }
-        self.require_usable()
     }
 
     /// Begins or ends the condition that overrides of the fleet are in force beyond their time.

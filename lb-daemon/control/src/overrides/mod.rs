@@ -4,7 +4,7 @@
 //! ([`saver`]), which nothing waits for: a disk that is full or does not answer costs an override its place after a restart
 //! and is a condition. Overrides have a revision of their own and are no part of a generation.
 //!
-//! A member of a fleet has the fleet's overrides and no others ([`following`]).
+//! A member of a fleet has the fleet's overrides ([`following`]), and beside them local ones, which are its own.
 
 mod file;
 mod following;

@@ -1,4 +1,4 @@
-use std::{future::Future, path::Path, sync::Arc};
+use std::{collections::BTreeSet, future::Future, path::Path, sync::Arc};
 
 use tokio::sync::{oneshot, watch};
 
@@ -20,7 +20,7 @@ use lb_base::{
 };
 use lb_model::{
     AdminState, Configuration, ObjectReference, Scaler,
-    overrides::{self, Action, End, Key, MOST, Moment, Override, Overrides, Target, affected},
+    overrides::{self, Action, End, Key, Moment, Override, Overrides, Target, affected},
 };
 
 /// Most warnings of a kind in an answer.
@@ -256,8 +256,8 @@ impl OverrideLoop {
                 next.unfollow();
                 Ok(Checked { next, overrides: Vec::new(), warnings: Vec::new() })
             }
-            OverrideChange::Set { targets, action, time } => {
-                self.require_own(request.dry_run)?;
+            OverrideChange::Set { targets, action, time, scope } => {
+                self.require_own(*scope, request.dry_run)?;
                 let missing = targets.iter().find(|target| !target.exists(&self.observed));
                 if let Some(target) = missing {
                     return Err(Refusal::NoTarget(Box::new(target.clone())));
@@ -271,17 +271,19 @@ impl OverrideLoop {
                     until: time.and_then(|time| now.after(time)),
                     absent_since: None,
                 };
-                let keys = targets.iter().map(|it| Key { target: it.clone(), kind: action.kind() });
+                let key = |it: &Target| Key::new(it.clone(), action.kind()).with_scope(*scope);
+                let keys = targets.iter().map(key);
                 let overrides: Vec<_> = keys.map(|key| (key, it.clone())).collect();
                 next.set(overrides.iter().cloned());
-                if next.len() > MOST {
+                if next.are_too_many() {
                     return Err(Refusal::TooManyOverrides);
                 }
                 let warnings = self.without_effect(targets, *action);
                 Ok(Checked { next, overrides, warnings })
             }
             OverrideChange::Remove(keys) => {
-                self.require_own(request.dry_run)?;
+                let scopes: BTreeSet<_> = keys.iter().map(|key| key.scope).collect();
+                scopes.iter().try_for_each(|scope| self.require_own(*scope, request.dry_run))?;
                 let is_unknown =
                     |key: &&Key| next.get(key).is_none() && !key.target.exists(&self.observed);
                 if let Some(key) = keys.iter().find(is_unknown) {

@@ -114,6 +114,28 @@ fn whether_a_fleet_is_followed_is_in_the_file() {
 }
 
 #[test]
+fn local_overrides_are_in_the_file_of_a_member() {
+    let now = now();
+    let mut overrides = some(now);
+    let until = now.after(Duration::from_secs(7200));
+    overrides.set([
+        (key("local/backends/10.0.0.1/drain"), asked(Action::Drain, now)),
+        (key("local/backends/10.0.0.1/disable"), Override { until, ..asked(Action::Disable, now) }),
+        (key("local/regions/eu/drain"), asked(Action::Drain, now)),
+    ]);
+    let text = file::text(&overrides.clone().followed(true)).unwrap();
+    let read = file::parse(&text, now).unwrap();
+    assert_eq!(read, overrides.clone().followed(true));
+    // A balancer that is no member any more has them as its own, the longer of two.
+    let text = file::text(&overrides).unwrap();
+    let own = file::parse(&text, now).unwrap();
+    assert_eq!((own.len(), own.local().count()), (some(now).len() + 1, 0));
+    assert_eq!(own.get(&key("backends/10.0.0.1/drain")).unwrap().until, None);
+    assert_eq!(own.get(&key("backends/10.0.0.1/disable")).unwrap().until, None);
+    assert!(own.get(&key("regions/eu/drain")).is_some());
+}
+
+#[test]
 fn what_no_daemon_wrote_is_refused() {
     let first = |field: &'static str, value: Value| {
         move |content: &mut Value| content["overrides"][0][field] = value
@@ -125,6 +147,12 @@ fn what_no_daemon_wrote_is_refused() {
     assert!(matches!(with(first("who", json!("a\u{1b}[2J"))), Err(ReadError::Who(_))));
     let scale = first("action", json!({"scale": 50}));
     assert!(matches!(with(scale), Err(ReadError::Action(..))), "backends have none");
+    let weight = |content: &mut Value| {
+        let overrides = content["overrides"].as_array_mut().unwrap();
+        let it = overrides.iter_mut().find(|it| it["action"]["weight"].is_number()).unwrap();
+        it["local"] = json!(true);
+    };
+    assert!(matches!(with(weight), Err(ReadError::Action(..))), "no weight is local");
     for (field, value) in [
         ("action", json!({"weight": 101})),
         ("action", json!("stop")),

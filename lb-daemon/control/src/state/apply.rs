@@ -1,6 +1,6 @@
 use std::{io, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{State, publishing::Basis, remaps::Remaps};
+use super::{State, publishing::Basis, remaps::Remaps, warnings::force_warnings};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
@@ -16,7 +16,7 @@ use lb_model::{
     ids::{Exhausted, Ids},
     maglev::BuiltTables,
     plan::Plan,
-    room,
+    removal_guard, room,
 };
 
 /// How an apply settles what a configuration leaves open.
@@ -62,6 +62,8 @@ impl State {
         let schema_warning = self.check_schemas(&apply)?;
         let identity = self.identity(&apply)?;
         let numbering = Numbering { shared: apply.shared, keep_hash_key: apply.keep_hash_key };
+        let is_guarded = !apply.force;
+        let is_decided = apply.shared.is_some() && !apply.dry_run;
         let Apply { configuration, dry_run, expected_generation, actor, rollback_to, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
@@ -100,6 +102,14 @@ impl State {
         if memory.exceeds() {
             return Err(Refusal::Memory(memory.into()));
         }
+        // What is not known cannot be compared. What a fleet has decided was looked at where the change was made.
+        let removals = match is_unusable || is_decided {
+            true => Vec::new(),
+            false => removal_guard::removals(&self.configuration, &basis.configuration),
+        };
+        if is_guarded && !dry_run && !removals.is_empty() {
+            return Err(Refusal::ForceRequired(removals));
+        }
         let movements = if is_unusable { Vec::new() } else { movements };
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&basis.configuration));
@@ -112,11 +122,15 @@ impl State {
             movements_unknown: is_unusable,
             memory: Some(memory),
             warnings,
+            removals,
             ..Applied::default()
         };
         if dry_run {
             applied.resolved = Some(Arc::clone(&basis.configuration));
             applied.warnings.extend(self.behind_warning());
+            if is_guarded {
+                applied.warnings.extend(force_warnings(&applied.removals));
+            }
             if rollback_to.is_some() {
                 // Whoever rolls back has no file at hand that says the same.
                 applied.warnings.extend(self.file_warning(&basis.configuration, &actor).await);

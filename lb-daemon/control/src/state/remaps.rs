@@ -267,7 +267,8 @@ impl State {
             let order = plan::regions(configuration, self.settings.region.as_ref(), pool);
             let pool_name = name;
             let region = |name: &Name| {
-                let group = overrides.group(pool_name, name).apply_to(pool.group(name));
+                // What is drained at this balancer alone is not out of service.
+                let group = overrides.shared_group(pool_name, name).apply_to(pool.group(name));
                 let closed = group.effective_scaler() == Scaler::NONE;
                 (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
             };

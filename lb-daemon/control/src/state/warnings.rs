@@ -14,13 +14,28 @@ use lb_config::slots_by_pool;
 use lb_model::{
     Configuration, Encapsulation, Name, ObjectReference, Pool,
     overrides::{Key, Kind, Override, Target},
+    removal_guard::Removal,
 };
 
 /// Most warnings about overrides.
 const MOST_OVERRIDES: usize = 20;
 
+/// Most warnings about what needs force.
+const MOST_REMOVALS: usize = 20;
+
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
+
+/// That a change would be refused unless it is forced.
+pub(super) fn force_warnings(removals: &[Removal]) -> impl Iterator<Item = Warning> {
+    removals.iter().take(MOST_REMOVALS).map(|removal| {
+        let text = format!("{removal}: this needs --force");
+        match removal.object() {
+            Some(object) => Warning::about(object, WarningReason::ForceRequired, text),
+            None => Warning::new(WarningReason::ForceRequired, text),
+        }
+    })
+}
 
 impl State {
     /// Pools with services that would lose their last backend for new connections, by what is known of backends now.
@@ -88,7 +103,7 @@ impl State {
     }
 
     /// Whether a change sets what an override is about.
-    fn sets(&self, next: &Configuration, Key { target, kind }: &Key) -> bool {
+    fn sets(&self, next: &Configuration, Key { target, kind, .. }: &Key) -> bool {
         let pools = |name: &Name| {
             let (before, after) = (self.configuration.pools.get(name)?, next.pools.get(name)?);
             (before != after).then_some((before, after))

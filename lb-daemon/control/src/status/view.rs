@@ -12,8 +12,8 @@ use crate::{
     members::{Member, Newest},
 };
 use lb_model::{
-    AdminState, Configuration, MemberState, Name, Pool, Scaler, mark_out::Availability,
-    next_hop::NextHop, overrides::Overrides,
+    AdminState, Configuration, Name, Pool, Scaler, mark_out::Availability, next_hop::NextHop,
+    overrides::Overrides,
 };
 
 /// Pool and address.
@@ -61,7 +61,7 @@ impl View {
         self.next_hops.get(address)
     }
 
-    /// Whether a member can take new connections.
+    /// Whether a member can take new connections, or could if local overrides did not stop it.
     pub(crate) fn availability(&self, pool: &Name, address: &IpAddr) -> Availability {
         availability(self.get(pool, address), self.next_hop(address))
     }
@@ -82,7 +82,7 @@ impl View {
         })
     }
 
-    /// Whether a pool is known as it is here, and each of its members can take new connections.
+    /// Whether a pool is known as it is here, and each of its members is available.
     pub(crate) fn is_available(&self, name: &Name, pool: &Arc<Pool>) -> bool {
         let known = self.pools.get(name).filter(|known| known.configured == *pool);
         known.is_some_and(|known| known.absent.is_empty())
@@ -179,7 +179,7 @@ fn availability(member: Option<&Member>, hop: Option<&Result<NextHop, String>>) 
         (None, _) => Availability::Unknown,
         (Some(member), _) if !member.is_decided => Availability::Unknown,
         (_, Some(Err(_))) => Availability::Unavailable,
-        (Some(member), _) if member.state == MemberState::Up => Availability::Available,
+        (Some(member), _) if member.is_available() => Availability::Available,
         _ => Availability::Unavailable,
     }
 }

@@ -17,15 +17,18 @@ use std::{
 };
 
 pub use affected::{Affected, affected};
-pub use target::{Action, ActionError, Key, KeyError, Kind, Percent, PercentError, Target};
+pub use target::{Action, ActionError, Key, KeyError, Kind, Percent, PercentError, Scope, Target};
 
 use crate::{Configuration, GroupSettings, Name, NamedValue, Scaler};
 
 /// How long an override stays when its object is gone.
 pub const KEPT: Duration = Duration::from_secs(3600);
 
-/// Most overrides at a time.
+/// Most overrides at a time, without the local ones.
 pub const MOST: usize = 10_000;
+
+/// Most local overrides at a time.
+pub const MOST_LOCAL: usize = 1000;
 
 /// A point in time: the wall clock to show it, the monotonic clock to wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +80,11 @@ pub enum End {
 pub struct Overrides {
     /// Rises with each change.
     revision: u64,
-    /// Whether a fleet decides them.
+    /// Whether a fleet decides them, but for the local ones. Otherwise there are no local ones.
     is_followed: bool,
     entries: BTreeMap<Key, Override>,
     /// What acts on backends, so that all members of a pool can be asked in little time.
-    backends: HashMap<IpAddr, Vec<(Option<Name>, Action)>>,
+    backends: HashMap<IpAddr, Vec<(Option<Name>, Action, Scope)>>,
 }
 
 /// What overrides do to a member.
@@ -89,13 +92,16 @@ pub struct Overrides {
 pub struct MemberOverride {
     pub drained: bool,
     pub disabled: bool,
+    /// Whether it is drained or disabled by local overrides alone.
+    pub stopped_locally: bool,
     /// Share of its weight, above 0 and at most 1.
     pub weight: f64,
 }
 
 impl MemberOverride {
     /// Nothing is overridden.
-    pub const NONE: Self = Self { drained: false, disabled: false, weight: 1.0 };
+    pub const NONE: Self =
+        Self { drained: false, disabled: false, stopped_locally: false, weight: 1.0 };
 
     fn add(&mut self, action: Action) {
         match action {
@@ -175,6 +181,17 @@ impl Overrides {
         self.entries.iter()
     }
 
+    /// The local ones, by key.
+    pub fn local(&self) -> impl Iterator<Item = (&Key, &Override)> {
+        self.entries.iter().filter(|(key, _)| key.is_local())
+    }
+
+    /// Whether there are more than allowed.
+    pub fn are_too_many(&self) -> bool {
+        let local = self.local().count();
+        local > MOST_LOCAL || self.entries.len() - local > MOST
+    }
+
     pub fn get(&self, key: &Key) -> Option<&Override> {
         self.entries.get(key)
     }
@@ -185,17 +202,30 @@ impl Overrides {
         if self.entries.is_empty() {
             return member;
         }
-        member.drained = self.group(pool, region).scale == Scaler::NONE;
-        for (only, action) in self.backends.get(address).into_iter().flatten() {
+        let shared = self.shared_group(pool, region).scale;
+        let mut is_stopped = shared == Scaler::NONE;
+        member.drained = is_stopped || self.group(pool, region).scale == Scaler::NONE;
+        for (only, action, scope) in self.backends.get(address).into_iter().flatten() {
             if only.as_ref().is_none_or(|only| only == pool) {
                 member.add(*action);
+                is_stopped |= action.stops() && *scope == Scope::Shared;
             }
         }
+        member.stopped_locally = (member.drained || member.disabled) && !is_stopped;
         member
     }
 
     /// What acts on a pool's backends in a region.
     pub fn group(&self, pool: &Name, region: &Name) -> GroupOverride {
+        self.group_of(&Scope::ALL, pool, region)
+    }
+
+    /// The same without the local ones.
+    pub fn shared_group(&self, pool: &Name, region: &Name) -> GroupOverride {
+        self.group_of(&[Scope::Shared], pool, region)
+    }
+
+    fn group_of(&self, scopes: &[Scope], pool: &Name, region: &Name) -> GroupOverride {
         let mut group = GroupOverride::NONE;
         if self.entries.is_empty() {
             return group;
@@ -206,8 +236,12 @@ impl Overrides {
             Target::Region(region.clone()),
         ];
         for target in targets {
-            for kind in [Kind::Drain, Kind::Scale] {
-                if let Some(it) = self.entries.get(&Key { target: target.clone(), kind }) {
+            for (kind, scope) in [Kind::Drain, Kind::Scale]
+                .into_iter()
+                .flat_map(|kind| scopes.iter().map(move |scope| (kind, *scope)))
+            {
+                let key = Key::new(target.clone(), kind).with_scope(scope);
+                if let Some(it) = self.entries.get(&key) {
                     group.add(it.action);
                 }
             }
@@ -215,7 +249,7 @@ impl Overrides {
         group
     }
 
-    /// The keys of those that act on a member.
+    /// The keys of those that act on a member, the local ones last.
     pub fn of_member<'a>(
         &'a self,
         pool: &'a Name,
@@ -230,8 +264,11 @@ impl Overrides {
             Target::Group { pool: pool.clone(), region: region.clone() },
             Target::Region(region.clone()),
         ];
-        let keys = targets.into_iter().flat_map(|target| {
-            Kind::ALL.iter().map(move |kind| Key { target: target.clone(), kind: *kind })
+        let keys = Scope::ALL.into_iter().flat_map(move |scope| {
+            targets.clone().into_iter().flat_map(move |target| {
+                let key = move |kind: &Kind| Key { target: target.clone(), kind: *kind, scope };
+                Kind::ALL.iter().map(key)
+            })
         });
         keys.filter_map(|key| self.entries.get(&key).map(|it| (key, it)))
     }
@@ -252,12 +289,14 @@ impl Overrides {
         removed
     }
 
-    /// Replaces all by those of a fleet, as one revision, and follows it from then on. Returns the keys of those that are new,
-    /// others or gone. What is as it was keeps what is known of it here: when it ends, and since when its target is gone.
+    /// Replaces all but the local ones by those of a fleet, as one revision, and follows it from then on. Returns the keys of
+    /// those that are new, others or gone. What is as it was keeps what is known of it here: when it ends, and since when its
+    /// target is gone.
     pub fn follow(&mut self, shared: impl IntoIterator<Item = (Key, Override)>) -> Vec<Key> {
-        let mut before = std::mem::take(&mut self.entries);
+        let mut before: BTreeMap<_, _> =
+            self.entries.extract_if(.., |key, _| !key.is_local()).collect();
         let mut changed = Vec::new();
-        for (key, it) in shared {
+        for (key, it) in shared.into_iter().filter(|(key, _)| !key.is_local()) {
             let known = before.remove(&key);
             let it = match known {
                 Some(known) if known.asks_as(&it) => known,
@@ -277,26 +316,43 @@ impl Overrides {
         changed
     }
 
-    /// Follows a fleet no longer. What is in force stays, and ends by itself again.
+    /// Follows a fleet no longer. What is in force stays, and ends by itself again. All are this balancer's own then: of a local
+    /// one and another one that ask the same, the one that lasts longer stays.
     pub fn unfollow(&mut self) {
-        if std::mem::take(&mut self.is_followed) {
+        let local: Vec<_> = self.entries.extract_if(.., |key, _| key.is_local()).collect();
+        for (key, it) in &local {
+            let key = key.clone().with_scope(Scope::Shared);
+            let lasts_longer = |other: &Override| match (it.until, other.until) {
+                (None, Some(_)) => true,
+                (Some(one), Some(other)) => one.instant > other.instant,
+                (_, None) => false,
+            };
+            if self.entries.get(&key).is_none_or(lasts_longer) {
+                self.entries.insert(key, it.clone());
+            }
+        }
+        if std::mem::take(&mut self.is_followed) || !local.is_empty() {
             self.changed();
         }
     }
 
-    /// Those whose time has been over for so long, and which are still here.
+    /// Those of a fleet whose time has been over for so long, and which are still here.
     pub fn overdue(&self, now: Instant, time: Duration) -> impl Iterator<Item = &Key> {
         let is_overdue = move |it: &Override| {
             it.until.is_some_and(|until| now.saturating_duration_since(until.instant) >= time)
         };
-        self.entries.iter().filter(move |(_, it)| is_overdue(it)).map(|(key, _)| key)
+        let shared = self.entries.iter().filter(|(key, _)| !key.is_local());
+        shared.filter(move |(_, it)| is_overdue(it)).map(|(key, _)| key)
     }
 
-    /// Removes those whose time is over, and returns why; none while a fleet is followed, which removes them itself.
+    /// Whether this balancer ends it, and no fleet.
+    const fn ends_here(is_followed: bool, key: &Key) -> bool {
+        !is_followed || matches!(key.scope, Scope::Local)
+    }
+
+    /// Removes those whose time is over, and returns why. While a fleet is followed, it removes those that are not local.
     pub fn expire(&mut self, now: Instant) -> Vec<(Key, Override, End)> {
-        if self.is_followed {
-            return Vec::new();
-        }
+        let is_followed = self.is_followed;
         let end = |it: &Override| {
             let is_gone = |since: Moment| now.saturating_duration_since(since.instant) >= KEPT;
             if it.until.is_some_and(|until| until.instant <= now) {
@@ -305,7 +361,10 @@ impl Overrides {
                 it.absent_since.is_some_and(is_gone).then_some(End::Gone)
             }
         };
-        let ended: Vec<_> = self.entries.extract_if(.., |_, it| end(it).is_some()).collect();
+        let ended: Vec<_> = self
+            .entries
+            .extract_if(.., |key, it| Self::ends_here(is_followed, key) && end(it).is_some())
+            .collect();
         if !ended.is_empty() {
             self.changed();
         }
@@ -315,14 +374,12 @@ impl Overrides {
 
     /// When the next one ends by itself.
     pub fn next_end(&self) -> Option<Instant> {
-        if self.is_followed {
-            return None;
-        }
         let end = |it: &Override| {
             let gone = it.absent_since.and_then(|since| since.instant.checked_add(KEPT));
             it.until.map(|until| until.instant).into_iter().chain(gone).min()
         };
-        self.entries.values().filter_map(end).min()
+        let own = self.entries.iter().filter(|(key, _)| Self::ends_here(self.is_followed, key));
+        own.filter_map(|(_, it)| end(it)).min()
     }
 
     /// Notes which of them have an object in a configuration. Returns whether that changed.
@@ -363,7 +420,11 @@ impl Overrides {
         self.backends.clear();
         for (key, it) in &self.entries {
             if let Target::Backend { address, pool } = &key.target {
-                self.backends.entry(*address).or_default().push((pool.clone(), it.action));
+                self.backends.entry(*address).or_default().push((
+                    pool.clone(),
+                    it.action,
+                    key.scope,
+                ));
             }
         }
     }

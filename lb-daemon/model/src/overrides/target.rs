@@ -94,6 +94,8 @@ pub enum ActionError {
     GroupWeight,
     #[error("must be 0 or 10 to 100 for a scale")]
     Scale,
+    #[error("only a drain or a disable can be local")]
+    Local,
 }
 
 impl Action {
@@ -198,23 +200,70 @@ impl fmt::Display for Target {
     }
 }
 
-/// The key of an override. As text it is a path, such as `pools/web/backends/192.0.2.1/drain`.
+/// Where an override is in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// At all balancers of the fleet; outside of one, at this balancer.
+    #[default]
+    Shared,
+    /// At this balancer alone, beside those of its fleet.
+    Local,
+}
+
+impl Scope {
+    pub(super) const ALL: [Self; 2] = [Self::Shared, Self::Local];
+
+    /// # Errors
+    /// [`ActionError::Local`]
+    pub const fn check(self, kind: Kind) -> Result<(), ActionError> {
+        match (self, kind) {
+            (Self::Local, Kind::Weight | Kind::Scale) => Err(ActionError::Local),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The key of an override. As text it is a path, such as `pools/web/backends/192.0.2.1/drain`, or `local/regions/eu/drain` of
+/// a local one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub target: Target,
     pub kind: Kind,
+    pub scope: Scope,
+}
+
+/// What the text of local ones begins with.
+const LOCAL: &str = "local/";
+
+impl Key {
+    /// That of a shared override.
+    pub const fn new(target: Target, kind: Kind) -> Self {
+        Self { target, kind, scope: Scope::Shared }
+    }
+
+    #[must_use]
+    pub fn with_scope(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    pub fn is_local(&self) -> bool {
+        self.scope == Scope::Local
+    }
 }
 
 /// A text that names no override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must be backends/ADDRESS, pools/NAME/backends/ADDRESS, pools/NAME, pools/NAME/regions/NAME or regions/NAME, then \
-     /drain, /disable, /weight or /scale"
+     /drain, /disable, /weight or /scale; or local/, then such a name of a drain or disable"
 )]
 pub struct KeyError;
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_local() {
+            f.write_str(LOCAL)?;
+        }
         match &self.target {
             Target::Backend { address, pool: None } => write!(f, "backends/{address}")?,
             Target::Backend { address, pool: Some(pool) } => {
@@ -232,9 +281,14 @@ impl FromStr for Key {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
+        let (scope, text) = match text.strip_prefix(LOCAL) {
+            Some(text) => (Scope::Local, text),
+            None => (Scope::Shared, text),
+        };
         let parts: Vec<_> = text.split('/').collect();
         let (kind, target) = parts.split_last().ok_or(KeyError)?;
         let kind = Kind::from_name(kind).ok_or(KeyError)?;
+        scope.check(kind).map_err(|_| KeyError)?;
         let name = |text: &str| Name::new(text).map_err(|_| KeyError);
         let address = |text: &str| text.parse().map_err(|_| KeyError);
         let target = match *target {
@@ -249,6 +303,6 @@ impl FromStr for Key {
             ["regions", it] => Target::Region(name(it)?),
             _ => return Err(KeyError),
         };
-        Ok(Self { target, kind })
+        Ok(Self { target, kind, scope })
     }
 }

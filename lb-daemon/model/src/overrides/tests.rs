@@ -71,8 +71,12 @@ fn keys_are_paths() {
         "pools/web/drain",
         "pools/web/regions/eu/scale",
         "regions/eu/drain",
+        "local/backends/10.0.0.1/drain",
+        "local/pools/web/backends/2001:db8::1/disable",
+        "local/regions/eu/drain",
     ] {
         assert_eq!(key(path).to_string(), path);
+        assert_eq!(key(path).is_local(), path.starts_with("local"));
     }
     for wrong in [
         "",
@@ -87,6 +91,11 @@ fn keys_are_paths() {
         "regions/eu/off",
         "regions/eu/drain/",
         "pools/web/backends/drain",
+        "local/backends/10.0.0.1/weight",
+        "local/regions/eu/scale",
+        "local/local/regions/eu/drain",
+        "local/drain",
+        "Local/regions/eu/drain",
     ] {
         assert_eq!(wrong.parse::<Key>(), Err(KeyError), "{wrong}");
     }
@@ -271,7 +280,14 @@ fn any_entry() -> impl Strategy<Value = (Key, Action)> {
     ];
     (target, action)
         .prop_filter("allowed", |(target, action)| action.check(target).is_ok())
-        .prop_map(|(target, action)| (Key { target, kind: action.kind() }, action))
+        .prop_flat_map(|(target, action)| {
+            let key = Key::new(target, action.kind());
+            let may_be_local = Scope::Local.check(action.kind()).is_ok();
+            any::<bool>().prop_map(move |is_local| {
+                let scope = if is_local && may_be_local { Scope::Local } else { Scope::Shared };
+                (key.clone().with_scope(scope), action)
+            })
+        })
 }
 
 proptest! {
@@ -292,6 +308,11 @@ proptest! {
                     let (drained, disabled, weight) = naive(&list, &pool, address, &region);
                     prop_assert_eq!((it.drained, it.disabled), (drained, disabled));
                     prop_assert!((it.weight - weight).abs() < 1e-9);
+                    // It is stopped, and would not be without the local ones.
+                    let shared: Vec<_> = list.iter().filter(|(key, _)| !key.is_local()).cloned().collect();
+                    let (stopped, held, _) = naive(&shared, &pool, address, &region);
+                    let locally = (drained || disabled) && !stopped && !held;
+                    prop_assert_eq!(it.stopped_locally, locally);
                 }
             }
         }

@@ -91,6 +91,7 @@ pub(in crate::api) fn warning(warning: &Warning) -> v1::Warning {
         WarningReason::UnusableBefore => Reason::UnusableBefore,
         WarningReason::OverrideLimited => Reason::OverrideLimited,
         WarningReason::StillStopped => Reason::StillStopped,
+        WarningReason::ForceRequired => Reason::ForceRequired,
     };
     v1::Warning {
         reason: reason.into(),

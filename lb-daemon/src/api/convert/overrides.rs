@@ -80,6 +80,7 @@ pub(in crate::api) fn override_message((key, it): (&Key, &Override)) -> v1::Over
         set_at: Some(timestamp(it.set_at)),
         until: it.until.map(|until| timestamp(until.wall)),
         absent_since: it.absent_since.map(|since| timestamp(since.wall)),
+        local: key.is_local(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Conversion of refusals into gRPC statuses.
 
-use spillway_proto::v1::ErrorReason;
+use spillway_proto::v1::{self, ErrorReason, object_reference::Kind};
 use tonic::{Code, Status};
 use tonic_types::FieldViolation;
 
@@ -13,7 +13,7 @@ use lb_control::{
     reconcile::ReconcileError,
 };
 use lb_inspect::names::NoPool;
-use lb_model::room::TooMany;
+use lb_model::{removal_guard::Removal, room::TooMany};
 
 /// A wrong field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,6 +106,9 @@ impl IntoStatus for Refusal {
             Refusal::Member => {
                 error(Code::FailedPrecondition, ErrorReason::FleetMembership).hint(MEMBER_HINT)
             }
+            Refusal::NoMember => {
+                error(Code::FailedPrecondition, ErrorReason::FleetMembership).hint(NO_MEMBER_HINT)
+            }
             Refusal::NoHashKey { own_key, .. } => {
                 error(Code::InvalidArgument, ErrorReason::HashKeyUnset)
                     .field("hash_key")
@@ -143,6 +146,10 @@ impl IntoStatus for Refusal {
                     None => error,
                 }
             }
+            Refusal::ForceRequired(removals) => force_required(
+                error(Code::FailedPrecondition, ErrorReason::ForceRequired),
+                removals,
+            ),
             Refusal::Memory(_) => error(Code::ResourceExhausted, ErrorReason::MemoryLimit),
             Refusal::TooManyOverrides => {
                 error(Code::ResourceExhausted, ErrorReason::TooManyOverrides).hint(OVERRIDES_HINT)
@@ -197,6 +204,17 @@ impl IntoStatus for Refusal {
     }
 }
 
+fn force_required(error: ApiError, removals: &[Removal]) -> ApiError {
+    let error = error.hint(FORCE_HINT);
+    let Some(first) = removals.first() else { return error };
+    let (removed, backends) = first.numbers();
+    let object = first.object().as_ref().map(reference);
+    let kind = object.as_ref().map_or(Kind::Configuration, v1::ObjectReference::kind);
+    let v1::ObjectReference { name, pool, .. } = object.unwrap_or_default();
+    let kind = kind.as_str_name().trim_start_matches("KIND_");
+    error.about(kind, &name, &pool).with("removed", removed).with("backends", backends)
+}
+
 impl IntoStatus for NoPool {
     fn into_status(self) -> Status {
         ApiError::not_found(self.to_string(), "pool", &self.name, "").hint(self.hint()).into()
@@ -205,8 +223,12 @@ impl IntoStatus for NoPool {
 
 const TARGET_HINT: &str = "`spillway status` lists the backends, pools and regions that there are";
 
+const FORCE_HINT: &str = "nothing was changed; look at it with --dry-run, and if that is meant, make the change again with --force";
+
 const MEMBER_HINT: &str = "nothing was changed; change the fleet, at any balancer that reaches its etcd, or take this balancer out of it: \
      `spillway fleet leave`";
+
+const NO_MEMBER_HINT: &str = "nothing was changed; leave --local out";
 
 const OVERRIDES_HINT: &str =
     "`spillway override list` shows them; drain a pool or a region instead of its backends";

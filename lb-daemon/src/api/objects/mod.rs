@@ -111,6 +111,8 @@ impl<'a> Update<'a> {
 struct Options {
     dry_run: bool,
     reason: Reason,
+    /// Remove what the change removes, however much that is.
+    force: bool,
 }
 
 impl Options {
@@ -119,7 +121,12 @@ impl Options {
     fn new(dry_run: bool, reason: &str) -> Result<Self, Status> {
         may_change(dry_run)?;
         let reason = super::service::reason(reason)?;
-        Ok(Self { dry_run, reason })
+        Ok(Self { dry_run, reason, force: false })
+    }
+
+    /// The same of a call that can remove too much.
+    fn forced(self, force: bool) -> Self {
+        Self { force, ..self }
     }
 }
 
@@ -302,7 +309,7 @@ impl Objects {
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
     ) -> Result<(v1::ApplyResult, v1::Configuration), ObjectRefused> {
         let ObjectChange { request, kind, needs, options } = change;
-        let Options { dry_run, reason } = options;
+        let Options { dry_run, reason, force } = options;
         for _ in 0..MAX_TRIES {
             let in_force = self.in_force().await?;
             let (generation, schema) = (in_force.generation, in_force.schema);
@@ -325,6 +332,7 @@ impl Objects {
                 actor: actor.clone(),
                 request: request.clone(),
                 reason: reason.clone(),
+                force: *force,
                 ..Apply::default()
             };
             match self.audit.apply(&self.changes, apply).await? {

@@ -160,7 +160,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdatePoolRequest>,
     ) -> Answered<v1::UpdatePoolResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.validate_only, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?.forced(r.force);
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (pool, result) = self.update(sent(r.pool)?, update, sender, options).await?;
@@ -225,7 +225,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::DeleteBackendRequest>,
     ) -> Answered<v1::DeleteBackendResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.validate_only, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?.forced(r.force);
         let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
         let result = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, options).await?;
         Ok(Response::new(v1::DeleteBackendResponse { result }))
@@ -264,7 +264,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::UpdateServiceRequest>,
     ) -> Answered<v1::UpdateServiceResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.validate_only, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?.forced(r.force);
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let update = Update::new(r.update_mask.as_ref(), r.allow_missing)?;
         let (service, result) = self.update(sent(r.service)?, update, sender, options).await?;
@@ -310,7 +310,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::BatchDeleteBackendsRequest>,
     ) -> Answered<v1::BatchDeleteBackendsResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.validate_only, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?.forced(r.force);
         let result = self.batch_delete(r.backends, r.allow_missing, options).await?;
         Ok(Response::new(v1::BatchDeleteBackendsResponse { result }))
     }

@@ -70,7 +70,7 @@ async fn answer_one(
         None => return Ok(()),
         Some(Request::Status) => status(),
         // The answer lists conditions, and so what the reload refused.
-        Some(Request::Reload) => match reloads.request().await {
+        Some(Request::Reload) => match reloads.request(false).await {
             Ok(_) => status(),
             Err(Stopping) => return Ok(()),
         },

@@ -35,6 +35,7 @@ async fn an_apply_counts_the_generation_up_only_if_something_changes() {
             movements_unknown: false,
             memory: None,
             warnings: vec![],
+            removals: vec![],
             resolved: None,
             balancers: BTreeMap::new()
         }
@@ -54,7 +55,7 @@ async fn an_apply_counts_the_generation_up_only_if_something_changes() {
     };
     let second = second.unwrap();
     assert_eq!((second.generation, second.changes), (2, vec![change]));
-    assert_eq!(daemon.apply("# nothing").await.unwrap().generation, 3);
+    assert_eq!(daemon.force("# nothing").await.unwrap().generation, 3);
     assert_eq!(daemon.path.content().plan, Plan::default());
 }
 
@@ -115,7 +116,8 @@ async fn another_expected_generation_refuses_the_apply() {
     daemon.apply(WEB).await.unwrap();
     let apply = |expected| {
         let expected_generation = Some(expected);
-        daemon.running.commands.apply(Apply { expected_generation, ..Apply::default() }, None)
+        let apply = Apply { expected_generation, force: true, ..Apply::default() };
+        daemon.running.commands.apply(apply, None)
     };
     let error = apply(0).await.unwrap().unwrap_err();
     assert_eq!(error.to_string(), "generation 1 is in force, not 0");
@@ -156,6 +158,7 @@ async fn the_hash_key_in_use_is_exported_and_accepted_back() {
             movements_unknown: false,
             memory: None,
             warnings: vec![],
+            removals: vec![],
             resolved: None,
             balancers: BTreeMap::new()
         }
@@ -221,7 +224,8 @@ proptest! {
             let mut last = Configuration::default();
             for (mut configuration, restart) in steps {
                 configuration.hash_key.get_or_insert([3, 4]);
-                let apply = Apply { configuration: configuration.clone().into(), ..Apply::default() };
+                let requested = configuration.clone().into();
+                let apply = Apply { configuration: requested, force: true, ..Apply::default() };
                 daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
                 if restart {
                     daemon.restart().await;
@@ -339,7 +343,8 @@ async fn a_command_whose_caller_is_gone_is_skipped() {
     let exported = daemon.running.commands.export().await.unwrap();
     assert_eq!((exported.generation, exported.configuration.services.len()), (1, 1));
     // A command whose caller waits is carried out.
-    let removed = daemon.running.commands.apply(Apply::default(), None).await.unwrap().unwrap();
+    let removal = Apply { force: true, ..Apply::default() };
+    let removed = daemon.running.commands.apply(removal, None).await.unwrap().unwrap();
     assert_eq!(removed.generation, 2);
 }
 

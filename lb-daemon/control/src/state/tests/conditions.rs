@@ -25,7 +25,7 @@ async fn a_missing_source_address_is_a_condition() {
     assert_eq!(conditions(&daemon).await, [missing("IPv4")]);
     daemon.apply(&web("10.0.0.2", "fd00::2")).await.unwrap();
     assert_eq!(conditions(&daemon).await, [missing("IPv4"), missing("IPv6")]);
-    daemon.apply("# nothing").await.unwrap();
+    daemon.force("# nothing").await.unwrap();
     assert_eq!(conditions(&daemon).await, []);
 }
 
@@ -111,9 +111,10 @@ fn with(last: u8, line: &str) -> String {
     web(&address, &format!("{address}{line}\n"))
 }
 
-/// The warnings of a dry run.
+/// The warnings of a dry run of a change that may remove anything.
 async fn dry(daemon: &Daemon, text: &str) -> Vec<Warning> {
-    let apply = Apply { configuration: request(text), dry_run: true, ..Apply::default() };
+    let (configuration, force) = (request(text), true);
+    let apply = Apply { configuration, dry_run: true, force, ..Apply::default() };
     daemon.running.commands.apply(apply, None).await.unwrap().unwrap().warnings
 }
 

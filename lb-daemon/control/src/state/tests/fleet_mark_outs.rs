@@ -27,24 +27,24 @@ fn out(members: &[u8], regions: &[&str]) -> Arc<MarkedOutByPool> {
     Arc::new([(name("web"), MarkedOut { members, regions })].into())
 }
 
-fn agreed(members: &[u8], regions: &[&str]) -> MarkOutDecision {
+pub(super) fn agreed(members: &[u8], regions: &[&str]) -> MarkOutDecision {
     MarkOutDecision::Agreed(out(members, regions))
 }
 
-async fn seconds(number: u64) {
+pub(super) async fn seconds(number: u64) {
     sleep(Duration::from_secs(number)).await;
 }
 
 impl Daemon {
     /// With the backends up that are not `down`.
-    async fn with_down(down: &[u8]) -> Self {
+    pub(super) async fn with_down(down: &[u8]) -> Self {
         let daemon = Self::new();
         daemon.apply(&text()).await.unwrap();
         daemon.checked(down).await;
         daemon
     }
 
-    async fn checked(&self, down: &[u8]) {
+    pub(super) async fn checked(&self, down: &[u8]) {
         for number in 1..=4 {
             let (health, why) = match down.contains(&number) {
                 true => (Silent, "check tcp: timed out"),
@@ -54,12 +54,12 @@ impl Daemon {
         }
     }
 
-    fn decide(&self, decision: MarkOutDecision) {
+    pub(super) fn decide(&self, decision: MarkOutDecision) {
         self.running.fleet.mark_outs.decide(decision);
     }
 
     /// Members of the first group that are marked out, and the size of that group.
-    fn home(&self) -> (Vec<u8>, usize) {
+    pub(super) fn home(&self) -> (Vec<u8>, usize) {
         let content = self.path.content();
         let group = &content.plan.pools.values().next().unwrap().groups[0];
         let out = group.members.iter().filter(|member| member.out);
@@ -68,7 +68,7 @@ impl Daemon {
     }
 
     /// What it would mark out itself.
-    fn own_view(&self) -> Vec<u8> {
+    pub(super) fn own_view(&self) -> Vec<u8> {
         let view = self.running.fleet.mark_outs.own_view().borrow().clone().unwrap();
         let web = view.get(&name("web")).cloned().unwrap_or_default();
         web.members.iter().map(|it| (1..=9).find(|number| last(*number) == *it).unwrap()).collect()

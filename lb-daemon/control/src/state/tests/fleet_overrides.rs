@@ -5,12 +5,12 @@ use std::time::SystemTime;
 use super::*;
 use crate::command::{Actor, OverrideChange, OverridesChanged};
 use lb_config::Reason;
-use lb_model::overrides::{Action, Key, Moment, Override, Percent};
+use lb_model::overrides::{Action, Key, Kind, Moment, Override, Percent};
 
 const FIRST: &str = "backends/10.0.0.1/drain";
 const SECOND: &str = "backends/10.0.0.2/drain";
 
-fn key(text: &str) -> Key {
+pub(super) fn key(text: &str) -> Key {
     text.parse().unwrap()
 }
 
@@ -36,26 +36,26 @@ fn until(seconds: u64) -> Option<Moment> {
     Some(Moment { wall: wall(seconds), instant })
 }
 
-fn drains(paths: &[&str]) -> Vec<(Key, Override)> {
+pub(super) fn drains(paths: &[&str]) -> Vec<(Key, Override)> {
     paths.iter().map(|path| (key(path), asked(Action::Drain))).collect()
 }
 
 impl Daemon {
     /// [`WEB`] with two backends that are up.
-    async fn with_both_up() -> Self {
+    pub(super) async fn with_both_up() -> Self {
         let daemon = Self::new();
         daemon.apply(WEB).await.unwrap();
         daemon.both_up().await;
         daemon
     }
 
-    async fn both_up(&self) {
+    pub(super) async fn both_up(&self) {
         for address in ["10.0.0.1", "10.0.0.2"] {
             self.report_health("web", address, Passing, "all checks pass").await;
         }
     }
 
-    async fn ask_for(
+    pub(super) async fn ask_for(
         &self,
         change: OverrideChange,
         dry_run: bool,
@@ -64,16 +64,16 @@ impl Daemon {
         self.running.commands.change_overrides(change, dry_run, by).await.unwrap()
     }
 
-    async fn follow(&self, overrides: Vec<(Key, Override)>) -> OverridesChanged {
+    pub(super) async fn follow(&self, overrides: Vec<(Key, Override)>) -> OverridesChanged {
         self.ask_for(OverrideChange::Follow(overrides), false).await.unwrap()
     }
 
-    async fn unfollow(&self) -> OverridesChanged {
+    pub(super) async fn unfollow(&self) -> OverridesChanged {
         self.ask_for(OverrideChange::Unfollow, false).await.unwrap()
     }
 
     /// What is in force, by key, and whether a fleet decides it.
-    async fn overridden(&self) -> (Vec<String>, bool) {
+    pub(super) async fn overridden(&self) -> (Vec<String>, bool) {
         let overrides = self.running.commands.overrides().await.unwrap().overrides;
         (overrides.iter().map(|(key, _)| key.to_string()).collect(), overrides.is_followed())
     }
@@ -83,7 +83,7 @@ impl Daemon {
         overrides.get(&key(path)).unwrap().clone()
     }
 
-    fn accepts(&self) -> [Accepts; 2] {
+    pub(super) fn accepts(&self) -> [Accepts; 2] {
         ["10.0.0.1", "10.0.0.2"].map(|address| self.state("web", address))
     }
 
@@ -93,9 +93,10 @@ impl Daemon {
     }
 }
 
-fn set(path: &str) -> OverrideChange {
-    let Key { target, .. } = key(path);
-    OverrideChange::Set { targets: vec![target], action: Action::Drain, time: None }
+pub(super) fn set(path: &str) -> OverrideChange {
+    let Key { target, scope, kind } = key(path);
+    let action = if kind == Kind::Disable { Action::Disable } else { Action::Drain };
+    OverrideChange::Set { targets: vec![target], action, time: None, scope }
 }
 
 #[tokio::test]

@@ -7,11 +7,13 @@ mod fleet_overrides;
 mod health;
 mod history;
 mod hold_down;
+mod local_overrides;
 mod loops;
 mod next_hops;
 mod overrides;
 mod portions;
 mod remaps;
+mod removals;
 mod restart;
 mod shares;
 mod sizes;
@@ -162,6 +164,13 @@ impl Daemon {
             .apply(Apply { configuration, ..Apply::default() }, None)
             .await
             .unwrap()
+    }
+
+    /// The same, however much it removes.
+    async fn force(&self, text: &str) -> Result<Applied, Refusal> {
+        let (configuration, force) = (request(text), true);
+        let apply = Apply { configuration, force, ..Apply::default() };
+        self.running.commands.apply(apply, None).await.unwrap()
     }
 
     async fn status(&self) -> Status {

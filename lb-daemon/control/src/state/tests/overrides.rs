@@ -6,7 +6,7 @@ use crate::store::test_disk::Answer;
 use lb_config::Reason;
 use lb_model::{
     MemberState, StateCause, StateReason,
-    overrides::{Action, Key, Percent},
+    overrides::{Action, Key, Percent, Scope},
 };
 
 impl Daemon {
@@ -41,7 +41,14 @@ impl Daemon {
         time: Option<Duration>,
     ) -> OverridesChanged {
         let Key { target, .. } = key(path);
-        self.change(OverrideChange::Set { targets: vec![target], action, time }).await.unwrap()
+        self.change(OverrideChange::Set {
+            targets: vec![target],
+            action,
+            time,
+            scope: Scope::Shared,
+        })
+        .await
+        .unwrap()
     }
 
     async fn remove(&self, path: &str) -> OverridesChanged {
@@ -276,7 +283,12 @@ async fn what_does_not_exist_is_refused_and_nothing_changes() {
     ] {
         let Key { target, .. } = key(path);
         let both = vec![key(FIRST).target, target.clone()];
-        let set = OverrideChange::Set { targets: both, action: Action::Drain, time: None };
+        let set = OverrideChange::Set {
+            targets: both,
+            action: Action::Drain,
+            time: None,
+            scope: Scope::Shared,
+        };
         let refused = daemon.change(set).await.unwrap_err();
         assert_eq!(refused.to_string(), target.missing());
         let refused = daemon.change(OverrideChange::Remove(vec![key(path)])).await.unwrap_err();
@@ -290,7 +302,8 @@ async fn what_does_not_exist_is_refused_and_nothing_changes() {
 async fn a_dry_run_only_checks() {
     let daemon = Daemon::serving().await;
     let targets = vec![key("pools/web/drain").target];
-    let change = OverrideChange::Set { targets, action: Action::Drain, time: None };
+    let change =
+        OverrideChange::Set { targets, action: Action::Drain, time: None, scope: Scope::Shared };
     let by = (crate::command::Actor::User(7), Reason::default());
     let checked =
         daemon.running.commands.change_overrides(change, true, by).await.unwrap().unwrap();

@@ -9,7 +9,7 @@ use crate::fake::Limited;
 use crate::members::NotEnforced;
 use lb_model::{
     capacity::{FleetPortions, GroupName, Portion, PortionsInForce, is_lower, per_second},
-    overrides::{Action, Percent, Target},
+    overrides::{Action, Percent, Scope, Target},
 };
 
 /// Three groups: one of 100/s that follows from its backends, and two of 1,000/s.
@@ -137,7 +137,8 @@ async fn members_and_overrides_and_health_go_by_the_portion() {
 
     let target = Target::Group { pool: name("web"), region: name("us") };
     let action = Action::Scale(Percent::try_from(50).unwrap());
-    let set = OverrideChange::Set { targets: vec![target], action, time: None };
+    let set =
+        OverrideChange::Set { targets: vec![target], action, time: None, scope: Scope::Shared };
     let by = (Actor::User(7), lb_config::Reason::new("test").unwrap());
     daemon.running.commands.change_overrides(set, false, by).await.unwrap().unwrap();
     assert_eq!(daemon.limits(), [1000.0, 20.0, 100.0]);

@@ -120,7 +120,7 @@ async fn a_pool_that_outgrew_its_slots_is_a_condition() {
     daemon.apply(&pool(60, "slots = 4093")).await.unwrap();
     assert_eq!(daemon.outgrown().await, condition(4_093, 68, 16_381));
     // A pool that is gone has no condition.
-    daemon.apply("[[region]]\nname = \"eu\"").await.unwrap();
+    daemon.force("[[region]]\nname = \"eu\"").await.unwrap();
     assert_eq!(daemon.outgrown().await, []);
 }
 

@@ -178,7 +178,7 @@ async fn backends_that_go_are_told() {
     assert_eq!(next(&mut watcher), Event::Generation(applied));
     let new = daemon.backend("web", "10.0.0.3").await;
     assert_eq!(next(&mut watcher), changed([new]));
-    daemon.apply("# nothing").await.unwrap();
+    daemon.force("# nothing").await.unwrap();
     let Event::Backends(gone) = next(&mut watcher) else { panic!("its pool is gone") };
     let gone: Vec<_> = gone.removed.iter().map(|(_, address)| address.to_string()).collect();
     assert_eq!(gone, ["10.0.0.1", "10.0.0.3"]);
