@@ -161,6 +161,7 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
         ([kind.name()], of_kind.count().into())
     });
     sheet.family(&OVERRIDES, kinds)?;
+    sheet.one(&OVERRIDES_LOCAL, status.overrides.overrides.local().count().into())?;
     sheet.one(&OVERRIDES_UNSTORED, status.overrides.is_unstored.into())?;
     sheet.one(&BEHIND, status.behind.is_some().into())?;
     sheet.one(&CONDITIONS, status.conditions.len().into())?;

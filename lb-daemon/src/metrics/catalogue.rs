@@ -113,6 +113,8 @@ metrics! {
         "When the generation in force was applied, seconds of the Unix epoch. Absent: none was";
     OVERRIDES: Gauge "overrides" None ["kind"]
         "Overrides in force: drain, disable, weight, scale; spillway override list shows them";
+    OVERRIDES_LOCAL: Gauge "overrides_local" None []
+        "Overrides in force at this balancer alone, and not in its fleet; spillway_overrides counts them too";
     OVERRIDES_UNSTORED: Gauge "overrides_unstored" None []
         "1: what changed last of the overrides is in memory only, because the state directory cannot be written, and a restart would lose it; 0: all are stored";
     BEHIND: Gauge "packet_path_behind" None []

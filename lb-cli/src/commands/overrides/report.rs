@@ -298,6 +298,7 @@ pools/web/backends/10.0.0.2/weight (30 %)  -
             "target": {"backend": "10.0.0.2", "pool": "web", "region": null},
             "kind": "weight", "percent": 30, "who": "certificate ops.example", "reason": "",
             "set_at": "1970-01-12T13:46:40Z", "until": null, "absent_since": "1970-01-12T13:47:40Z",
+            "local": false,
         });
         assert_eq!(json["overrides"][1], expected);
         let none = List::new(v1::ListOverridesResponse::default());

@@ -101,7 +101,8 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
     use std::{io::Read as _, os::unix::fs::OpenOptionsExt as _};
     let mut pipe =
         fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
-    client.apply(apply(v1::Configuration::default())).await.unwrap();
+    let empty = v1::ApplyRequest { force: true, ..apply(v1::Configuration::default()) };
+    client.apply(empty).await.unwrap();
     audit.flush().await;
     assert_eq!(conditions.now(), []);
     let mut read = vec![0; 65_536];

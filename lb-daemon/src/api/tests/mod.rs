@@ -4,6 +4,7 @@ mod generations;
 mod objects;
 mod overrides;
 mod queries;
+mod removals;
 mod schema;
 mod server;
 mod tls;
@@ -46,6 +47,7 @@ use lb_net::NetChange;
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
 struct Daemon {
     directory: TempDir,
+    commands: Commands,
     path: PathBuf,
     packets: FakePacketPath,
     health: Sender<HealthChange>,
@@ -121,6 +123,7 @@ impl Daemon {
         let loops = Loops::new(settings, store, paths, sensors, inbox);
         let heartbeats = Heartbeats::every(std::time::Duration::from_secs(1));
         Self {
+            commands: commands.clone(),
             server: serving(&path, remote, (commands, audit), stop.clone()),
             state: packet_path::spawn(loops, &heartbeats, &stop),
             directory,

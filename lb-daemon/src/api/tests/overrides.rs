@@ -261,3 +261,52 @@ async fn overrides_are_listed_a_page_at_a_time() {
     assert_eq!(listed("web", 1).await, (all[1..3].to_vec(), vec![1, 1]));
     assert_eq!(listed("none", 1).await, (vec![], vec![0]));
 }
+
+/// At a member of a fleet.
+#[tokio::test]
+async fn a_local_override_is_shown_as_such() {
+    let (daemon, audit, path) = Daemon::with_audit_file();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    let mut overrides = OverridesClient::new(daemon.channel().await);
+    let local =
+        |kind| v1::SetOverridesRequest { local: true, ..set(vec![backend("10.0.0.1", "")], kind) };
+    let status = overrides.set_overrides(local(OverrideKind::Drain)).await.unwrap_err();
+    assert_eq!(
+        (status.code(), status.message()),
+        (
+            Code::FailedPrecondition,
+            "this balancer is no member of a fleet, so all its overrides are its own"
+        )
+    );
+    assert!(status.metadata().get(HINT_TRAILER).is_some());
+    let weight = v1::SetOverridesRequest { percent: Some(50), ..local(OverrideKind::Weight) };
+    let status = overrides.set_overrides(weight).await.unwrap_err();
+    assert_eq!(status.metadata().get(FIELD_TRAILER).unwrap(), "local");
+    assert_eq!(status.message(), "local: only a drain or a disable can be local");
+
+    let follow = lb_control::command::OverrideChange::Follow(Vec::new());
+    let by = (lb_control::command::Actor::Unknown, lb_config::Reason::default());
+    daemon.commands.change_overrides(follow, false, by).await.unwrap().unwrap();
+    let done = overrides.set_overrides(local(OverrideKind::Drain)).await.unwrap().into_inner();
+    let name = "local/backends/10.0.0.1/drain";
+    assert_eq!((names(&done.overrides), done.overrides[0].local), (vec![name], true));
+    let listed = overrides.list_overrides(v1::ListOverridesRequest::default()).await.unwrap();
+    assert_eq!(listed.into_inner().overrides, done.overrides);
+    let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
+    let shown = status.backends.iter().find(|it| it.address == "10.0.0.1").unwrap();
+    assert_eq!(shown.overrides, [name]);
+    let removed = overrides.remove_overrides(remove(&[name])).await.unwrap().into_inner();
+    assert_eq!(names(&removed.removed), [name]);
+    audit.flush().await;
+    let lines = lines(&path);
+    let requests: Vec<_> =
+        lines.iter().filter_map(|line| line["request"].as_str()).skip(1).collect();
+    assert_eq!(
+        requests[1..],
+        [
+            "local override drain of backend 10.0.0.1",
+            "removal of overrides local/backends/10.0.0.1/drain"
+        ]
+    );
+}

@@ -79,6 +79,8 @@ struct Override {
     until: Option<u64>,
     /// Since when there is no such object.
     absent_since: Option<u64>,
+    /// Whether it is of this balancer alone, and not of its fleet.
+    local: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -258,6 +260,7 @@ impl From<(&Key, &overrides::Override)> for Override {
             set_at: milliseconds(it.set_at),
             until: it.until.map(|until| milliseconds(until.wall)),
             absent_since: it.absent_since.map(|since| milliseconds(since.wall)),
+            local: key.is_local(),
         }
     }
 }

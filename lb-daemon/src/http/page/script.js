@@ -296,7 +296,7 @@ function below() {
     row.append(make("span"), make("span", "number quiet"), make("p"));
     return row;
   }, (row, o) => {
-    put(row.children[0], o.target + ": " + o.action);
+    put(row.children[0], o.target + ": " + o.action + (o.local ? ", at this balancer alone" : ""));
     const end = o.until === null ? "" : ", ends in " + age(o.until - now.at);
     put(row.children[1], age(now.at - o.set_at) + " ago" + end);
     row.children[1].title = new Date(o.set_at).toISOString() + (o.until === null ? "" : " to " + new Date(o.until).toISOString());
