@@ -405,6 +405,7 @@ pub(crate) fn apply_request(configuration: Configuration, dry_run: bool) -> Appl
     ApplyRequest {
         configuration: Some(configuration),
         validate_only: dry_run,
+        force: true,
         schema_revision: SCHEMA_REVISION.into(),
         ..ApplyRequest::default()
     }

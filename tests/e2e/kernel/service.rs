@@ -57,7 +57,7 @@ impl Service {
     pub(crate) fn apply(self, text: &str) -> Result<()> {
         let file = format!("{}/configuration.toml", self.0);
         fs::write(&file, text)?;
-        self.must(&["apply", "--yes", "-f", &file]).map(drop)
+        self.must(&["apply", "--yes", "--force", "-f", &file]).map(drop)
     }
 
     /// What `spillway` prints; it has to succeed.

@@ -137,7 +137,7 @@ fn begin_apply(fixture: &Fixture, text: &str) -> Result<Child> {
     let file = fixture.fabric.balancer.directory().join("next.toml");
     std::fs::write(&file, text)?;
     let mut command =
-        fixture.balancer.command(&["apply", "--yes", "-f", &file.display().to_string()]);
+        fixture.balancer.command(&["apply", "--yes", "--force", "-f", &file.display().to_string()]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().context("start spillway apply")
 }

@@ -129,7 +129,7 @@ fn is_behind(host: &Host, line: &str) -> Result<()> {
 /// What `spillway apply` of a file says on standard error.
 fn apply(host: &Host, arguments: &[&str], succeeds: bool) -> Result<String> {
     let file = host.path(arguments[0]).display().to_string();
-    said(host, &[&["apply", "--yes", "-f", &*file], &arguments[1..]].concat(), succeeds)
+    said(host, &[&["apply", "--yes", "--force", "-f", &*file], &arguments[1..]].concat(), succeeds)
 }
 
 fn said(host: &Host, arguments: &[&str], succeeds: bool) -> Result<String> {

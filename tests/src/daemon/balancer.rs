@@ -240,12 +240,12 @@ impl Balancer {
         row.and_then(|row| row["packets"].as_u64()).with_context(|| verdict.to_owned())
     }
 
-    /// Puts a configuration file's text in force.
+    /// Puts a configuration file's text in force, whatever that stops and removes.
     ///
     /// # Errors
     /// When it is refused.
     pub fn apply(&self, document: &str) -> Result<String> {
-        self.succeed(&["apply", "--yes", "-f", "-"], Some(document))
+        self.succeed(&["apply", "--yes", "--force", "-f", "-"], Some(document))
     }
 
     /// Waits until exactly these backend addresses are up with a resolved next hop.

@@ -118,7 +118,8 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
         assert!(fills < 2_000, "a pipe holds less than that");
         let configuration =
             if fills % 2 == 0 { v1::Configuration::default() } else { configuration() };
-        let applied = timeout(LIMIT, client.apply(apply(configuration))).await;
+        let request = v1::ApplyRequest { force: true, ..apply(configuration) };
+        let applied = timeout(LIMIT, client.apply(request)).await;
         applied.expect("an answer").unwrap();
     }
 }

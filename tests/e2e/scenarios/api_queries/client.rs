@@ -55,7 +55,8 @@ impl Client {
         validate_only: bool,
     ) -> Answer<ApplyResult> {
         let configuration = Some(configuration.clone());
-        let request = ApplyRequest { configuration, validate_only, ..ApplyRequest::default() };
+        let request =
+            ApplyRequest { configuration, validate_only, force: true, ..ApplyRequest::default() };
         let answer = self.call(async |mut c| c.apply(request).await)?;
         Ok(answer.result.unwrap_or_default())
     }

@@ -3,10 +3,12 @@
 mod calls;
 mod etcd;
 mod leftovers;
+mod local;
 mod members;
 mod membership;
 mod outages;
 mod portions;
+mod removals;
 mod restores;
 mod sharing;
 mod sharing_outages;
@@ -38,6 +40,8 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_wrong_join_changes_nothing", membership::wrong_joins),
     Case::works("a_balancer_leaves_and_joins_again", membership::leave_and_join_again),
     Case::works("a_member_that_etcd_does_not_know_says_so", membership::unknown_to_etcd),
+    Case::works("a_balancer_drains_by_itself_without_etcd", local::without_etcd),
+    Case::works("a_fleet_removes_much_only_by_force", removals::need_force),
     Case::works("of_two_changes_at_once_one_wins", membership::pairs),
     Case::works("daemons_killed_amid_changes_agree", membership::killed),
     Case::works("a_balancer_joins_after_a_change", membership::joins_after_a_change),

@@ -3,6 +3,7 @@
 mod interfaces;
 mod receiver_lists;
 mod reload;
+mod removals;
 pub(crate) mod settings_files;
 mod start;
 
@@ -17,6 +18,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::waits("a_receiver_takes_its_lists_again_after_sighup", receiver_lists::lists_again),
     Case::waits("a_reload_fails_where_the_balancer_refuses", reload::balancer),
+    Case::waits("a_file_that_removes_much_needs_force", removals::of_a_file),
     Case::waits("a_reload_fails_where_the_receiver_refuses", reload::receiver),
     Case::waits("a_second_receiver_goes_on_without_the_default_socket", reload::without_a_socket),
     Case::waits("an_interface_that_is_not_there_is_wrong_settings", interfaces::that_are_not_there),

@@ -103,7 +103,8 @@ impl Daemon {
 
     /// Puts a configuration in force that has nothing in it but the numbers of generations before.
     pub(super) fn begin_anew(&self) {
-        let nothing = v1::ApplyRequest::default().encode_to_vec();
+        let nothing = v1::ApplyRequest { force: true, ..v1::ApplyRequest::default() };
+        let nothing = nothing.encode_to_vec();
         let method = |path: &str| Method { path: path.into(), streams: false, writes: true };
         self.call(&method("/spillway.v1.Spillway/Apply"), &nothing).expect("nothing is valid");
     }
