@@ -64,11 +64,8 @@ fn ensure_alike(fleet: &FleetFixture) -> Result<()> {
 
 /// Without etcd a balancer is drained of a backend by itself, until an operator hands that to the fleet.
 pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
-    let plan = FleetPlan {
-        balancers: 3,
-        settings: "http = \"127.0.0.1:9095\"\n",
-        ..FleetPlan::FLEET
-    };
+    let plan =
+        FleetPlan { balancers: 3, settings: "http = \"127.0.0.1:9095\"\n", ..FleetPlan::FLEET };
     let mut fleet = joined_as(sandbox, "local", plan)?;
     let [one, two] = [0, 1].map(|backend| fleet.fabric.backends[backend].v4.to_string());
     let names = |kind: &str, address: &str| {

@@ -16,13 +16,13 @@ pub(super) fn need_force(sandbox: &Sandbox) -> Result<()> {
     let whole = super::calls::text(&fleet)?;
     let backends = fleet.configuration(Health::DEFAULT).pools[0].members.len();
     ensure!(backends >= 4, "a pool of {backends} is not guarded");
-    // All but one of the first pool's.
+    // The first and the last one of the first pool's stay.
     let blocks: Vec<&str> = whole.split("[[pool.backend]]").collect();
     let kept = [&blocks[..2], &blocks[backends..]].concat();
     let fewer = kept.join("[[pool.backend]]");
     let lost = format!(
         "loses {} of {backends} backends, more than 30 %: this needs --force",
-        backends - 1
+        backends - 2
     );
 
     let apply = ["apply", "--yes", "-f", "-"];
@@ -47,5 +47,5 @@ pub(super) fn need_force(sandbox: &Sandbox) -> Result<()> {
     let (exit, said) = refused(&fleet, 1, &["rollback", "2", "--yes"], None)?;
     ensure!(exit == CONFLICT && said.contains(&lost), "{exit}: {said}");
     fleet.spillway(1, &["rollback", "2", "--yes", "--force", "--wait"])?;
-    wait_in_force(&fleet, 0, 4)
+    wait_in_force(&fleet, 0, 4).map(drop)
 }

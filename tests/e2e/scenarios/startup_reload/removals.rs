@@ -31,10 +31,10 @@ pub(crate) fn of_a_file(sandbox: &Sandbox) -> Result<()> {
     ensure!(host.told()? == "READY=1");
     ensure!(host.ask("status")?["generation"] == 1);
 
-    // As a template that was filled from half of an answer, or from none.
+    // As a template that was filled from half of an answer, or from none. (A file without a word is refused as such.)
     let half = "pool web loses 5 of 10 backends, more than 30 %: this needs --force";
     let all = "the configuration loses all backends, of which it has 10: this needs --force";
-    for (text, cause) in [(web(16..=20), half), (String::new(), all)] {
+    for (text, cause) in [(web(16..=20), half), ("# nothing\n".into(), all)] {
         host.write("web.toml", &text)?;
         let output = host.cli(&["reload"])?;
         let said = String::from_utf8_lossy(&output.stderr);
