@@ -54,6 +54,7 @@ pub(crate) fn of_a_file(sandbox: &Sandbox) -> Result<()> {
     host.write("web.toml", &web(16..=20))?;
     host.stop(&mut running)?;
     let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
+    ensure!(host.told()? == "READY=1");
     let status = host.ask("status")?;
     ensure!(status["generation"] == 1, "{status}");
     ensure!(status["conditions"].to_string().contains(half), "{status}");
