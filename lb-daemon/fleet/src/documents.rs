@@ -2,7 +2,8 @@
 //!
 //! A field that is not known here is kept, and written back when the value is rewritten: a balancer must not drop what a
 //! newer one wrote. A change that an older balancer must not ignore raises the version instead, and is refused as a whole.
-//! Only fields at the top of a value are kept this way, so new ones are added there.
+//! Only fields at the top of a value are kept this way, so new ones are added there. What is inside of them refuses unknown
+//! fields.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -195,6 +196,7 @@ pub struct Homes {
 
 /// A backend that a discoverer found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiscoveredBackend {
     pub region: Name,
     /// `None`: that of the pool.
@@ -220,6 +222,17 @@ pub struct FleetMember {
     /// owned after it had been forgotten.
     #[serde(default)]
     pub epoch: u64,
+    /// Version of the program at its last start. Empty: one that did not say.
+    #[serde(default)]
+    pub version: String,
+    /// The schema revision of configurations that its program understood at its last start.
+    #[serde(default = "first_schema")]
+    pub schema: u32,
+}
+
+/// What a program understands that does not say it.
+pub(crate) const fn first_schema() -> u32 {
+    1
 }
 
 /// The value of `shares/<epoch>`. What each balancer says in the epoch has a key of its own, whose value is a
@@ -237,6 +250,9 @@ pub struct SharedEpoch {
 pub struct Liveness {
     /// Of the program.
     pub version: String,
+    /// The schema revision of configurations that the program understands.
+    #[serde(default = "first_schema")]
+    pub schema: u32,
     /// The revision that it has in force.
     pub revision: i64,
     /// The generation that it has in force; 0: none.
@@ -284,7 +300,22 @@ mod tests {
         let mut member = read(value).unwrap();
         member.body.incarnation = 5;
         let written = String::from_utf8(member.write("members/a").unwrap()).unwrap();
-        assert_eq!(written, value.replace(":4,", ":5,\"epoch\":0,"));
+        assert_eq!(written, value.replace(":4,", ":5,\"epoch\":0,\"version\":\"\",\"schema\":1,"));
+    }
+
+    /// Where an unknown field would not be kept, the value is refused, so that it is not written again without it.
+    #[test]
+    fn unknown_fields_inside_of_others_are_refused() {
+        let homes = r#"{"format":1,"now":{"members":[],"regions":[]},"before":{"members":[],"regions":[],"x":1},"since":7,"generation":3}"#;
+        let error = Document::<Homes>::read(b"homes/eu/web", homes.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("unknown field `x`"), "{error}");
+        let kept = homes.replace(r#","x":1}"#, "}").replace(r#""since""#, r#""y":1,"since""#);
+        let homes = Document::<Homes>::read(b"homes/eu/web", kept.as_bytes()).unwrap();
+        let written = String::from_utf8(homes.write("homes/eu/web").unwrap()).unwrap();
+        assert!(written.contains(r#""y":1"#), "{written}");
+        let found = r#"{"format":1,"backends":{"192.0.2.1":{"region":"eu","weight":1,"is_draining":false,"x":1}}}"#;
+        let error = Document::<Discovered>::read(b"discovered/web", found.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("unknown field `x`"), "{error}");
     }
 
     fn rewritten<T: Serialize + DeserializeOwned + Clone>(body: &T) -> T {
@@ -308,6 +339,7 @@ mod tests {
         assert_eq!(rewritten(&discovered), discovered);
         let liveness = Liveness {
             version: "1.2".into(),
+            schema: u32::MAX,
             revision: i64::MAX,
             tables: BTreeMap::from([(name("web"), "0a".into())]),
             conditions: BTreeSet::from(["a: b".into()]),

@@ -6,7 +6,6 @@ use lb_base::error_chain;
 use lb_control::command::{Applied, Stopping};
 use lb_inspect::stats;
 use lb_model::Name;
-use lb_sharing::ReportedCapacity;
 use spillway_proto::v1::{
     self, CountBackendPacketsRequest, CountBackendPacketsResponse, ErrorReason,
     GetFleetStatusRequest, JoinFleetRequest, JoinFleetResponse, LeaveFleetRequest,
@@ -211,6 +210,9 @@ fn fill(answer: &mut v1::FleetStatus, status: &FleetStatus) {
     answer.revision = status.revision;
     answer.generation = status.generation;
     answer.epoch = status.epoch;
+    answer.epoch_open = status.epoch_open;
+    answer.revision_in_force = status.revision_in_force;
+    answer.schema_revision = status.schema.unwrap_or_default();
     answer.being_forgotten = status.being_forgotten.iter().map(ToString::to_string).collect();
     answer.members = status.members.iter().map(|(name, it)| member(name, it)).collect();
     answer.groups = status.groups.iter().map(|(group, it)| shared_group(group, it)).collect();
@@ -223,7 +225,7 @@ fn member(name: &Name, status: &MemberStatus) -> v1::FleetMember {
         address: status.member.address.to_string(),
         region: status.member.region.as_ref().map(ToString::to_string).unwrap_or_default(),
         alive: status.is_alive,
-        version: liveness.version,
+        version: status.version.clone(),
         revision: liveness.revision,
         generation: liveness.generation,
         ready: status.is_ready,
@@ -232,6 +234,8 @@ fn member(name: &Name, status: &MemberStatus) -> v1::FleetMember {
         conditions: status.conditions.clone(),
         heard_ms_ago: status.heard_ago.map(milliseconds),
         peer_problem: status.peer_problem.clone().unwrap_or_default(),
+        schema_revision: status.schema,
+        compared_with: status.compared_with.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }
 
@@ -240,11 +244,7 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 fn shared_group((pool, region): &(Name, Name), shares: &GroupShares) -> v1::SharedGroup {
-    let capacity = shares.capacity.and_then(|capacity| match capacity {
-        ReportedCapacity::Unlimited => None,
-        ReportedCapacity::Closed => Some(0.0),
-        ReportedCapacity::PerSecond(rate) => Some(rate),
-    });
+    let (capacity, in_flight) = (shares.capacity_per_second(), shares.in_flight.fraction());
     let shares = shares.shares.iter().map(|(name, (parts, demand))| v1::GroupShare {
         balancer: name.to_string(),
         portion: parts.fraction(),
@@ -255,6 +255,7 @@ fn shared_group((pool, region): &(Name, Name), shares: &GroupShares) -> v1::Shar
         region: region.to_string(),
         capacity_per_second: capacity,
         shares: shares.collect(),
+        in_flight,
     }
 }
 

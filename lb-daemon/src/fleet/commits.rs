@@ -9,7 +9,7 @@ use std::{
 use lb_base::error_chain;
 use lb_control::{
     command::{Applied, Apply, ChangeRecord, FleetRefusal, Refusal, Stopping},
-    store,
+    store::{self, SchemaNeed},
 };
 use lb_fleet::{
     EtcdError, Fleet,
@@ -19,7 +19,7 @@ use lb_fleet::{
 use lb_model::{Configuration, Name, overrides::Overrides};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Member, follower::InForce, wall_clock};
+use super::{Member, follower::InForce, versions, wall_clock};
 
 /// Longest wait until a committed generation is in force at this balancer.
 const IN_FORCE: Duration = Duration::from_secs(60);
@@ -65,7 +65,22 @@ impl Member {
     async fn plan(&self, apply: Apply) -> Result<Result<Applied, Refusal>, Stopping> {
         let next = self.in_force().generation + 1;
         let apply = Apply { dry_run: true, keep_hash_key: true, shared: Some(next), ..apply };
-        self.commands().apply(apply, None).await
+        let planned = match self.commands().apply(apply, None).await? {
+            Ok(planned) => planned,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let changed = planned.resolved.as_ref().filter(|_| !planned.changes.is_empty());
+        let checked = changed.map_or(Ok(()), |configuration| self.check_versions(configuration));
+        Ok(checked.map(|()| planned).map_err(Refusal::from))
+    }
+
+    /// Whether all members understand a configuration, as far as it is known.
+    fn check_versions(&self, configuration: &Configuration) -> Result<(), FleetRefusal> {
+        let (_, need) = encode(configuration)?;
+        match &self.view().snapshot {
+            Some(snapshot) => versions::check(&need, snapshot, self.name()),
+            None => Ok(()),
+        }
     }
 
     async fn commit(&self, apply: Apply) -> Result<Result<Applied, Refusal>, Stopping> {
@@ -129,12 +144,24 @@ impl Member {
         if let Some(generation) = current {
             let waited = self.wait_for(generation).await;
             // Another generation may be what cures a refusal.
-            let is_refused = self.in_force().refused.is_some_and(|(it, _)| it == generation);
+            let refused = self.in_force().refused.map(|refused| refused.generation);
+            let is_refused = refused == Some(generation);
             if let (Err(cause), false) = (waited, is_refused) {
                 return Err(FleetRefusal::Behind { generation, cause });
             }
         }
+        self.check_newer(&snapshot)?;
         Ok((fleet, snapshot))
+    }
+
+    /// That this balancer knows all that it would replace.
+    fn check_newer(&self, snapshot: &Snapshot) -> Result<(), FleetRefusal> {
+        let refused = self.in_force().refused.filter(|refused| refused.is_newer);
+        let cause = refused.map(|refused| refused.cause);
+        match cause.or_else(|| versions::newer_value(snapshot)) {
+            Some(cause) => Err(FleetRefusal::Newer(cause)),
+            None => Ok(()),
+        }
     }
 
     /// Commits a configuration on top of what etcd has.
@@ -154,9 +181,11 @@ impl Member {
             return Err(FleetRefusal::Invalid(text.into()).into());
         }
         let base = snapshot.configuration.as_ref().map(|it| &it.committed);
-        let encoded = encode(configuration)?;
+        let (encoded, need) = encode(configuration)?;
         let mut members = snapshot.clone();
         for _ in 0..TRIES {
+            // If a balancer joins or starts after this, the commit fails, because its key is written.
+            versions::check(&need, &members, self.name())?;
             let draft = Draft {
                 configuration: Arc::clone(&encoded),
                 live: self.live(&members),
@@ -226,14 +255,14 @@ impl Member {
         let is_decided = |it: &InForce| {
             (conflict_decides && it.conflict.is_some())
                 || it.generation >= number
-                || it.refused.as_ref().is_some_and(|(refused, _)| *refused >= number)
+                || it.refused.as_ref().is_some_and(|refused| refused.generation >= number)
         };
         let decided = timeout(IN_FORCE, in_force.wait_for(is_decided)).await;
         match decided.map(|decided| decided.map(|in_force| in_force.clone())) {
             Ok(Ok(in_force)) if in_force.generation >= number => Ok(()),
             Ok(Ok(InForce { conflict: Some(cause), .. })) if conflict_decides => Err(cause),
             Ok(Ok(InForce { refused, .. })) => {
-                Err(refused.map(|(_, cause)| cause).unwrap_or_default())
+                Err(refused.map(|refused| refused.cause).unwrap_or_default())
             }
             Ok(Err(_)) => Err("the daemon is stopping".into()),
             Err(_) => Err(format!("it takes longer than {} s", IN_FORCE.as_secs())),
@@ -305,11 +334,16 @@ async fn find_out(
     }
 }
 
+/// The bytes of a configuration, and what they need of each balancer.
+///
 /// # Errors
 /// It cannot be shared.
-pub(super) fn encode(configuration: &Configuration) -> Result<Arc<[u8]>, FleetRefusal> {
+pub(super) fn encode(
+    configuration: &Configuration,
+) -> Result<(Arc<[u8]>, SchemaNeed), FleetRefusal> {
     let encoded = store::encode_shared(configuration);
-    encoded.map(Arc::from).map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))
+    let encoded = encoded.map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
+    Ok((encoded.bytes.into(), encoded.need))
 }
 
 fn refusal(error: CommitError) -> Refusal {

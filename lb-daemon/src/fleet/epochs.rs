@@ -7,7 +7,11 @@ use lb_fleet::documents::FleetMember;
 use lb_sharing::epoch::{EpochStep, Forgotten};
 use tokio::{sync::watch, time::sleep};
 
-use super::{Member, sharing::EpochRequest};
+use super::{
+    Member,
+    sharing::{EpochRequest, PROGRAM_VERSION},
+    versions,
+};
 
 /// Before something is tried again that etcd did not take.
 const RETRY: Duration = Duration::from_millis(500);
@@ -43,7 +47,7 @@ pub(super) async fn write_steps(
     }
 }
 
-/// Keeps this balancer's key in etcd at its incarnation, and at the epoch in which it gave up what it owned.
+/// Keeps this balancer's key in etcd at its program, its incarnation, and the epoch in which it gave up what it owned.
 pub(super) async fn record_incarnation(member: Arc<Member>) {
     let (mut status, mut view) = (member.sharing().status(), member.etcd().view.clone());
     loop {
@@ -80,6 +84,8 @@ async fn write_if_needed(member: &Member) -> Result<bool, ()> {
         epoch: if was_forgotten { epoch.max(before.epoch) } else { before.epoch },
         address: member.settings().address,
         region: member.settings().region.clone(),
+        version: PROGRAM_VERSION.into(),
+        schema: versions::own_schema(),
     };
     if before.incarnation > incarnation {
         // The fleet knows a later start: the ledger is that of an earlier one.

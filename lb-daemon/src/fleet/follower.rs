@@ -13,7 +13,7 @@ use lb_control::{
     store,
 };
 use lb_fleet::{
-    Document, Fleet,
+    Document, DocumentError, Fleet,
     documents::{FleetMember, Generation, Liveness, SharedOverride},
     lineage::LineageGuard,
     reader::{Snapshot, Versioned, View},
@@ -32,7 +32,7 @@ use super::{
     rebuild,
     record::{MembershipRecord, StoredView},
     sharing::{FleetView, SharingHandle},
-    wall_clock,
+    versions, wall_clock,
 };
 
 /// Before something that could not be put in force is tried again.
@@ -50,6 +50,9 @@ const HOMES: Duration = Duration::from_secs(3);
 /// Subject of the condition that the overrides of the fleet are not in force.
 const FLEET_OVERRIDES: Subject = Subject::new(ConditionReason::Overrides, "fleet overrides");
 
+/// Subject of the condition that values of the fleet cannot be read, such as those of a newer version.
+const FLEET_VALUES: Subject = Subject::new(ConditionReason::FleetConfiguration, "fleet values");
+
 /// Subject of the condition that what the fleet has in force is not stored.
 const FLEET_RECORD: Subject = Subject::new(ConditionReason::Store, "fleet record");
 
@@ -57,8 +60,14 @@ const FLEET_RECORD: Subject = Subject::new(ConditionReason::Store, "fleet record
 const NOT_A_MEMBER: Subject = Subject::new(ConditionReason::FleetConflict, "fleet membership");
 
 /// The subjects of a member's conditions, which end when it leaves.
-pub(super) const SUBJECTS: [&Subject; 5] =
-    [&FLEET_CONFIGURATION, &FLEET_CONFLICT, &FLEET_OVERRIDES, &FLEET_RECORD, &NOT_A_MEMBER];
+pub(super) const SUBJECTS: [&Subject; 6] = [
+    &FLEET_CONFIGURATION,
+    &FLEET_CONFLICT,
+    &FLEET_OVERRIDES,
+    &FLEET_RECORD,
+    &FLEET_VALUES,
+    &NOT_A_MEMBER,
+];
 
 /// Why a balancer whose key is gone from etcd has no portions, and what to do.
 pub(super) const REMOVED: &str = "etcd does not have this balancer among the members, so it gets no portions of capacities: \
@@ -70,14 +79,23 @@ pub(super) struct InForce {
     pub(super) revision: i64,
     /// 0: none.
     pub(super) generation: u64,
-    /// A generation that could not be put in force, and why.
-    pub(super) refused: Option<(u64, String)>,
+    pub(super) refused: Option<RefusedGeneration>,
     /// Why etcd is not followed any more.
     pub(super) conflict: Option<String>,
     /// What etcd may have, given what is in force.
     pub(super) guard: LineageGuard,
     /// The members of the fleet.
     pub(super) members: Arc<BTreeMap<Name, FleetMember>>,
+}
+
+/// A generation that could not be put in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RefusedGeneration {
+    /// 0: its number is not known.
+    pub(super) generation: u64,
+    pub(super) cause: String,
+    /// This balancer is too old for it, and would lose a part of it.
+    pub(super) is_newer: bool,
 }
 
 /// When a generation that could not be put in force is tried again.
@@ -181,7 +199,8 @@ impl Follower {
         } else {
             true
         };
-        if is_configured && has_followed {
+        let has_all = self.note_unreadable(snapshot);
+        if is_configured && has_followed && has_all {
             self.record.guard.put_in_force(&lineage);
             self.record.view = Some(StoredView::from(&*self.views.borrow()));
             let members = snapshot.members.iter();
@@ -199,10 +218,24 @@ impl Follower {
         Ok(is_configured && has_followed)
     }
 
+    /// Names values that are not followed. Returns whether what the fleet has may be said to be in force without them: not
+    /// if a newer version wrote one.
+    fn note_unreadable(&self, snapshot: &Snapshot) -> bool {
+        let newer = versions::newer_value(snapshot);
+        let is_shared = |(key, _): &(&String, _)| !key.contains("/config/");
+        let unreadable = snapshot.unreadable.iter().find(is_shared);
+        match newer.clone().or_else(|| unreadable.map(|(_, error)| error.to_string())) {
+            Some(cause) => self.conditions.begin(&FLEET_VALUES, &cause),
+            None => self.conditions.end(&FLEET_VALUES),
+        }
+        newer.is_none()
+    }
+
     /// Returns whether the generation of etcd is in force.
     async fn follow_configuration(&mut self, snapshot: &Snapshot) -> Result<bool, Stopping> {
         if let Some(error) = &snapshot.configuration_error {
-            self.refuse(snapshot, &error.to_string());
+            let is_newer = matches!(error, DocumentError::Newer { .. });
+            self.refuse(snapshot, &error.to_string(), is_newer);
             return Ok(false);
         }
         // Until the fleet has one, limits stay as they are: nobody owns anything.
@@ -224,7 +257,7 @@ impl Follower {
             Ok(decoded) => decoded,
             Err(error) => {
                 self.retry.note_failure(mod_revision);
-                self.refuse(snapshot, &error_chain::message(&error));
+                self.refuse(snapshot, &error_chain::message(&error), error.is_newer());
                 return Ok(false);
             }
         };
@@ -249,13 +282,13 @@ impl Follower {
             }
             Err(cause) => {
                 self.retry.note_failure(mod_revision);
-                self.refuse(snapshot, &cause);
+                self.refuse(snapshot, &cause, false);
                 Ok(false)
             }
         }
     }
 
-    fn refuse(&self, snapshot: &Snapshot, cause: &str) {
+    fn refuse(&self, snapshot: &Snapshot, cause: &str, is_newer: bool) {
         let current = snapshot.configuration.as_ref();
         let number = current.map_or(0, |it| it.committed.document.body.number);
         let sentence = match number {
@@ -263,7 +296,8 @@ impl Follower {
             number => format!("generation {number} of the fleet is not in force here: {cause}"),
         };
         self.conditions.begin(&FLEET_CONFIGURATION, &sentence);
-        self.update(|in_force| in_force.refused = Some((number, cause.to_owned())));
+        let refused = RefusedGeneration { generation: number, cause: cause.to_owned(), is_newer };
+        self.update(|in_force| in_force.refused = Some(refused));
     }
 
     /// Puts in force what was before the last changes. If it cannot, flows that it placed may break, and no others.

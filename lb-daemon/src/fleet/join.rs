@@ -20,7 +20,8 @@ use super::{
     member::Member,
     membership::{has_been_forgotten, member_error},
     record::MembershipRecord,
-    sharing::LedgerFile,
+    sharing::{LedgerFile, PROGRAM_VERSION},
+    versions,
 };
 
 /// Longest wait until a balancer that joins has the fleet's configuration in force.
@@ -215,6 +216,8 @@ impl Membership {
             region: settings.region.clone(),
             incarnation,
             epoch,
+            version: PROGRAM_VERSION.into(),
+            schema: versions::own_schema(),
         };
         let document = before.map_or_else(
             || Document::from(body.clone()),

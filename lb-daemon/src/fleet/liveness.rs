@@ -16,7 +16,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::{Member, follower::REMOVED};
+use super::{
+    Member,
+    follower::{REMOVED, RefusedGeneration},
+    versions,
+};
 
 /// How often it is looked at. It is written to etcd only when something changed.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -96,7 +100,7 @@ impl Member {
 
     fn missing(&self) -> Option<String> {
         let in_force = self.in_force();
-        if let Some((generation, cause)) = in_force.refused {
+        if let Some(RefusedGeneration { generation, cause, .. }) = in_force.refused {
             return Some(format!(
                 "generation {generation} of the fleet is not in force here: {cause}"
             ));
@@ -105,6 +109,9 @@ impl Member {
         let snapshot = view.snapshot.as_ref();
         if snapshot.is_some_and(|snapshot| !snapshot.members.contains_key(self.name())) {
             return Some(REMOVED.into());
+        }
+        if let Some(cause) = snapshot.and_then(|snapshot| versions::newer_value(snapshot)) {
+            return Some(format!("something of the fleet is not in force here: {cause}"));
         }
         let current = snapshot.and_then(|snapshot| snapshot.configuration.as_ref());
         let current = current.map(|it| it.committed.document.body.number);

@@ -36,6 +36,7 @@ use super::{
         self, FleetView, LedgerFile, PeerCredentials, PeerSecurity, SharingHandle, SharingInputs,
         SharingSettings, SharingStartError,
     },
+    versions,
 };
 
 /// How long a start waits for what etcd knows of earlier starts.
@@ -92,7 +93,8 @@ impl Member {
     ) -> Result<Arc<Self>, StartError> {
         let stop = CancellationToken::new();
         let end_if_it_fails = stop.clone().drop_guard();
-        let liveness = Liveness { version: sharing::PROGRAM_VERSION.into(), ..Liveness::default() };
+        let (version, schema) = (sharing::PROGRAM_VERSION.into(), versions::own_schema());
+        let liveness = Liveness { version, schema, ..Liveness::default() };
         let (liveness, liveness_rx) = watch::channel(Arc::new(Document::from(liveness)));
         let (conditions, end) = (context.conditions.clone(), stop.clone());
         let (tasks, (may_show, is_shown)) = (TaskTracker::new(), watch::channel(false));

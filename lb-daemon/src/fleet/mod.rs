@@ -33,6 +33,8 @@ mod record;
 mod restore;
 pub(crate) mod sharing;
 mod status;
+mod table_comparison;
+mod versions;
 mod wall_clock;
 
 pub use changes::Changes;

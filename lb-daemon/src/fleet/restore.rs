@@ -15,7 +15,7 @@ use lb_fleet::{
 };
 use lb_model::Configuration;
 
-use super::{Member, MembershipError, commits, homes, wall_clock};
+use super::{Member, MembershipError, commits, homes, versions, wall_clock};
 
 impl Member {
     /// Makes the configuration of this balancer, or that of etcd, a new generation that all balancers follow.
@@ -51,6 +51,8 @@ impl Member {
             ..Apply::default()
         };
         let planned = self.commands().apply(planned, None).await??;
+        let (configuration_bytes, need) = commits::encode(&configuration)?;
+        versions::check(&need, &snapshot, self.name())?;
         if dry_run {
             return Ok((exported.generation, planned));
         }
@@ -60,7 +62,7 @@ impl Member {
         let floor = known.chain([exported.generation]).max().unwrap_or_default();
         let base = snapshot.configuration.as_ref().map(|it| &it.committed);
         let draft = Draft {
-            configuration: commits::encode(&configuration)?,
+            configuration: configuration_bytes,
             live: self.live(&snapshot),
             members_seen: snapshot.members_revision,
             groups: commits::groups(&configuration),

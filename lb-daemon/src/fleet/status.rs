@@ -7,7 +7,7 @@ use std::{
 
 use lb_fleet::{
     documents::{FleetMember, Liveness},
-    reader::{Connection, Snapshot},
+    reader::{Connection, Understood},
 };
 use lb_model::Name;
 use lb_sharing::{GroupKey, Parts, ReportedCapacity};
@@ -18,7 +18,8 @@ use super::{
     Member,
     membership::has_been_forgotten,
     sharing::{self, PeerStatus},
-    wall_clock,
+    table_comparison::{self, TableComparison},
+    versions, wall_clock,
 };
 
 /// What [`Member::status`] answers.
@@ -30,10 +31,17 @@ pub struct FleetStatus {
     pub conflict: Option<String>,
     /// Of etcd, when it was last read.
     pub revision: i64,
+    /// That this balancer has in force.
+    pub revision_in_force: i64,
+    /// Of etcd, when it was last read.
     pub generation: u64,
+    /// The latest schema revision of configurations that all members understand; `None`: unknown.
+    pub schema: Option<u32>,
     pub members: BTreeMap<Name, MemberStatus>,
     pub groups: BTreeMap<(Name, Name), GroupShares>,
     pub epoch: u64,
+    /// Portions do not move until all members have said what they own.
+    pub epoch_open: bool,
     pub being_forgotten: Vec<Name>,
 }
 
@@ -48,8 +56,14 @@ pub struct MemberStatus {
     pub is_ready: bool,
     /// Of all its tables; empty: unknown.
     pub digest: String,
-    /// Pools whose tables differ from those of this balancer, at the same revision.
+    /// Whose tables its own are compared with; `None`: they cannot be compared.
+    pub compared_with: Option<Name>,
+    /// Pools whose tables differ from that one's.
     pub differing_pools: Vec<Name>,
+    /// Of its program: now, or at its last start. Empty: unknown.
+    pub version: String,
+    /// The latest schema revision of configurations that its program understands; `None`: unknown.
+    pub schema: Option<u32>,
     pub conditions: Vec<String>,
     /// Since its last message to this balancer.
     pub heard_ago: Option<Duration>,
@@ -63,6 +77,27 @@ pub struct GroupShares {
     pub capacity: Option<ReportedCapacity>,
     /// The portion of each balancer, and the connections a second that it is offered.
     pub shares: BTreeMap<Name, (Parts, f64)>,
+    /// What this balancer gave to others that they are not known to have.
+    pub in_flight: Parts,
+}
+
+impl GroupShares {
+    /// New connections a second of the whole fleet; `None`: no limit, or not known.
+    pub fn capacity_per_second(&self) -> Option<f64> {
+        self.capacity.and_then(|capacity| match capacity {
+            ReportedCapacity::Unlimited => None,
+            ReportedCapacity::Closed => Some(0.0),
+            ReportedCapacity::PerSecond(rate) => Some(rate),
+        })
+    }
+}
+
+impl FleetStatus {
+    /// Members whose tables differ from those that they should equal.
+    pub fn differing(&self) -> impl Iterator<Item = &Name> {
+        let differing = self.members.iter().filter(|(_, it)| !it.differing_pools.is_empty());
+        differing.map(|(name, _)| name)
+    }
 }
 
 impl Member {
@@ -70,7 +105,11 @@ impl Member {
     pub fn status(&self) -> FleetStatus {
         let view = self.view();
         let in_force = self.in_force();
-        let mut status = FleetStatus { conflict: in_force.conflict, ..FleetStatus::default() };
+        let mut status = FleetStatus {
+            conflict: in_force.conflict,
+            revision_in_force: in_force.revision,
+            ..FleetStatus::default()
+        };
         status.etcd_problem = view.connection.sentence().map(|sentence| {
             let since = match &view.connection {
                 Connection::Lost { since, .. } => wall_clock::ago(since.elapsed()),
@@ -87,6 +126,7 @@ impl Member {
         for (group, share) in &sharing.groups {
             let shares = self.entry(&mut status.groups, group);
             shares.capacity = share.capacity;
+            shares.in_flight = share.on_its_way;
             let own = (share.enforced, share.demand.unwrap_or_default());
             shares.shares.insert(self.settings().name.clone(), own);
         }
@@ -111,11 +151,20 @@ impl Member {
         status.generation = current.map_or(0, |it| it.committed.document.body.number);
         status.epoch = snapshot.epoch.as_ref().map_or(0, |epoch| epoch.number);
         let open = snapshot.epoch.iter().filter(|epoch| !epoch.closed);
+        status.epoch_open = open.clone().next().is_some();
         status.being_forgotten = open.flat_map(|epoch| epoch.forgotten.iter().cloned()).collect();
-        for name in snapshot.members.keys() {
-            if let Some(member) = self.member_status(&snapshot, name, sharing.peers.get(name)) {
-                status.members.insert(name.clone(), member);
-            }
+        let mut understood = snapshot.understood();
+        // What etcd has of this balancer may be of its last start.
+        understood.insert(self.name().clone(), self.understood());
+        status.schema = understood.values().map(|it| it.schema).min();
+        let comparisons = table_comparison::compare(&snapshot, self.name());
+        for (name, understood) in understood {
+            let Some(member) = snapshot.members.get(&name) else { continue };
+            let (peer, compared) = (sharing.peers.get(&name), comparisons.get(&name));
+            let known = snapshot.alive.get(&name).map(|it| it.document.body.clone());
+            let of_fleet = (member.document.body.clone(), known, understood);
+            let shown = self.member_status(&name, of_fleet, compared, peer);
+            status.members.insert(name, shown);
         }
         status
     }
@@ -131,69 +180,73 @@ impl Member {
     /// This balancer as far as it knows itself. Whether its lease is renewed only etcd knows.
     fn own_status(&self) -> MemberStatus {
         let (settings, in_force) = (self.settings(), self.in_force());
+        let Understood { schema, version, .. } = self.understood();
         let known = Liveness {
-            version: sharing::PROGRAM_VERSION.into(),
+            version: version.clone(),
+            schema,
             revision: in_force.revision,
             generation: in_force.generation,
             ..Liveness::default()
         };
+        let (address, region) = (settings.address, settings.region.clone());
+        let member = FleetMember {
+            address,
+            region,
+            incarnation: 0,
+            epoch: 0,
+            version: version.clone(),
+            schema,
+        };
         MemberStatus {
-            member: FleetMember {
-                address: settings.address,
-                region: settings.region.clone(),
-                incarnation: 0,
-                epoch: 0,
-            },
+            member,
             is_alive: false,
             liveness: Some(known),
             is_ready: self.is_ready(),
             digest: String::new(),
+            compared_with: None,
             differing_pools: Vec::new(),
+            version,
+            schema: Some(schema),
             conditions: Vec::new(),
             heard_ago: None,
             peer_problem: None,
         }
     }
 
+    /// What this program understands.
+    fn understood(&self) -> Understood {
+        let (schema, version) = (versions::own_schema(), sharing::PROGRAM_VERSION.into());
+        Understood { schema, version, is_alive: true }
+    }
+
     fn member_status(
         &self,
-        snapshot: &Snapshot,
         name: &Name,
+        (member, liveness, understood): (FleetMember, Option<Liveness>, Understood),
+        compared: Option<&TableComparison>,
         peer: Option<&PeerStatus>,
-    ) -> Option<MemberStatus> {
-        let liveness = |name: &Name| snapshot.alive.get(name).map(|it| it.document.body.clone());
-        let (own, theirs) = (liveness(&self.settings().name), liveness(name));
-        let differing_pools = match (&own, &theirs) {
-            (Some(own), Some(theirs)) if own.revision == theirs.revision => differing(own, theirs),
-            _ => Vec::new(),
-        };
+    ) -> MemberStatus {
         // What etcd has of this balancer itself may be old.
         let is_ready = match *name == self.settings().name {
             true => self.is_ready(),
-            false => theirs.as_ref().is_some_and(|it| it.ready),
+            false => liveness.as_ref().is_some_and(|it| it.ready),
         };
-        let conditions = theirs.iter().flat_map(|it| it.conditions.iter().cloned()).collect();
-        Some(MemberStatus {
-            member: snapshot.members.get(name)?.document.body.clone(),
+        let conditions = liveness.iter().flat_map(|it| it.conditions.iter().cloned()).collect();
+        MemberStatus {
+            member,
             is_ready,
-            digest: theirs.as_ref().map(digest).unwrap_or_default(),
-            is_alive: theirs.is_some(),
-            liveness: theirs,
-            differing_pools,
+            digest: liveness.as_ref().map(digest).unwrap_or_default(),
+            is_alive: liveness.is_some(),
+            liveness,
+            compared_with: compared.map(|it| it.with.clone()),
+            differing_pools: compared.map(|it| it.differing.clone()).unwrap_or_default(),
+            version: understood.version,
+            schema: Some(understood.schema),
             conditions,
             heard_ago: peer.and_then(|peer| peer.last_heard).map(|at| at.elapsed()),
             peer_problem: peer.and_then(|peer| peer.errors.sentence()),
-        })
+        }
     }
-}
-
-fn differing(own: &Liveness, theirs: &Liveness) -> Vec<Name> {
-    let pools = own.tables.keys().chain(theirs.tables.keys());
-    let differ = |pool: &&Name| own.tables.get(*pool) != theirs.tables.get(*pool);
-    let mut pools: Vec<Name> = pools.filter(differ).cloned().collect();
-    pools.sort();
-    pools.dedup();
-    pools
 }
 
 fn digest(liveness: &Liveness) -> String {

@@ -1887,6 +1887,16 @@ pub struct FleetStatus {
     /// Members whose portions are being given to the others now.
     #[prost(string, repeated, tag = "12")]
     pub being_forgotten: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The latest schema revision of configurations that all members understand: a change that needs a later one is refused.
+    /// 0: unknown.
+    #[prost(uint32, tag = "13")]
+    pub schema_revision: u32,
+    /// Whether the epoch is open: portions do not move until all members have said what they own.
+    #[prost(bool, tag = "14")]
+    pub epoch_open: bool,
+    /// Revision that this balancer has in force. 0: none.
+    #[prost(int64, tag = "15")]
+    pub revision_in_force: i64,
 }
 /// A balancer of a fleet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1918,7 +1928,7 @@ pub struct FleetMember {
     /// Digest of its tables; equal digests send each connection to the same backend. Empty: unknown.
     #[prost(string, tag = "9")]
     pub tables: ::prost::alloc::string::String,
-    /// Pools whose tables differ from those of this balancer, although both have the same revision in force.
+    /// Pools whose tables differ from those of compared_with, although both have the same revision in force.
     #[prost(string, repeated, tag = "10")]
     pub differing_pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// What is wrong with it, in words.
@@ -1930,6 +1940,14 @@ pub struct FleetMember {
     /// Why messages do not get there. Empty: they do.
     #[prost(string, tag = "13")]
     pub peer_problem: ::prost::alloc::string::String,
+    /// Latest schema revision of configurations that its program understands; that of its last start if it is not alive.
+    /// Unset: unknown.
+    #[prost(uint32, optional, tag = "14")]
+    pub schema_revision: ::core::option::Option<u32>,
+    /// Name of the balancer whose tables its own are compared with: this one in its region, and in any other region one that
+    /// has the tables of most of the balancers there. Empty: they cannot be compared, as the revision is another one.
+    #[prost(string, tag = "15")]
+    pub compared_with: ::prost::alloc::string::String,
 }
 /// The capacity of a pool's backends in a region, as the fleet shares it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1946,6 +1964,9 @@ pub struct SharedGroup {
     /// What each balancer has of it, by name.
     #[prost(message, repeated, tag = "4")]
     pub shares: ::prost::alloc::vec::Vec<GroupShare>,
+    /// The portion that this balancer gave to others, and that is not known to have arrived, 0 to 1.
+    #[prost(double, tag = "5")]
+    pub in_flight: f64,
 }
 /// What one balancer has of a capacity.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -122,6 +122,12 @@ pub enum FleetRefusal {
     /// The fleet cannot have it. Nothing changed.
     #[error("{0}")]
     Invalid(String),
+    /// Balancers are too old for a field that the change uses. Nothing changed.
+    #[error("{0}")]
+    HeldBack(String),
+    /// What the fleet has is newer than this balancer, which would erase what it does not know. Nothing changed.
+    #[error("the fleet has something that this balancer would erase, because it is older: {0}")]
+    Newer(String),
     /// The generation is the fleet's, but this balancer has not put it in force yet.
     #[error("generation {generation} is committed, but not in force at this balancer yet: {cause}")]
     Behind { generation: u64, cause: String },

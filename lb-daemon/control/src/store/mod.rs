@@ -28,6 +28,7 @@ mod pieces;
 mod record;
 mod rows;
 mod schema;
+mod schema_use;
 mod series;
 mod shared;
 #[cfg(test)]
@@ -39,8 +40,9 @@ pub use history::{GenerationReader, HISTORY, HistoryEntry, ReadError};
 use record::Disk;
 pub use record::Unusable;
 pub use schema::{Revision, SchemaMismatch};
+pub use schema_use::SchemaNeed;
 pub use series::Series;
-pub use shared::{SharedError, decode_shared, encode_shared};
+pub use shared::{EncodedConfiguration, SharedError, decode_shared, encode_shared};
 
 pub const FILE: &str = "spillway.redb";
 

@@ -2,14 +2,18 @@
 
 use prost::Message as _;
 
-use super::{Revision, SchemaMismatch};
+use super::{
+    Revision, SchemaMismatch,
+    schema_use::{SchemaNeed, SchemaUseError, needed},
+};
 use lb_config::{Invalid, StoredMessage};
 use lb_model::Configuration;
 
 /// What the bytes are. Two balancers with different programs must agree on it, so a field never changes.
 #[derive(Clone, PartialEq, prost::Message)]
 struct SharedConfiguration {
-    /// Of the program that wrote it.
+    /// That the configuration needs: an older program does not know all of its fields. Not that of the program that wrote
+    /// it, so balancers of several versions share what all of them know.
     #[prost(int32, tag = "1")]
     schema_revision: i32,
     /// A `v1::Configuration` with all values set. Kept as bytes, so that they are read only if the revision is known.
@@ -25,6 +29,9 @@ pub enum SharedError {
     /// This balancer may not know fields of it.
     #[error(transparent)]
     Schema(#[from] SchemaMismatch),
+    /// Its schema revision says that this balancer knows all of it, but it does not.
+    #[error("the configuration of the fleet has something that this version does not know: {0}")]
+    Unknown(String),
     #[error("this version refuses the configuration of the fleet: {0}")]
     Invalid(#[from] Box<Invalid>),
     /// Each balancer would hash with its own key.
@@ -39,19 +46,41 @@ pub enum SharedError {
     OpenSlots(String),
 }
 
-/// The bytes of a configuration that balancers are to share, with the schema revision of this program.
+impl SharedError {
+    /// Whether a newer balancer wrote the configuration: this one must not replace what it does not know.
+    pub const fn is_newer(&self) -> bool {
+        matches!(self, Self::Schema(SchemaMismatch::NewerFleet { .. }) | Self::Unknown(_))
+    }
+}
+
+/// A configuration that balancers are to share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedConfiguration {
+    pub bytes: Vec<u8>,
+    /// What it needs of each balancer.
+    pub need: SchemaNeed,
+}
+
+/// The bytes of a configuration that balancers are to share, with the schema revision that it needs.
 ///
 /// # Errors
 /// [`SharedError::NoHashKey`]
-pub fn encode_shared(configuration: &Configuration) -> Result<Vec<u8>, SharedError> {
+pub fn encode_shared(configuration: &Configuration) -> Result<EncodedConfiguration, SharedError> {
     if configuration.hash_key.is_none() {
         return Err(SharedError::NoHashKey);
     }
-    let shared = SharedConfiguration {
-        schema_revision: Revision::CURRENT.number(),
-        configuration: lb_config::encode(configuration),
-    };
-    Ok(shared.encode_to_vec())
+    let configuration = lb_config::encode(configuration);
+    let need = known(needed(&configuration))?;
+    let shared = SharedConfiguration { schema_revision: need.revision.number(), configuration };
+    Ok(EncodedConfiguration { bytes: shared.encode_to_vec(), need })
+}
+
+fn known(need: Result<SchemaNeed, SchemaUseError>) -> Result<SchemaNeed, SharedError> {
+    need.map_err(|error| match error {
+        SchemaUseError::Unknown(what) => SharedError::Unknown(what),
+        SchemaUseError::Decode(error) => SharedError::Malformed(error),
+        error @ SchemaUseError::Truncated => SharedError::Unknown(error.to_string()),
+    })
 }
 
 /// The configuration in bytes of [`encode_shared`], which another program may have written.
@@ -63,6 +92,7 @@ pub fn decode_shared(bytes: &[u8]) -> Result<Configuration, SharedError> {
         SharedConfiguration::decode(bytes)?;
     SchemaMismatch::check_fleet(Revision::new(schema_revision), Revision::CURRENT)?;
     let message = StoredMessage::read(&configuration)?;
+    known(needed(&configuration))?;
     let open = message.0.pools.iter().find(|pool| pool.slots.unwrap_or_default() == 0);
     if let Some(pool) = open {
         return Err(SharedError::OpenSlots(pool.name.clone()));

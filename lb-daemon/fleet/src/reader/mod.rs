@@ -9,6 +9,7 @@
 
 mod epochs;
 mod snapshot;
+mod understood;
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 pub use snapshot::{EpochBase, SharedConfiguration, Snapshot, Versioned};
+pub use understood::Understood;
 
 use crate::{
     DocumentError, EtcdError, Fleet,

@@ -92,7 +92,14 @@ impl Three {
 
 async fn write_member(fleet: &Fleet, epoch: u64) {
     let address = "192.0.2.1:7000".parse().unwrap();
-    let member = FleetMember { address, region: None, incarnation: 1, epoch };
+    let member = FleetMember {
+        address,
+        region: None,
+        incarnation: 1,
+        epoch,
+        version: "0.1.0".into(),
+        schema: 1,
+    };
     let seen = look(fleet).await;
     let expected = seen.members.get(fleet.name()).map_or(0, |it| it.mod_revision);
     fleet.write_member(&member.into(), expected).await.unwrap();

@@ -26,6 +26,7 @@ use crate::{
 
 /// What of a pool was out of service for so long that it is nobody's home.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MarkedOut {
     /// Members: home is the next of a slot's list that is not.
     pub members: BTreeSet<IpAddr>,

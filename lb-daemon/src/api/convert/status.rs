@@ -191,6 +191,12 @@ impl IntoStatus for Refusal {
             Refusal::Fleet(FleetRefusal::Invalid(_)) => {
                 error(Code::InvalidArgument, ErrorReason::InvalidConfiguration)
             }
+            Refusal::Fleet(FleetRefusal::HeldBack(_)) => {
+                error(Code::FailedPrecondition, ErrorReason::SchemaMismatch).hint(HELD_BACK_HINT)
+            }
+            Refusal::Fleet(FleetRefusal::Newer(_)) => {
+                error(Code::FailedPrecondition, ErrorReason::SchemaMismatch).hint(NEWER_FLEET_HINT)
+            }
             Refusal::Fleet(FleetRefusal::Behind { generation, .. }) => {
                 error(Code::Internal, ErrorReason::FleetBehind)
                     .with("generation", generation)
@@ -238,6 +244,12 @@ const FLEET_UNKNOWN_HINT: &str =
 
 const FLEET_CONFLICT_HINT: &str = "`spillway fleet status` says why; `spillway fleet restore --from this` makes this balancer's configuration that of \
      the fleet, `--from etcd` takes that of etcd";
+
+const HELD_BACK_HINT: &str = "nothing was changed; upgrade spillwayd there first; `spillway fleet remove` takes a balancer that is gone for good \
+     out of the fleet";
+
+const NEWER_FLEET_HINT: &str = "nothing was changed; upgrade spillwayd of this balancer, or make the change at one that `spillway fleet status` shows \
+     with a newer version";
 
 const HISTORY_HINT: &str =
     "`spillway history` lists the generations that are kept, and which of them cannot be used";

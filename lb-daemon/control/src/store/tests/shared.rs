@@ -30,9 +30,37 @@ fn refused(schema: i32, message: &v1::Configuration) -> String {
 #[test]
 fn the_format_of_shared_configurations_stays() {
     let configuration = decode_shared(&bytes(1, &message().encode_to_vec())).unwrap();
-    let shared = encode_shared(&configuration).unwrap();
-    assert_eq!(shared, bytes(Revision::CURRENT.number(), &lb_config::encode(&configuration)));
-    assert_eq!(shared[..2], [8, Revision::CURRENT.number().try_into().unwrap()]);
+    let shared = encode_shared(&configuration).unwrap().bytes;
+    // What every program knows says so, whichever wrote it.
+    assert_eq!(shared, bytes(1, &lb_config::encode(&configuration)));
+    assert_eq!(shared[..2], [8, 1]);
+}
+
+/// A configuration with whatever revision 1 has needs no later one, also if a newer program fills in what is left out.
+#[test]
+fn what_a_later_revision_added_is_not_needed_unless_it_is_used() {
+    let need = encode_shared(&decode_shared(&bytes(1, &message().encode_to_vec())).unwrap());
+    assert_eq!(need.unwrap().need, SchemaNeed { revision: Revision::FIRST, of: None });
+}
+
+/// A newer balancer that says too early a revision is found out.
+#[test]
+fn fields_that_are_not_known_are_not_dropped() {
+    let mut configuration = message().encode_to_vec();
+    configuration.extend([0xf8, 0x7f, 0x01]);
+    let error = decode_shared(&bytes(1, &configuration)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the configuration of the fleet has something that this version does not know: field 2047 of Configuration"
+    );
+    assert!(error.is_newer());
+    let mut value = message();
+    value.pools[0].backends = vec![v1::Backend {
+        admin_state: 77,
+        address: "192.0.2.1".into(),
+        ..v1::Backend::default()
+    }];
+    assert!(decode_shared(&bytes(1, &value.encode_to_vec())).unwrap_err().is_newer());
 }
 
 #[test]
@@ -41,6 +69,7 @@ fn what_balancers_would_not_understand_alike_is_not_shared() {
     // A newer balancer may have fields that would be lost; they need not even be readable.
     let newer = decode_shared(&bytes(current + 1, &[0xff])).unwrap_err();
     assert!(matches!(newer, SharedError::Schema(SchemaMismatch::NewerFleet { .. })), "{newer}");
+    assert!(newer.is_newer());
     let sentence = format!(
         "this balancer is older than the configuration of the fleet (schema revision {current}, the fleet has {}), and \
          fields that it does not know would be left out",
@@ -80,10 +109,10 @@ proptest! {
         key in any::<[u64; 2]>(),
     ) {
         configuration.hash_key = Some(key);
-        let shared = encode_shared(&configuration).unwrap();
+        let shared = encode_shared(&configuration).unwrap().bytes;
         let read = decode_shared(&shared).unwrap();
         prop_assert_eq!(&read, &configuration);
-        prop_assert_eq!(encode_shared(&read).unwrap(), shared);
+        prop_assert_eq!(encode_shared(&read).unwrap().bytes, shared);
     }
 
     #[test]
