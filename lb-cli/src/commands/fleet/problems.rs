@@ -23,7 +23,7 @@ pub(super) enum ProblemReason {
     Behind,
     /// It has a later generation in force than etcd has.
     Ahead,
-    /// Its tables send connections to other backends than those of this balancer.
+    /// Its tables send connections to other backends than those of another balancer of its region.
     TablesDiffer,
     /// It says itself what is wrong.
     Condition,
@@ -39,21 +39,18 @@ pub(super) struct Problem {
     pub(super) text: String,
 }
 
-/// Whether a balancer's tables are those of this one; `None`: they cannot be compared. Regions differ in their order, so
-/// digests of different ones say nothing, and neither do those of different revisions.
-pub(super) fn tables_agree(
-    member: &v1::FleetMember,
-    own: Option<&v1::FleetMember>,
-) -> Option<bool> {
-    if !member.differing_pools.is_empty() {
-        return Some(false);
-    }
-    let own = own.filter(|own| !own.tables.is_empty() && !member.tables.is_empty())?;
-    let is_alike = (own.revision, &own.region) == (member.revision, &member.region);
-    match own.tables == member.tables {
-        true => Some(true),
-        false => is_alike.then_some(false),
-    }
+/// Whether a balancer's tables are those of the one that it is compared with; `None`: they cannot be compared.
+pub(super) fn tables_agree(member: &v1::FleetMember) -> Option<bool> {
+    (!member.compared_with.is_empty()).then_some(member.differing_pools.is_empty())
+}
+
+/// Balancers that do not understand the latest schema revision that any balancer understands: the fleet uses nothing of it
+/// until they are upgraded. During an upgrade this is as it should be, so it is no problem.
+pub(super) fn held_back_by(status: &v1::FleetStatus) -> Vec<String> {
+    let understood = status.members.iter().filter_map(|it| Some((it, it.schema_revision?)));
+    let latest = understood.clone().map(|(_, revision)| revision).max().unwrap_or_default();
+    let older = understood.filter(|(_, revision)| *revision < latest);
+    older.map(|(it, _)| it.name.clone()).collect()
 }
 
 /// Everything that is wrong: first what concerns the fleet, then balancer by balancer.
@@ -67,9 +64,8 @@ pub(super) fn find_problems(status: &v1::FleetStatus) -> Vec<Problem> {
     if !status.conflict.is_empty() {
         of_fleet(ProblemReason::Conflict, format!("conflict: {}", status.conflict));
     }
-    let own = status.members.iter().find(|it| it.name == status.balancer);
     for member in &status.members {
-        let found = member_problems(status, member, own);
+        let found = member_problems(status, member);
         let problem =
             |(reason, text)| Problem { balancer: Some(member.name.clone()), reason, text };
         problems.extend(found.into_iter().map(problem));
@@ -86,7 +82,6 @@ pub(super) fn etcd_line(problem: &str, since: Option<&str>, before: &str) -> Str
 fn member_problems(
     status: &v1::FleetStatus,
     member: &v1::FleetMember,
-    own: Option<&v1::FleetMember>,
 ) -> Vec<(ProblemReason, String)> {
     let name = &member.name;
     if !member.alive {
@@ -99,15 +94,16 @@ fn member_problems(
         found.push((ProblemReason::NotReady, format!("{name} is not ready to take traffic")));
     }
     found.extend(generation_problem(status, member));
-    if tables_agree(member, own) == Some(false) {
+    if tables_agree(member) == Some(false) {
+        let with = match &*member.compared_with {
+            here if here == status.balancer => "here",
+            with => with,
+        };
         let text = match &*member.differing_pools {
-            [] => format!("{name} has other tables than here"),
-            [pool] => format!("{name}: pool {pool} has other tables than here"),
+            [pool] => format!("{name}: pool {pool} has other tables than {with}"),
             pools => {
-                format!(
-                    "{name}: pools {} have other tables than here",
-                    listed(pools, MOST_POOLS, ", ")
-                )
+                let pools = listed(pools, MOST_POOLS, ", ");
+                format!("{name}: pools {pools} have other tables than {with}")
             }
         };
         found.push((ProblemReason::TablesDiffer, text));

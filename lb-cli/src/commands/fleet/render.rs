@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{
+    generations::listed,
     problems::{ProblemReason, etcd_line},
     status::{Balancer, FleetReport, Share, SharedGroup},
 };
@@ -10,6 +11,9 @@ use crate::output::{Grid, Report, age, fields};
 
 /// Balancers that have columns of their own in a table of 80 columns.
 const MOST_COLUMNS: usize = 4;
+
+/// Balancers of an older version that a line names.
+const MOST_OLDER: usize = 3;
 
 impl Report for FleetReport {
     fn table(&self) -> String {
@@ -57,12 +61,30 @@ impl FleetReport {
         if let Some(conflict) = &self.conflict {
             more.push(("conflict", format!("{conflict}; `spillway fleet restore` decides")));
         }
+        if !self.held_back_by.is_empty() {
+            more.push(("held back", self.held_back()));
+        }
         if !self.being_forgotten.is_empty() {
             let names = self.being_forgotten.join(", ");
             more.push(("forgotten", format!("{names}: portions go to the others now")));
         }
         format!("fleet {fleet}, as {balancer} sees it: {generation}, revision {revision}\n")
             + &fields(&more)
+    }
+
+    /// What the fleet cannot use yet, and because of which balancers.
+    fn held_back(&self) -> String {
+        let is_older = |it: &&Balancer| self.held_back_by.contains(&it.name);
+        let understood = self.balancers.iter().filter_map(|it| it.schema_revision);
+        let latest = understood.max().unwrap_or_default();
+        let older = self.balancers.iter().filter(is_older).map(|it| {
+            let revision = it.schema_revision.unwrap_or_default();
+            let version = it.version.as_deref().unwrap_or("unknown");
+            format!("{} (version {version}, schema revision {revision})", it.name)
+        });
+        let older: Vec<_> = older.collect();
+        let named = listed(&older, MOST_OLDER, ", ");
+        format!("fields of schema revision {latest} wait until these are upgraded: {named}")
     }
 
     /// What the head and the tables do not say in words.
@@ -160,13 +182,14 @@ const fn number(
     BalancerColumn { heading, is_number: true, shown, cell }
 }
 
-const BALANCER_COLUMNS: [BalancerColumn; 12] = [
+const BALANCER_COLUMNS: [BalancerColumn; 13] = [
     column("BALANCER", Shown::Always, |it, _| it.name.clone()),
     column("ADDRESS", Shown::Wide, |it, _| known(Some(&it.address).filter(|it| !it.is_empty()))),
     column("REGION", Shown::Always, |it, _| known(it.region.as_ref())),
     column("ALIVE", Shown::Always, |it, _| yes_or_no(it.alive)),
     column("READY", Shown::Always, |it, _| yes_or_no(it.ready)),
     column("VERSION", Shown::Always, |it, _| known(it.version.as_ref())),
+    number("SCHEMA", Shown::Wide, |it, _| known(it.schema_revision)),
     number("GENERATION", Shown::Always, |it, _| known(it.generation)),
     number("REVISION", Shown::Wide, |it, _| known(it.revision)),
     column("TABLES", Shown::Always, |it, _| match it.tables_agree {

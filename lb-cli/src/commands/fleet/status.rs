@@ -6,7 +6,7 @@ use spillway_proto::v1;
 use super::{
     Names,
     generations::listed,
-    problems::{Problem, find_problems, tables_agree},
+    problems::{Problem, find_problems, held_back_by, tables_agree},
 };
 use crate::{
     arguments::Options,
@@ -42,7 +42,15 @@ pub(super) struct FleetReport {
     pub(super) conflict: Option<String>,
     pub(super) revision: Option<i64>,
     pub(super) generation: Option<u64>,
+    /// That this balancer has in force; `null`: none.
+    revision_in_force: Option<i64>,
     epoch: Option<u64>,
+    /// Whether portions wait until all have said what they own.
+    epoch_open: bool,
+    /// The latest schema revision of configurations that all balancers understand; `null`: unknown.
+    pub(super) schema_revision: Option<u32>,
+    /// Balancers that understand no later one although others do.
+    pub(super) held_back_by: Vec<String>,
     pub(super) being_forgotten: Vec<String>,
     pub(super) balancers: Vec<Balancer>,
     pub(super) groups: Vec<SharedGroup>,
@@ -62,9 +70,13 @@ pub(super) struct Balancer {
     pub(super) revision: Option<i64>,
     /// `null`: none, or unknown.
     pub(super) generation: Option<u64>,
+    /// The latest schema revision of configurations that it understands; `null`: unknown.
+    pub(super) schema_revision: Option<u32>,
     /// Digest of its tables; `null`: unknown.
     pub(super) tables: Option<String>,
-    /// Whether its tables are those of this balancer; `null`: they cannot be compared.
+    /// The balancer whose tables its own are compared with; `null`: they cannot be compared.
+    compared_with: Option<String>,
+    /// Whether they are equal.
     pub(super) tables_agree: Option<bool>,
     pub(super) differing_pools: Vec<String>,
     pub(super) conditions: Vec<String>,
@@ -82,6 +94,8 @@ pub(super) struct SharedGroup {
     /// `null`: no limit.
     pub(super) capacity_per_second: Option<f64>,
     pub(super) shares: Vec<Share>,
+    /// What this balancer gave to others, and is not known to have arrived; 0 to 1.
+    in_flight: f64,
 }
 
 #[derive(Serialize)]
@@ -107,9 +121,7 @@ fn given(text: String) -> Option<String> {
 
 impl FleetReport {
     pub(super) fn new(status: v1::FleetStatus) -> Self {
-        let problems = find_problems(&status);
-        let own = status.members.iter().find(|it| it.name == status.balancer).cloned();
-        let balancer = |it| Balancer::new(it, own.as_ref());
+        let (problems, held_back_by) = (find_problems(&status), held_back_by(&status));
         let of_member = status.member;
         Self {
             fleet: given(status.fleet),
@@ -120,9 +132,13 @@ impl FleetReport {
             conflict: given(status.conflict),
             revision: of_member.then_some(status.revision),
             generation: Some(status.generation).filter(|generation| *generation > 0),
+            revision_in_force: Some(status.revision_in_force).filter(|revision| *revision > 0),
             epoch: of_member.then_some(status.epoch),
+            epoch_open: status.epoch_open,
+            schema_revision: Some(status.schema_revision).filter(|revision| *revision > 0),
+            held_back_by,
             being_forgotten: status.being_forgotten,
-            balancers: status.members.into_iter().map(balancer).collect(),
+            balancers: status.members.into_iter().map(Balancer::new).collect(),
             groups: status.groups.into_iter().map(SharedGroup::new).collect(),
             problems,
         }
@@ -168,9 +184,11 @@ impl FleetReport {
 }
 
 impl Balancer {
-    fn new(member: v1::FleetMember, own: Option<&v1::FleetMember>) -> Self {
+    fn new(member: v1::FleetMember) -> Self {
         Self {
-            tables_agree: tables_agree(&member, own),
+            tables_agree: tables_agree(&member),
+            compared_with: given(member.compared_with),
+            schema_revision: member.schema_revision,
             name: member.name,
             address: member.address,
             region: given(member.region),
@@ -200,6 +218,7 @@ impl SharedGroup {
             region: group.region,
             capacity_per_second: group.capacity_per_second,
             shares: group.shares.into_iter().map(share).collect(),
+            in_flight: group.in_flight,
         }
     }
 }

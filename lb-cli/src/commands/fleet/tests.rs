@@ -17,6 +17,8 @@ fn member(name: &str) -> v1::FleetMember {
         ready: true,
         tables: "0123456789abcdef".into(),
         heard_ms_ago: Some(120),
+        schema_revision: Some(1),
+        compared_with: "lb-1".into(),
         ..Default::default()
     }
 }
@@ -38,6 +40,7 @@ fn fleet(balancers: u32) -> v1::FleetStatus {
         region: "eu".into(),
         capacity_per_second,
         shares: shares.clone().collect(),
+        in_flight: 0.0,
     };
     v1::FleetStatus {
         fleet: "edge".into(),
@@ -136,6 +139,7 @@ fn what_differs_is_said_in_sentences() {
     let mut status = fleet(4);
     status.groups.clear();
     status.members[1].generation = 7;
+    status.members[1].compared_with.clear();
     status.members[2].tables = "fedcba9876543210".into();
     status.members[2].differing_pools = vec!["web".into()];
     status.members[3] = v1::FleetMember { name: "lb-4".into(), ..Default::default() };
@@ -148,7 +152,7 @@ forgotten  lb-4: portions go to the others now
 
 BALANCER  REGION  ALIVE  READY  VERSION  GENERATION  TABLES  HEARD
 lb-1      eu      yes    yes    0.1.0             8  same     here
-lb-2      eu      yes    yes    0.1.0             7  same    120ms
+lb-2      eu      yes    yes    0.1.0             7  -       120ms
 lb-3      eu      yes    yes    0.1.0             8  differ  120ms
 lb-4      -       no     no     -                 -  -       never
 
@@ -164,6 +168,39 @@ lb-4 is not alive: it does not renew its lease in etcd
         "fleet edge: lb-2 has generation 7 in force, etcd has 8; lb-3: pool web has other tables than here; lb-4 is not \
          alive: it does not renew its lease in etcd"
     );
+}
+
+/// In the middle of an upgrade, what newer balancers know waits for the others.
+#[test]
+fn older_balancers_that_hold_back_newer_fields_are_named() {
+    let mut status = fleet(3);
+    status.groups.clear();
+    status.schema_revision = 1;
+    for member in [0, 2] {
+        (status.members[member].version, status.members[member].schema_revision) =
+            ("0.2.0".into(), Some(2));
+    }
+    let report = FleetReport::new(status.clone());
+    report.check().unwrap();
+    let text = report.table();
+    let expected = "\
+fleet edge, as lb-1 sees it: generation 8, revision 4711
+held back  fields of schema revision 2 wait until these are upgraded: lb-2
+           (version 0.1.0, schema revision 1)
+";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(report.wide().contains("VERSION  SCHEMA"), "{}", report.wide());
+    let json = serde_json::to_value(report).unwrap();
+    assert_eq!(json["held_back_by"], serde_json::json!(["lb-2"]));
+    assert_eq!(
+        (&json["schema_revision"], &json["balancers"][2]["schema_revision"]),
+        (&1.into(), &2.into())
+    );
+    status.members[1].schema_revision = Some(2);
+    assert!(!table(&status).contains("held back"));
+    // A program that does not say it holds nothing back.
+    status.members[1].schema_revision = None;
+    assert!(!table(&status).contains("held back"));
 }
 
 #[test]
@@ -236,10 +273,15 @@ fn each_problem_has_a_reason_for_programs() {
         it.differing_pools = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned).into();
     };
     assert_eq!(one(seven), expected(TablesDiffer, pools));
-    let other = "lb-2 has other tables than here";
-    assert_eq!(one(|it| it.tables = "ff".into()), expected(TablesDiffer, other));
-    // They are not the same thing there.
+    let elsewhere = "lb-2: pool web has other tables than lb-7";
+    let differs = |it: &mut v1::FleetMember| {
+        (it.compared_with, it.differing_pools) = ("lb-7".into(), vec!["web".into()]);
+    };
+    assert_eq!(one(differs), expected(TablesDiffer, elsewhere));
+    // The digests of other regions say nothing.
     assert_eq!(one(|it| (it.tables, it.region) = ("ff".into(), "us".into())), []);
+    // It waits for the upgrade of the others.
+    assert_eq!(one(|it| it.schema_revision = Some(2)), []);
     // Before the first apply there is nothing to have.
     let empty = problems(|status| {
         status.generation = 0;
@@ -282,8 +324,8 @@ lb-2 is not ready to take traffic
         json["balancers"][1],
         serde_json::json!({
             "name": "lb-2", "address": "", "region": null, "alive": true, "ready": false, "version": null,
-            "revision": null, "generation": null, "tables": null, "tables_agree": null, "differing_pools": [],
-            "conditions": [], "heard_ms_ago": null, "peer_problem": null,
+            "revision": null, "generation": null, "schema_revision": null, "tables": null, "compared_with": null,
+            "tables_agree": null, "differing_pools": [], "conditions": [], "heard_ms_ago": null, "peer_problem": null,
         })
     );
     assert_eq!((&json["generation"], &json["revision"]), (&serde_json::Value::Null, &0.into()));
