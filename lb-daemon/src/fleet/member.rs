@@ -192,6 +192,11 @@ impl Member {
         self.tasks.spawn(async move { stop.run_until_cancelled(task).await });
     }
 
+    /// The fleet's name.
+    pub fn fleet(&self) -> &Name {
+        &self.settings.fleet
+    }
+
     /// This balancer's.
     pub fn name(&self) -> &Name {
         &self.settings.name

@@ -12,7 +12,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::metrics::{self, Facts, Live};
+use crate::{
+    fleet::Membership,
+    metrics::{self, Facts, FleetFacts, Live},
+};
 use lb_base::error_chain;
 use lb_control::command::{BackendHistory, Commands, Refusal, Stopping};
 use lb_inspect::stats::Source;
@@ -31,6 +34,7 @@ pub struct Reader {
     commands: Commands,
     counters: Source,
     live: Live,
+    membership: Membership,
     last: Mutex<Option<LastRead>>,
 }
 
@@ -73,8 +77,8 @@ impl ReadError {
 }
 
 impl Reader {
-    pub fn new(commands: Commands, counters: Source, live: Live) -> Self {
-        Self { commands, counters, live, last: Mutex::default() }
+    pub fn new(commands: Commands, counters: Source, live: Live, membership: Membership) -> Self {
+        Self { commands, counters, live, membership, last: Mutex::default() }
     }
 
     /// A snapshot, read now or a moment ago.
@@ -114,8 +118,13 @@ impl Reader {
         let generations = self.commands.generations().await?;
         let counters = self.counters.clone();
         let stats = spawn_blocking(move || counters.read()).await??;
+        let fleet = self.membership.member().map(|member| FleetFacts {
+            fleet: member.fleet().clone(),
+            balancer: member.name().clone(),
+            status: member.status(),
+        });
         let (live, at) = (self.live.clone(), SystemTime::now());
-        Ok(Facts { stats, status, regions, generations, live, at })
+        Ok(Facts { stats, status, regions, generations, fleet, live, at })
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
-    ApiLimit, ApiListener, Live, build,
+    ApiLimit, ApiListener, FleetFacts, Live, build,
     catalogue::*,
     credentials,
     live::seconds,
@@ -37,6 +37,8 @@ pub struct Facts {
     pub regions: Regions,
     /// The last generations, by number.
     pub generations: Vec<HistoryEntry>,
+    /// `None`: it is no member of a fleet.
+    pub fleet: Option<FleetFacts>,
     /// What the daemon counted.
     pub live: Live,
     /// When it was read.
@@ -55,6 +57,7 @@ impl Collector for Balancer {
         services(&mut sheet, facts)?;
         backends(&mut sheet, facts)?;
         super::groups::groups(&mut sheet, facts)?;
+        super::fleet::fleet(&mut sheet, facts.fleet.as_ref())?;
         pools(&mut sheet, facts)?;
         remembered(&mut sheet, facts)?;
         generation(&mut sheet, &facts.status, &facts.live)?;

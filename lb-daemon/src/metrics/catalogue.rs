@@ -91,6 +91,35 @@ metrics! {
 
     BALANCERS: Gauge "balancers" None []
         "Balancers that share the capacities, as configured; in a fleet group_portion counts instead";
+    FLEET_READY: Gauge "fleet_ready" None []
+        "1: this balancer has everything of its fleet in force that it needs to take traffic; 0: it has not. Absent: this balancer is no member of a fleet";
+    FLEET_BALANCERS: Gauge "fleet_balancers" None []
+        "Balancers that are members of the fleet. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_BALANCERS_ALIVE: Gauge "fleet_balancers_alive" None []
+        "Balancers of the fleet that renewed their lease in etcd when it was last read. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_BALANCERS_READY: Gauge "fleet_balancers_ready" None []
+        "Balancers of the fleet that have everything in force that they need to take traffic. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_BALANCERS_DIFFERING: Gauge "fleet_balancers_differing" None []
+        "Balancers of the fleet with other tables than another one of their region has at the same revision. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_ETCD_AVAILABLE: Gauge "fleet_etcd_available" None []
+        "1: etcd answers this balancer and takes changes; 0: it does not, and changes are refused. Absent: this balancer is no member of a fleet";
+    FLEET_CONFLICT: Gauge "fleet_conflict" None []
+        "1: this balancer does not follow what etcd has, until spillway fleet restore decides; 0: it does. Absent: this balancer is no member of a fleet";
+    FLEET_GENERATION: Gauge "fleet_generation" None []
+        "Generation that etcd had when it was last read; spillway_generation has the one in force here. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_REVISION: Gauge "fleet_revision" None []
+        "Revision of configuration, overrides and homes that etcd had when it was last read. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_REVISION_IN_FORCE: Gauge "fleet_revision_in_force" None []
+        "Revision of the fleet that this balancer has in force; 0: none. Absent: this balancer is no member of a fleet";
+    FLEET_SCHEMA_REVISION: Gauge "fleet_schema_revision" None []
+        "Latest schema revision of configurations that all balancers of the fleet understand: fields of a later one are refused. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_EPOCH: Gauge "fleet_epoch" None []
+        "Epoch of the shares, which rises each time that portions of a lost balancer are given to the others. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    FLEET_EPOCH_OPEN: Gauge "fleet_epoch_open" None []
+        "1: portions do not move, until all balancers have said what they own; 0: they do. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
+    GROUP_IN_FLIGHT: Gauge "group_in_flight" Ratio ["pool", "region"]
+        "Portion of a group's capacity that this balancer gave to others of its fleet, and that is not known to have arrived. Absent: this balancer is no member of a fleet";
+
     POOL_HAS_DISPLACED: Gauge "pool_has_displaced" None ["pool"]
         "1: a pool may have displaced connections; 0: all are at home, and none is looked up";
     POOL_HELD_DOWN: Gauge "pool_backends_held_down" None ["pool"]

@@ -7,6 +7,7 @@
 mod balancer;
 mod catalogue;
 mod definition;
+mod fleet;
 mod groups;
 mod interfaces;
 mod live;
@@ -23,6 +24,7 @@ use prometheus_client::{collector::Collector, encoding::text, registry::Registry
 pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
+pub use fleet::FleetFacts;
 pub use live::{ApiLimit, ApiListener, Live};
 pub use receiver::ReceiverFacts;
 

@@ -9,6 +9,7 @@ use std::{
 use lb_common::abi::verdict::Verdict;
 use serde::Serialize;
 
+use super::fleet::Fleet;
 use crate::metrics::Facts;
 use lb_base::conditions::ConditionReason;
 use lb_control::{
@@ -44,6 +45,8 @@ pub(in crate::http) struct Data {
     waiting_settings: Vec<String>,
     interfaces: Vec<Interface>,
     balancers: u32,
+    /// `None`: it is no member of one.
+    fleet: Option<Fleet>,
     /// Time that rates are of.
     window_seconds: Option<f64>,
     pools: Vec<Pool>,
@@ -170,7 +173,7 @@ struct Fate {
 impl Data {
     /// What of the facts is shown, with the backends of one pool, or of all where they are few.
     pub(super) fn new(facts: &Facts, wanted: Option<&str>) -> Self {
-        let Facts { stats, status, regions, generations, at, .. } = facts;
+        let Facts { stats, status, regions, generations, fleet, at, .. } = facts;
         let traffic: HashMap<&str, Traffic> =
             stats.backends.iter().map(|b| (b.backend.as_str(), b.traffic)).collect();
         let mut pools: Vec<Pool> = Vec::new();
@@ -217,6 +220,7 @@ impl Data {
                 .map(|i| Interface { name: i.name.clone(), mode: i.mode.clone() })
                 .collect(),
             balancers: regions.balancers.map_or(0, NonZeroU32::get),
+            fleet: fleet.as_ref().map(Into::into),
             window_seconds: regions.window.map(|window| window.as_secs_f64()),
             pools,
             overrides: status.overrides.overrides.iter().map(Into::into).collect(),

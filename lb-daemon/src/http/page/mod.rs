@@ -1,6 +1,7 @@
 //! The status page: one document with style and script, and the data that it polls.
 
 mod data;
+mod fleet;
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,7 +20,7 @@ use data::Data;
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     include_str!("page.html")
         .replace("STYLE", include_str!("style.css"))
-        .replace("SCRIPT", include_str!("script.js"))
+        .replace("SCRIPT", concat!(include_str!("script.js"), include_str!("fleet.js")))
 });
 /// Placeholder of the nonce.
 const NONCE: &str = "NONCE";

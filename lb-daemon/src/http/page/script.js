@@ -324,6 +324,7 @@ function draw() {
   if (!now) return;
   head();
   pools();
+  fleet();
   below();
   document.body.dataset.drawn = before ? "twice" : "once";
 }

@@ -1,6 +1,6 @@
 //! Every metric moves with what it measures, a browser shows the status page, and a large scrape is fast.
 
-mod browser;
+pub(crate) mod browser;
 mod every_metric;
 mod fixture;
 mod large_scrape;

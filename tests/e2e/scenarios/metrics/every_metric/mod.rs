@@ -132,6 +132,24 @@ const TRACED: &str = "interface_traced_drops";
 /// What moves only when a backend goes down again soon after it came back (hold_down.rs).
 const HELD: &[&str] = &["hold_downs", "pool_backends_held_down"];
 
+/// What there is only in a fleet: `fleet::the_fleet_is_shown_by_metrics_and_page` looks at it.
+const FLEET: &[&str] = &[
+    "fleet_ready",
+    "fleet_balancers",
+    "fleet_balancers_alive",
+    "fleet_balancers_ready",
+    "fleet_balancers_differing",
+    "fleet_etcd_available",
+    "fleet_conflict",
+    "fleet_generation",
+    "fleet_revision",
+    "fleet_revision_in_force",
+    "fleet_schema_revision",
+    "fleet_epoch",
+    "fleet_epoch_open",
+    "group_in_flight_ratio",
+];
+
 pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = MetricsFixture::start(sandbox, "metrics")?;
     let mut moved = BTreeSet::new();
@@ -212,7 +230,8 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
         .into_iter()
         .chain(DISK)
         .chain(CERTIFICATES)
-        .chain(HELD.iter().copied());
+        .chain(HELD.iter().copied())
+        .chain(FLEET.iter().copied());
     let fixed = FIXED.iter().copied().chain(elsewhere).map(|name| format!("spillway_{name}"));
     let looked_at: BTreeSet<String> = moved.into_iter().chain(fixed).collect();
     let differ = |other| known.symmetric_difference(other).cloned().collect::<Vec<_>>();
