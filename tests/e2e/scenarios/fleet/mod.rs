@@ -12,8 +12,10 @@ mod removals;
 mod restores;
 mod sharing;
 mod sharing_outages;
+mod shown;
 mod standalone;
 mod traffic;
+mod versions;
 
 use lb_tests::harness::Case;
 
@@ -45,6 +47,10 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("of_two_changes_at_once_one_wins", membership::pairs),
     Case::works("daemons_killed_amid_changes_agree", membership::killed),
     Case::works("a_balancer_joins_after_a_change", membership::joins_after_a_change),
+    Case::works("the_fleet_is_shown_by_metrics_and_page", shown::metrics_and_page),
+    Case::works("an_older_balancer_holds_newer_fields_back", versions::mixed),
+    Case::works("a_newer_configuration_is_not_written_over", versions::newer_configuration),
+    Case::works("a_newer_override_is_not_written_over", versions::newer_override),
     Case::works("a_balancer_is_cut_off_loses_power_and_returns", standalone::outages),
     Case::works("etcd_answers_those_with_a_certificate_without_its_leader", etcd::tls),
     Case::works("etcd_runs_full_and_is_restored_from_a_snapshot", etcd::data),
