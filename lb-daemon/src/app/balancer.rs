@@ -368,8 +368,8 @@ impl Tasks {
             tokio::spawn(async move { membership.resume(record).await });
         }
         let counters = stats::Source { bpffs, state_directory: arguments.state_dir };
-        let read_by = (commands.clone(), counters.clone(), live.clone());
-        let reader = http::Reader::new(read_by.0, read_by.1, read_by.2, membership.clone());
+        let (asked, counted, shared) = (commands.clone(), counters.clone(), live.clone());
+        let reader = http::Reader::new(asked, counted, shared, membership.clone());
         let shown = http::balancer(reader, arguments.status_page);
         let http_credentials =
             resources.http_listener.as_ref().map(|(_, credentials)| credentials.clone());
