@@ -3549,7 +3549,8 @@ pub mod objects_client {
     /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
     /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
     /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
-    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
+    /// object is in use, or the others do not hold without it; the message names the user; or the change removes so much that it
+    /// needs force. ABORTED: the etag
     /// is not that of the object in force, or others changed the configuration so often meanwhile that the
     /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
     #[derive(Debug, Clone)]
@@ -4564,7 +4565,8 @@ pub mod objects_server {
     /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
     /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
     /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
-    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
+    /// object is in use, or the others do not hold without it; the message names the user; or the change removes so much that it
+    /// needs force. ABORTED: the etag
     /// is not that of the object in force, or others changed the configuration so often meanwhile that the
     /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
     #[derive(Debug)]
