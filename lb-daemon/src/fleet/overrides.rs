@@ -141,7 +141,8 @@ impl Member {
         snapshot: &Snapshot,
         overrides: &Overrides,
     ) -> Result<(), FleetRefusal> {
-        let wanted: BTreeMap<&Key, &Override> = overrides.iter().filter(|(key, _)| !key.is_local()).collect();
+        let wanted: BTreeMap<&Key, &Override> =
+            overrides.iter().filter(|(key, _)| !key.is_local()).collect();
         let puts = wanted.iter().filter_map(|(key, it)| shared(snapshot, key, it, false));
         let others = snapshot.overrides.iter().filter(|(key, _)| !wanted.contains_key(key));
         let removals = others.map(|(key, it)| SharedChange {

@@ -17,7 +17,7 @@ use lb_sharing::epoch::{Contribution, EpochStep, Forgotten};
 
 use crate::{Following, cluster::Cluster, commit, look, name};
 
-fn member(epoch: u64) -> Document<FleetMember> {
+pub(crate) fn member(epoch: u64) -> Document<FleetMember> {
     let address = "192.0.2.1:7000".parse().unwrap();
     FleetMember { address, region: None, incarnation: 1, epoch, version: "0.1.0".into(), schema: 1 }
         .into()

@@ -113,6 +113,8 @@ fn members(count: u16) -> BTreeMap<Name, FleetMember> {
         region: Some(name("eu")),
         incarnation: number.into(),
         epoch: 5,
+        version: "0.1.0".into(),
+        schema: 1,
     };
     (1..=count).map(|number| (name(&format!("lb-{number}")), member(number))).collect()
 }

@@ -10,7 +10,7 @@ use std::{
 use lb_fleet::{
     Document, EtcdError, Fleet,
     commit::CommitError,
-    documents::{FleetMember, Liveness},
+    documents::Liveness,
     homes::HomesChange,
     members::MemberError,
     presence::LeaseState,
@@ -29,7 +29,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Following,
     cluster::{Certificates, Cluster, PATIENCE},
-    commit, look, name,
+    commit, look,
+    members::member,
+    name,
 };
 
 struct Authority {
@@ -122,11 +124,6 @@ fn commands_of_the_documentation() -> &'static str {
     blocks.into_iter().find(|block| block.contains("auth enable")).unwrap()
 }
 
-fn member() -> Document<FleetMember> {
-    let address = "192.0.2.1:7000".parse().unwrap();
-    FleetMember { address, region: None, incarnation: 1, epoch: 0 }.into()
-}
-
 #[tokio::test]
 async fn with_roles_each_balancer_writes_only_its_own_keys() {
     let authority = Authority::new();
@@ -148,7 +145,7 @@ async fn with_roles_each_balancer_writes_only_its_own_keys() {
 
     // All that a balancer does.
     for fleet in [&one, &two] {
-        fleet.join(&member(), &*look(fleet).await).await.unwrap();
+        fleet.join(&member(0), &*look(fleet).await).await.unwrap();
         let (show, shown) = watch::channel(Arc::new(Document::from(Liveness::default())));
         let (state_tx, mut state) = watch::channel(LeaseState::Waiting);
         let end = CancellationToken::new();
@@ -175,7 +172,7 @@ async fn with_roles_each_balancer_writes_only_its_own_keys() {
     // What it must not do: pass for another one.
     let impostor = connect("lb-1", "lb-2").await;
     let at = look(&impostor).await.members[&name("lb-1")].mod_revision;
-    let error = impostor.write_member(&member(), at).await.unwrap_err();
+    let error = impostor.write_member(&member(0), at).await.unwrap_err();
     assert!(matches!(&error, MemberError::Etcd(error) if denied(error)), "{error:?}");
     // One without a user.
     let stranger = connect("lb-1", "stranger").await.current().await;
@@ -187,10 +184,10 @@ async fn with_roles_each_balancer_writes_only_its_own_keys() {
     let refused = two.remove_member(&name("lb-1"), expected(&name("lb-1"), &seen)).await;
     assert!(matches!(&refused, Err(MemberError::Etcd(error)) if denied(error)), "{refused:?}");
     one.remove_member(&name("lb-2"), expected(&name("lb-2"), &seen)).await.unwrap();
-    let lost = BTreeMap::from([(name("lb-2"), member().body)]);
+    let lost = BTreeMap::from([(name("lb-2"), member(0).body)]);
     let refused = two.put_back_members(&lost, &*look(&two).await).await;
     assert!(refused.is_ok(), "its own key: {refused:?}");
-    let lost = BTreeMap::from([(name("lb-3"), member().body)]);
+    let lost = BTreeMap::from([(name("lb-3"), member(0).body)]);
     let refused = two.put_back_members(&lost, &*look(&two).await).await;
     assert!(matches!(&refused, Err(PutBackError::Etcd(error)) if denied(error)), "{refused:?}");
     one.put_back_members(&lost, &*look(&one).await).await.unwrap();
