@@ -92,14 +92,6 @@ impl GroupShares {
     }
 }
 
-impl FleetStatus {
-    /// Members whose tables differ from those that they should equal.
-    pub fn differing(&self) -> impl Iterator<Item = &Name> {
-        let differing = self.members.iter().filter(|(_, it)| !it.differing_pools.is_empty());
-        differing.map(|(name, _)| name)
-    }
-}
-
 impl Member {
     /// The fleet as this balancer sees it.
     pub fn status(&self) -> FleetStatus {
