@@ -229,6 +229,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("net", &["lb-base", "lb-common", "lb-model"]),
     ("fleet", &["lb-base", "lb-model", "lb-sharing"]),
     ("sharing", &["lb-model"]),
+    ("peers", &["lb-model", "lb-sharing"]),
     ("inspect", &["lb-base", "lb-common", "lb-config", "lb-maps", "lb-model"]),
     ("health", &["lb-base", "lb-common", "lb-model", "lb-net"]),
     (

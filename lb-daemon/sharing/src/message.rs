@@ -3,6 +3,7 @@
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 use lb_model::{Name, capacity::Capacity};
@@ -27,12 +28,11 @@ pub struct Message {
     pub applied: u64,
     /// Transfers to the receiver that are not known to be applied, in order: the last of all that were sent.
     pub transfers: Vec<Transfer>,
-    /// What the sender says of each group.
-    pub groups: BTreeMap<GroupKey, GroupReport>,
-    /// Balancers that the sender heard from within [`SILENCE`](crate::SILENCE).
-    pub hears: BTreeSet<Name>,
-    /// The sender has listened for so long. Otherwise there may be others that it has not heard yet.
-    pub has_listened: bool,
+    /// What the sender says of each group: the same to all, so messages share it.
+    pub groups: Arc<BTreeMap<GroupKey, GroupReport>>,
+    /// Members that the sender has listened to for [`SILENCE`](crate::SILENCE) without an interruption, and has not heard
+    /// from in that time. Mostly none, so that a message does not grow with the fleet.
+    pub silent: BTreeSet<Name>,
     /// The sender owns nothing, because its store is an old copy.
     pub store_is_old: bool,
     /// The sender gives everything away, and takes nothing.
@@ -114,7 +114,7 @@ impl Message {
         if first == 0 || last != self.sent || !in_order {
             return Err(MessageError::Numbers { first, last, sent: self.sent });
         }
-        for (group, report) in &self.groups {
+        for (group, report) in &*self.groups {
             let rate = match report.capacity {
                 ReportedCapacity::PerSecond(rate) => rate,
                 ReportedCapacity::Closed | ReportedCapacity::Unlimited => 1.0,
@@ -163,9 +163,8 @@ mod tests {
             sent: 6,
             applied: 0,
             transfers: vec![transfer(5, 1), transfer(6, 2)],
-            groups: [(group(), report)].into(),
-            hears: BTreeSet::new(),
-            has_listened: true,
+            groups: Arc::new([(group(), report)].into()),
+            silent: BTreeSet::new(),
             store_is_old: false,
             is_leaving: false,
             receiver_is_leaving: false,
@@ -196,7 +195,7 @@ mod tests {
     fn rates_are_numbers_and_parts_at_most_the_whole() {
         let with = |change: fn(&mut GroupReport)| {
             let mut message = message();
-            message.groups.values_mut().for_each(change);
+            Arc::make_mut(&mut message.groups).values_mut().for_each(change);
             message.check().map_err(|error| error.to_string())
         };
         assert_eq!(with(|report| report.demand = 0.0), Ok(()));

@@ -52,7 +52,9 @@ pub(crate) fn peer_descriptors() -> Result<prost_types::FileDescriptorSet, Box<d
 pub(crate) fn into(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut descriptors = descriptors()?;
     tonic_prost_build::configure().out_dir(folder).compile_fds(descriptors.clone())?;
-    tonic_prost_build::configure().out_dir(folder).compile_fds(peer_descriptors()?)?;
+    // What is encoded once for all peers is not copied for each of them.
+    let peers = tonic_prost_build::configure().bytes(".spillway.peers.v1.ExchangeRequest");
+    peers.out_dir(folder).compile_fds(peer_descriptors()?)?;
     for file in &mut descriptors.file {
         // Comments and places are for those who read the sources.
         file.source_code_info = None;

@@ -43,19 +43,24 @@ pub struct ExchangeRequest {
     /// Number of the last transfer of the receiver that the sender has applied in this epoch. Unset: none yet.
     #[prost(uint64, tag = "9")]
     pub applied: u64,
-    /// Groups that the sender speaks of, each once. Transfers name them by their place. Unset: none.
-    #[prost(message, repeated, tag = "10")]
-    pub groups: ::prost::alloc::vec::Vec<Group>,
+    /// An encoded Groups: those that the sender speaks of. It is the same for all peers, so it is encoded once, and it rarely
+    /// changes, so a receiver that knows it need not decode it. Unset: none.
+    #[prost(bytes = "bytes", tag = "10")]
+    pub groups: ::prost::bytes::Bytes,
+    /// An encoded Reports: what the sender says of each of these groups, also the same for all peers. Unset: no group is named.
+    #[prost(bytes = "bytes", tag = "12")]
+    pub reports: ::prost::bytes::Bytes,
+    /// Further groups, of which there are only transfers, in the order of pool, region and birth. Unset: none.
+    #[prost(message, repeated, tag = "13")]
+    pub others: ::prost::alloc::vec::Vec<Group>,
     /// Transfers to the receiver that are not known to be applied, in the order of their numbers. The last one has the number
     /// in sent. Unset: none.
     #[prost(message, repeated, tag = "11")]
     pub transfers: ::prost::alloc::vec::Vec<Transfer>,
-    /// Names of the balancers that the sender heard from within 30 seconds, each once. Unset: none.
-    #[prost(string, repeated, tag = "12")]
-    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether the sender has listened for 30 seconds. Unset: there may be others that it has not heard yet.
-    #[prost(bool, tag = "13")]
-    pub has_listened: bool,
+    /// Names of the members that the sender has listened to for 30 seconds without an interruption, and has not heard from
+    /// in that time, in their order. Unset: none.
+    #[prost(string, repeated, tag = "17")]
+    pub silent: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The sender owns nothing, because its store is an old copy. Unset: it owns what it says.
     #[prost(bool, tag = "14")]
     pub store_is_old: bool,
@@ -69,8 +74,22 @@ pub struct ExchangeRequest {
 /// The message was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExchangeResponse {}
-/// A pool's backends in one region.
+/// Groups.
 #[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Groups {
+    /// In the order of pool, region and birth, each once. Unset: none.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<Group>,
+}
+/// What a balancer says of groups.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Reports {
+    /// One for each of the groups, in their order.
+    #[prost(message, repeated, tag = "1")]
+    pub reports: ::prost::alloc::vec::Vec<GroupReport>,
+}
+/// A pool's backends in one region.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Group {
     /// Name of the pool.
     #[prost(string, tag = "1")]
@@ -81,9 +100,6 @@ pub struct Group {
     /// Generation that created the group.
     #[prost(uint64, tag = "3")]
     pub birth: u64,
-    /// What the sender says of it. Unset: nothing, because only transfers name the group.
-    #[prost(message, optional, tag = "4")]
-    pub report: ::core::option::Option<GroupReport>,
 }
 /// What a balancer says of a group.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -110,7 +126,7 @@ pub struct Transfer {
     /// Numbers rise by one.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    /// Place of the group in groups, from 0.
+    /// Place of the group, from 0: in groups, and after them in others.
     #[prost(uint32, tag = "2")]
     pub group: u32,
     /// Parts of 2^32.

@@ -87,11 +87,8 @@ impl Sharing {
             all_alive_are_heard
                 && !alive.contains(*name)
                 && !self.owns_nothing(name)
-                && self.has_listened(name, SILENCE, now)
-                && self.heard(name, SILENCE, now).is_none()
-                && heard
-                    .iter()
-                    .all(|message| message.has_listened && !message.hears.contains(*name))
+                && self.is_silent(name, now)
+                && heard.iter().all(|message| message.silent.contains(*name))
         };
         let is_old = |name: &&Name| !self.owns_nothing(name) && self.lost_its_store(name, now);
         let own = self.ledger.is_old_copy.then_some(&self.name);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -109,10 +110,13 @@ impl Sharing {
         now: Duration,
         to: impl IntoIterator<Item = &'n Name>,
     ) -> Vec<(Name, Message)> {
-        let has_listened = now.saturating_sub(self.listening_since) >= SILENCE;
-        let peers = self.peers.keys();
-        let hears: BTreeSet<Name> =
-            peers.filter(|name| self.heard(name, SILENCE, now).is_some()).cloned().collect();
+        let silent: BTreeSet<Name> = self
+            .membership
+            .members
+            .keys()
+            .filter(|name| **name != self.name && self.is_silent(name, now))
+            .cloned()
+            .collect();
         let store_is_old = self.store_is_old();
         let report = |(group, demand): (&GroupKey, &Demand)| {
             let report = GroupReport {
@@ -123,7 +127,7 @@ impl Sharing {
             };
             (group.clone(), report)
         };
-        let groups: BTreeMap<_, _> = self.groups.iter().map(report).collect();
+        let groups: Arc<BTreeMap<_, _>> = Arc::new(self.groups.iter().map(report).collect());
         let others: Vec<Name> =
             to.into_iter().filter(|name| **name != self.name).cloned().collect();
         let message = |to: Name| {
@@ -139,9 +143,8 @@ impl Sharing {
                 sent: pair.sent,
                 applied: pair.applied,
                 transfers: pair.unacknowledged,
-                groups: groups.clone(),
-                hears: hears.clone(),
-                has_listened,
+                groups: Arc::clone(&groups),
+                silent: silent.clone(),
                 store_is_old,
                 is_leaving: self.leaving,
                 // A gift that was decided before is on its way to the store.
@@ -165,9 +168,10 @@ impl Sharing {
         (now.saturating_sub(*at) <= within).then_some(message)
     }
 
-    /// Whether it has listened to a member for a time without an interruption.
-    pub(super) fn has_listened(&self, member: &Name, time: Duration, now: Duration) -> bool {
+    /// Whether it has listened to a member for [`SILENCE`] without an interruption, and has not heard from it.
+    pub(super) fn is_silent(&self, member: &Name, now: Duration) -> bool {
         let known = self.member_since.get(member).copied().unwrap_or(now);
-        now.saturating_sub(self.listening_since.max(known)) >= time
+        let has_listened = now.saturating_sub(self.listening_since.max(known)) >= SILENCE;
+        has_listened && self.heard(member, SILENCE, now).is_none()
     }
 }

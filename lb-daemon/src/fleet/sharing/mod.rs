@@ -6,12 +6,11 @@
 //! | in which order things are done, and why | `sharing_loop` |
 //! | what a runtime has to give | [`SharingInputs`], [`FleetView`] |
 //! | what it gets | [`SharingHandle`] |
-//! | what peers say and how | `message`, `peers` |
+//! | what peers say and how | [`lb_peers`], `peers` |
 
 mod handle;
 mod ledger_file;
 mod loads;
-mod message;
 mod peers;
 mod sharing_loop;
 mod status;
@@ -34,8 +33,8 @@ use lb_sharing::{
 use tokio::{sync::watch, time::Instant};
 
 pub(crate) use handle::{SharingHandle, start};
+pub(crate) use lb_peers::PROGRAM_VERSION;
 pub(crate) use ledger_file::LedgerFile;
-pub(crate) use message::PROGRAM_VERSION;
 pub(crate) use peers::{PacketCounts, PeerCredentials, PeerErrors, PeerSecurity, count_packets};
 pub(crate) use status::{GroupShare, PeerStatus, SharingStatus};
 

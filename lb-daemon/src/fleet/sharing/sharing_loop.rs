@@ -21,6 +21,7 @@ use lb_base::{
     error_chain,
 };
 use lb_model::Name;
+use lb_peers::PeerMessage;
 use lb_sharing::{Demand, GroupKey, Parts, ReportedCapacity, Sharing};
 use tokio::{
     sync::{Notify, watch},
@@ -33,7 +34,6 @@ use super::{
     Enforcer, EpochRequest, FleetView, GroupName, GroupShare, LedgerFile, PeerErrors, PeerStatus,
     SharingStatus,
     loads::Loads,
-    message::PeerMessage,
     peers::{Direction, ErrorBoard, Inbox, PeerClients, PeerServer, ReceivedMessage},
 };
 
@@ -41,6 +41,9 @@ use super::{
 const ROUND: Duration = Duration::from_millis(250);
 /// Least time between two rounds, whatever happens: each may be stored, and a message goes to every peer.
 const SHORTEST: Duration = Duration::from_millis(50);
+/// Rounds that come early take at most one of so many parts of the time: in a fleet with many balancers and groups, some group
+/// begins to refuse connections all the time.
+const MOST_OF_TIME: u32 = 20;
 /// A disk that takes longer does not answer.
 const SLOW_DISK: Duration = Duration::from_secs(2);
 
@@ -92,6 +95,8 @@ pub(super) struct SharingLoop<E> {
     adopted_generation: u64,
     heard: BTreeMap<Name, PeerStatus>,
     last_tick: Instant,
+    /// How long the last round took, without waiting for the disk or the packet path.
+    round_time: Duration,
     /// The next tick should not wait for its time.
     is_early: bool,
     /// A round was due while the ledger was being written.
@@ -115,6 +120,7 @@ impl<E: Enforcer> SharingLoop<E> {
             adopted_generation: 0,
             heard: BTreeMap::new(),
             last_tick: Instant::now(),
+            round_time: Duration::ZERO,
             is_early: true,
             missed_round: false,
             is_leaving: false,
@@ -124,12 +130,19 @@ impl<E: Enforcer> SharingLoop<E> {
 
     pub(super) async fn run(mut self) {
         loop {
-            let wait = if self.is_early { SHORTEST } else { ROUND };
+            let earliest = (self.round_time * MOST_OF_TIME).clamp(SHORTEST, ROUND);
+            let wait = if self.is_early { earliest } else { ROUND };
+            let mut may_tell = true;
             tokio::select! {
                 biased;
                 () = self.parts.stop.cancelled() => break,
                 stored = finished(&mut self.writing) => self.take_stored(stored),
-                () = sleep_until(self.last_tick + wait) => self.tick(),
+                () = sleep_until(self.last_tick + wait) => {
+                    // What is being stored is told once it is: one message to each peer says both. If the disk does not
+                    // answer, the next tick tells what was in force before.
+                    may_tell = !self.tick();
+                    self.round_time = self.last_tick.elapsed();
+                }
                 changed = self.parts.view.changed(), if self.view_is_open => {
                     // Without its sender the last one stays.
                     self.view_is_open = changed.is_ok();
@@ -157,20 +170,23 @@ impl<E: Enforcer> SharingLoop<E> {
                     continue;
                 }
             }
-            if self.view.is_known() && self.enforce().await && !self.parts.stop.is_cancelled() {
+            let is_enforced = self.view.is_known() && self.enforce().await;
+            if is_enforced && may_tell && !self.parts.stop.is_cancelled() {
+                let began = Instant::now();
                 self.tell();
+                self.round_time += began.elapsed();
             }
             self.show();
         }
         self.end().await;
     }
 
-    /// Takes in what happened, and begins a round.
-    fn tick(&mut self) {
+    /// Takes in what happened, and begins a round. Returns whether a ledger is being stored from now on.
+    fn tick(&mut self) -> bool {
         (self.last_tick, self.is_early) = (Instant::now(), false);
         self.take_view();
         if !self.view.is_known() {
-            return;
+            return false;
         }
         self.take_messages();
         self.set_demands();
@@ -179,17 +195,17 @@ impl<E: Enforcer> SharingLoop<E> {
             if since.elapsed() >= SLOW_DISK {
                 self.note_store_error("the disk does not answer".into());
             }
-            return;
+            return false;
         }
         // While limits may be higher than they should be, nothing moves.
         if self.enforce_error.is_some() {
-            return;
+            return false;
         }
-        if let Some(ledger) = self.parts.sharing.round(boot_clock::now()) {
-            let (file, ledger) = (Arc::clone(&self.parts.file), ledger.clone());
-            let job = spawn_blocking(move || file.write(&ledger));
-            self.writing = Some(Writing { since: Instant::now(), job });
-        }
+        let Some(ledger) = self.parts.sharing.round(boot_clock::now()) else { return false };
+        let (file, ledger) = (Arc::clone(&self.parts.file), ledger.clone());
+        let job = spawn_blocking(move || file.write(&ledger));
+        self.writing = Some(Writing { since: Instant::now(), job });
+        true
     }
 
     fn take_view(&mut self) {
@@ -221,7 +237,7 @@ impl<E: Enforcer> SharingLoop<E> {
                 store_is_old: message.store_is_old,
                 is_leaving: message.is_leaving,
                 errors: PeerErrors::default(),
-                groups: Arc::new(message.groups.clone()),
+                groups: Arc::clone(&message.groups),
             };
             let taken = self.parts.sharing.receive(at, message);
             if taken.is_ok() {
@@ -295,9 +311,7 @@ impl<E: Enforcer> SharingLoop<E> {
     /// Tells peers and etcd what is in force.
     fn tell(&mut self) {
         let now = boot_clock::now();
-        for (to, message) in self.parts.sharing.messages(now, self.view.peers.keys()) {
-            self.parts.clients.send(&to, message);
-        }
+        self.parts.clients.send(self.parts.sharing.messages(now, self.view.peers.keys()));
         let step = self.parts.sharing.epoch_step(now);
         let request = step.map(|step| EpochRequest {
             step,

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, future::pending, io, net::SocketAddr, sync::Arc
 use hyper_util::rt::TokioIo;
 use lb_base::error_chain;
 use lb_model::Name;
+use lb_peers::{EncodedReports, to_request};
 use lb_sharing::{Message, RECENT};
 use spillway_proto::peers::v1::peers_client::PeersClient;
 use tokio::{
@@ -20,7 +21,6 @@ use tokio_util::{
 use tonic::transport::{Channel, Endpoint};
 
 use super::{Direction, ErrorBoard, MAX_MESSAGE, PeerSecurity};
-use crate::fleet::sharing::message::to_request;
 
 /// Time for a message and its answer. As long counts a balancer as there that was heard from, so waiting longer would
 /// help nobody; less would cut off peers on other continents, or those that lost one packet (TCP repeats it after 200 ms
@@ -52,6 +52,7 @@ struct PeerClient {
 #[derive(Clone, Debug)]
 struct Outgoing {
     message: Arc<Message>,
+    reports: EncodedReports,
     made: Instant,
 }
 
@@ -72,11 +73,16 @@ impl PeerClients {
         }
     }
 
-    /// Sends a message as soon as the one before is answered, in place of any other that waits.
-    pub(crate) fn send(&self, to: &Name, message: Message) {
-        if let Some(client) = self.peers.get(to) {
-            let (message, made) = (Arc::new(message), Instant::now());
-            client.outgoing.send_replace(Some(Outgoing { message, made }));
+    /// Sends each peer its message as soon as the one before is answered, in place of any other that waits. What all of
+    /// them say of groups is the same, and is encoded once.
+    pub(crate) fn send(&self, messages: Vec<(Name, Message)>) {
+        let Some((_, first)) = messages.first() else { return };
+        let (reports, made) = (EncodedReports::new(&first.groups), Instant::now());
+        for (to, message) in messages {
+            if let Some(client) = self.peers.get(&to) {
+                let (message, reports) = (Arc::new(message), reports.clone());
+                client.outgoing.send_replace(Some(Outgoing { message, reports, made }));
+            }
         }
     }
 
@@ -158,11 +164,12 @@ impl PeerSender {
         };
         // Connecting takes a while: there may be a newer message.
         let outgoing = messages.borrow_and_update().clone();
-        let Some(Outgoing { message, .. }) = outgoing.filter(|it| it.made.elapsed() <= MAX_AGE)
+        let Some(Outgoing { message, reports, .. }) =
+            outgoing.filter(|it| it.made.elapsed() <= MAX_AGE)
         else {
             return Ok(());
         };
-        let exchange = connection.exchange(to_request(&message));
+        let exchange = connection.exchange(to_request(&message, &reports));
         match timeout(EXCHANGE_TIMEOUT, exchange).await {
             Ok(Ok(_)) => Ok(()),
             Err(_) => Err(SendError::Connection(format!(

@@ -9,8 +9,7 @@ use std::{
 
 use lb_base::{boot_clock, rate_limited_log::RateLimit};
 use lb_model::Name;
-
-use crate::fleet::sharing::message::PeerMessage;
+use lb_peers::PeerMessage;
 
 /// Log lines a second about one peer.
 const LINES: u32 = 1;
@@ -144,7 +143,7 @@ fn printable(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::sharing::message::{from_request, to_request};
+    use lb_peers::{EncodedReports, MessageReader, to_request};
     use lb_sharing::{Ledger, Sharing};
 
     #[test]
@@ -153,7 +152,8 @@ mod tests {
         let mut sharing = Sharing::start(own.clone(), Ledger::default(), Duration::ZERO, None);
         let mut next = || {
             let (_, message) = sharing.messages(Duration::ZERO, [&other]).remove(0);
-            from_request(to_request(&message)).unwrap()
+            let request = to_request(&message, &EncodedReports::new(&message.groups));
+            MessageReader::default().from_request(request).unwrap()
         };
         let (first, second, inbox) = (next(), next(), Inbox::default());
         inbox.put(second.clone());

@@ -20,14 +20,17 @@ pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        sync::Arc,
+    };
 
     use lb_model::Name;
     use lb_sharing::{GroupKey, GroupReport, Message, Parts, ReportedCapacity, Transfer};
     use prost::Message as _;
 
     use super::*;
-    use crate::fleet::sharing::message::to_request;
+    use lb_peers::{EncodedReports, to_request};
 
     /// Bytes of a message with so many groups, all on their way.
     fn size(groups: u64, key: impl Fn(u64) -> GroupKey) -> usize {
@@ -51,14 +54,13 @@ mod tests {
             sent: u64::MAX,
             applied: u64::MAX,
             transfers: (0..groups).map(transfer).collect(),
-            groups: (0..groups).map(|n| (key(n), report)).collect::<BTreeMap<_, _>>(),
-            hears: BTreeSet::new(),
-            has_listened: true,
+            groups: Arc::new((0..groups).map(|n| (key(n), report)).collect::<BTreeMap<_, _>>()),
+            silent: BTreeSet::new(),
             store_is_old: true,
             is_leaving: true,
             receiver_is_leaving: true,
         };
-        to_request(&message).encoded_len()
+        to_request(&message, &EncodedReports::new(&message.groups)).encoded_len()
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use futures::StreamExt;
 use lb_base::rate_limited_log::RateLimit;
 use lb_model::Name;
+use lb_peers::{MessageReader, PeerMessageError};
 use spillway_proto::peers::v1::{
     CountPacketsRequest, CountPacketsResponse, ExchangeRequest, ExchangeResponse,
     peers_server::{Peers, PeersServer},
@@ -20,13 +21,7 @@ use super::{
     listener::{self, PeerAcceptor},
     packets::{MAX_COUNTS, MOST_BACKENDS},
 };
-use crate::{
-    fleet::sharing::{
-        FleetView,
-        message::{PeerMessageError, from_request},
-    },
-    tls,
-};
+use crate::{fleet::sharing::FleetView, tls};
 
 /// Time for a whole call. A message is repeated long before.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -124,7 +119,7 @@ async fn serve(
     let (to, connections) = listener::channel();
     let acceptor = PeerAcceptor::new(parts.security.clone(), parts.view.clone(), end);
     let accept = tls::accept(listener, acceptor, to);
-    let service = Exchange { parts, rate_limit: Arc::default() };
+    let service = Exchange { parts, reader: MessageReader::default(), rate_limit: Arc::default() };
     let service = PeersServer::new(service)
         .max_decoding_message_size(MAX_MESSAGE)
         .max_encoding_message_size(MAX_COUNTS);
@@ -156,6 +151,7 @@ async fn serve(
 #[derive(Debug)]
 struct Exchange {
     parts: PeerServerParts,
+    reader: MessageReader,
     rate_limit: Arc<RateLimit>,
 }
 
@@ -200,7 +196,7 @@ impl Exchange {
     }
 
     fn take(&self, caller: &Caller, request: ExchangeRequest) -> Result<(), Status> {
-        let message = from_request(request).map_err(|error| match error {
+        let message = self.reader.from_request(request).map_err(|error| match error {
             PeerMessageError::Protocol { .. } => Status::failed_precondition(error.to_string()),
             _ => Status::invalid_argument(error.to_string()),
         })?;

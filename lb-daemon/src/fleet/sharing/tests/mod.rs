@@ -28,7 +28,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{handle::SharingStopped, message::PROTOCOL, *};
+use lb_peers::PROTOCOL;
+
+use super::{handle::SharingStopped, *};
 use certificates::Authority;
 use fakes::{CAPACITY, Fakes, PacketPath};
 

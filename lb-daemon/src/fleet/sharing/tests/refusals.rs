@@ -68,8 +68,8 @@ async fn messages_that_make_no_sense_or_are_of_others_are_refused() {
              {PROGRAM_VERSION}): balancers of both cannot share capacities"
         )
     );
-    let hears = (0..700_000).map(|n| format!("n{n}")).collect();
-    let (code, sentence) = tell(to, ExchangeRequest { hears, ..request("b") }).await;
+    let silent = (0..700_000).map(|n| format!("n{n}")).collect();
+    let (code, sentence) = tell(to, ExchangeRequest { silent, ..request("b") }).await;
     assert_eq!(code, Code::OutOfRange);
     assert!(sentence.contains("message length too large"), "{sentence}");
     fleet.demand(&[80.0, 0.0]);
