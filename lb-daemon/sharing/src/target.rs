@@ -9,7 +9,8 @@ const LEAST_DEMAND: f64 = 0.01;
 const NARROW: f64 = 0.01;
 /// A surplus up to this portion of an equal share stays, while all connections are admitted that can be.
 const WIDE: f64 = 0.10;
-/// A surplus of so many standard deviations of demand that stands still is there because demand moved.
+/// A surplus of so many standard deviations of demand that stands still is there because demand moved, if there is one
+/// group.
 const DEVIATIONS: f64 = 2.0;
 
 /// What a balancer knows of another one, or of itself, for one group.
@@ -68,8 +69,8 @@ pub fn targets(holdings: &[Holding]) -> Option<Vec<f64>> {
 fn median_capacity(holdings: &[Holding]) -> Option<ReportedCapacity> {
     let senders = holdings.iter().filter(|holding| holding.may_send);
     let mut capacities: Vec<_> = senders.map(|holding| holding.capacity).collect();
-    capacities.sort_by(ReportedCapacity::compare);
-    capacities.get(capacities.len().saturating_sub(1) / 2).copied()
+    let middle = capacities.len().checked_sub(1)? / 2;
+    Some(*capacities.select_nth_unstable_by(middle, ReportedCapacity::compare).1)
 }
 
 /// When parts should be given.
@@ -84,7 +85,10 @@ pub enum Urgency {
 /// What the first of `holdings` gives to each of the others, in their order, and when: its surplus, divided among those
 /// below their target by what they lack. All balancers that are above their targets do so, so together they give what is
 /// lacking. `None`: it gives nothing.
-pub fn gifts(holdings: &[Holding]) -> Option<(Urgency, Vec<Parts>)> {
+///
+/// `groups` is the number of groups that this is decided for in each round: the more there are, the further away noise is
+/// found in one of them.
+pub fn gifts(holdings: &[Holding], groups: usize) -> Option<(Urgency, Vec<Parts>)> {
     let targets = targets(holdings)?;
     let (own, others) = (holdings.first()?, &holdings[1..]);
     let senders = holdings.iter().filter(|holding| holding.may_send).count() as f64;
@@ -118,12 +122,13 @@ pub fn gifts(holdings: &[Holding]) -> Option<(Urgency, Vec<Parts>)> {
             gifts[most] += left;
         }
     }
+    let (noise, deviations) = (Noise::of(holdings), deviations(groups));
     // Many small surpluses may be what one balancer lacks.
     let lacks_much = |(other, lack): (&Holding, &f64)| {
-        other.refuses() && *lack > DEVIATIONS * noise(other, holdings)
+        other.refuses() && *lack > deviations * noise.deviation(other)
     };
     let is_now = is_needed
-        && (surplus > DEVIATIONS * noise(own, holdings)
+        && (surplus > deviations * noise.deviation(own)
             || others.iter().zip(&lacks).any(lacks_much));
     Some((if is_now { Urgency::Now } else { Urgency::Later }, gifts))
 }
@@ -147,16 +152,34 @@ impl Holding {
     }
 }
 
-/// By how much the target of one of `holdings` varies while demand stands still, as a fraction of the whole: one standard
-/// deviation of arrivals at random (Poisson).
-fn noise(of: &Holding, holdings: &[Holding]) -> f64 {
-    let demand: f64 = holdings.iter().map(|holding| holding.demand).sum();
-    let mean = demand / holdings.len() as f64;
-    let whole = match median_capacity(holdings) {
-        Some(ReportedCapacity::PerSecond(whole)) => whole.max(demand),
-        _ => demand.max(1.0),
-    };
-    (of.demand.max(mean) / SHORT.as_secs_f64()).sqrt() / whole
+/// So many standard deviations are exceeded in one of `groups` about as rarely as [`DEVIATIONS`] in a single one: the
+/// probability of a deviation falls with exp(-x²/2). Otherwise noise would move parts of some group in every round, and
+/// each balancer would write its ledger as often.
+fn deviations(groups: usize) -> f64 {
+    (DEVIATIONS * DEVIATIONS + 2.0 * (groups.max(1) as f64).ln()).sqrt()
+}
+
+/// By how much targets vary while demand stands still.
+struct Noise {
+    /// Of each balancer's demand.
+    mean: f64,
+    whole: f64,
+}
+
+impl Noise {
+    fn of(holdings: &[Holding]) -> Self {
+        let demand: f64 = holdings.iter().map(|holding| holding.demand).sum();
+        let whole = match median_capacity(holdings) {
+            Some(ReportedCapacity::PerSecond(whole)) => whole.max(demand),
+            _ => demand.max(1.0),
+        };
+        Self { mean: demand / holdings.len() as f64, whole }
+    }
+
+    /// Of one balancer's target, as a fraction of the whole: one standard deviation of arrivals at random (Poisson).
+    fn deviation(&self, of: &Holding) -> f64 {
+        (of.demand.max(self.mean) / SHORT.as_secs_f64()).sqrt() / self.whole
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +225,7 @@ mod tests {
         near(&targets(&holdings).unwrap(), &[1.0, 0.0]);
         holdings.swap(0, 1);
         let gift = vec![Parts::from_fraction(0.5)];
-        assert_eq!(gifts(&holdings), Some((Urgency::Later, gift)));
+        assert_eq!(gifts(&holdings, 1), Some((Urgency::Later, gift)));
         holdings.iter_mut().for_each(|holding| holding.may_send = false);
         assert_eq!(targets(&holdings), None);
     }
@@ -218,7 +241,7 @@ mod tests {
         assert_eq!(seen([ReportedCapacity::Unlimited, nine, five]), nine);
         let closed = Holding { capacity: ReportedCapacity::Closed, ..holding(9.0, 0.5, 1.0) };
         assert_eq!(targets(&[closed, closed]), None);
-        assert_eq!(gifts(&[closed, closed]), None);
+        assert_eq!(gifts(&[closed, closed], 1), None);
     }
 
     #[test]
@@ -235,7 +258,7 @@ mod tests {
             let fractions = [0.5 + surplus, 0.5 - surplus];
             [0, 1].map(|at| holding(demands[at], fractions[at], 10_000.0))
         };
-        let urgency = |holdings: [Holding; 2]| gifts(&holdings).map(|(urgency, _)| urgency);
+        let urgency = |holdings: [Holding; 2]| gifts(&holdings, 1).map(|(urgency, _)| urgency);
         assert_eq!(urgency(two(0.04, [4_000.0; 2])), None, "both have what they need");
         assert_eq!(urgency(two(0.06, [4_000.0; 2])), Some(Urgency::Later));
         assert_eq!(urgency(two(0.01, [4_900.0, 4_950.0])), Some(Urgency::Later), "noise");
@@ -243,6 +266,24 @@ mod tests {
         let mut others = two(0.04, [4_700.0; 2]);
         others.swap(0, 1);
         assert_eq!(urgency(others), None, "the one that refuses has none to give");
+    }
+
+    /// The tail of the normal distribution is 0.0228 at 2 deviations, 1.4e-4 at 3.634 and 1.2e-5 at 4.221: at most as much as
+    /// that of one group, divided by the groups.
+    #[test]
+    fn the_more_groups_there_are_the_larger_noise_may_be() {
+        for (groups, expected) in [(0, 2.0), (1, 2.0), (100, 3.634), (1_000, 4.221)] {
+            assert!(
+                (deviations(groups) - expected).abs() < 1e-3,
+                "{groups}: {}",
+                deviations(groups)
+            );
+        }
+        // By hand: a surplus of 0.04 of 10,000 a second is 400; 4,700 vary by 97, so it is 4.1 deviations.
+        let holdings = [0.54, 0.46].map(|fraction| holding(4_700.0, fraction, 10_000.0));
+        let urgency = |groups| gifts(&holdings, groups).map(|(urgency, _)| urgency);
+        assert_eq!(urgency(100), Some(Urgency::Now));
+        assert_eq!(urgency(1_000), Some(Urgency::Later));
     }
 
     proptest! {
@@ -273,7 +314,7 @@ mod tests {
             for first in 0..holdings.len() {
                 let mut seen = holdings.clone();
                 seen.swap(0, first);
-                if let Some((_, given)) = gifts(&seen) {
+                if let Some((_, given)) = gifts(&seen, 1) {
                     let others = (1..seen.len()).map(|at| if at == first { 0 } else { at });
                     for (other, parts) in others.zip(given) {
                         after[other] += parts.fraction();

@@ -13,7 +13,7 @@ use std::{
 use lb_model::Name;
 
 use crate::{
-    GroupKey, Ledger, Message, Parts, ReportedCapacity,
+    GroupKey, GroupReport, Ledger, Message, Parts, ReportedCapacity,
     epoch::{Epoch, Membership},
     target::{self, Holding, Urgency},
 };
@@ -273,36 +273,51 @@ impl Sharing {
         let interval = GIFT_INTERVAL * (reachable.len() + 1) as u32;
         let may_give_later = self.last_gift.is_none_or(|last| now.saturating_sub(last) >= interval);
         let mut gives_later = false;
+        // Groups are in the same order everywhere, so each list is gone through once.
+        let mut reports: Vec<_> = reachable
+            .iter()
+            .map(|(name, message)| {
+                let sent = next.pairs.get(*name).map(|pair| pair.unacknowledged.clone());
+                (*name, message.groups.iter().peekable(), sent.unwrap_or_default())
+            })
+            .collect();
+        let mut known: Vec<(&Name, &GroupReport, Parts)> = Vec::new();
+        let mut holdings: Vec<Holding> = Vec::new();
         for (group, demand) in &self.groups {
-            let known: Vec<_> = reachable
-                .iter()
-                .filter_map(|(name, message)| Some((*name, message.groups.get(group)?)))
-                .collect();
+            known.clear();
+            for (name, reports, sent) in &mut reports {
+                while reports.next_if(|(other, _)| *other < group).is_some() {}
+                if let Some((_, report)) = reports.next_if(|(other, _)| *other == group) {
+                    let on_its_way = sent.iter().filter(|transfer| transfer.group == *group);
+                    known.push((*name, report, on_its_way.map(|it| it.parts).sum::<Parts>()));
+                }
+            }
             let own = Holding {
                 demand: demand.per_second,
                 parts: next.owned(group),
                 capacity: demand.capacity,
                 may_send: demand.may_send && !self.leaving,
             };
-            let others = known.iter().map(|(name, report)| Holding {
+            let others = known.iter().map(|(_, report, on_its_way)| Holding {
                 demand: report.demand,
-                parts: report.owned + next.on_its_way(name, group),
+                parts: report.owned + *on_its_way,
                 capacity: report.capacity,
                 may_send: report.may_send,
             });
-            let holdings: Vec<_> = [own].into_iter().chain(others).collect();
-            if let Some((urgency, gifts)) = target::gifts(&holdings) {
+            holdings.clear();
+            holdings.extend([own].into_iter().chain(others));
+            if let Some((urgency, gifts)) = target::gifts(&holdings, self.groups.len()) {
                 if urgency == Urgency::Later && !self.leaving {
                     if !may_give_later {
                         continue;
                     }
                     gives_later = true;
                 }
-                for ((name, _), parts) in known.iter().zip(gifts) {
+                for ((name, ..), parts) in known.iter().zip(gifts) {
                     next.give(name, group, parts);
                 }
             } else if self.leaving
-                && let Some((first, _)) = known.first()
+                && let Some((first, ..)) = known.first()
             {
                 // No balancer needs it, so any of them keeps it.
                 next.give(first, group, own.parts);
