@@ -1,7 +1,6 @@
 //! Accepts connections of peers, within limits.
 
 use std::{
-    collections::BTreeSet,
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -28,8 +27,8 @@ use crate::{
 /// Connections that may wait for the server.
 const QUEUE: usize = 16;
 /// Most connections from addresses of peers at a time, and of one of them: a peer needs one, and another one while it
-/// reconnects. Several balancers may be behind one address.
-const KNOWN: (usize, usize) = (512, 32);
+/// reconnects, so there is room for a thousand peers. Several balancers may be behind one address.
+const KNOWN: (usize, usize) = (2_048, 32);
 /// Most connections from any other address. They leave the places of peers alone; a peer behind address translation is
 /// one of them.
 const STRANGERS: (usize, usize) = (64, 16);
@@ -48,10 +47,11 @@ impl ConnectionSlots {
 
     fn take(&self, address: IpAddr, view: &FleetView) -> Result<Lease<IpAddr>, QuotaExceeded> {
         let address = address.to_canonical();
-        let peers: BTreeSet<IpAddr> =
-            view.peers.values().map(|peer| peer.ip().to_canonical()).collect();
-        let quota = if peers.contains(&address) { &self.known } else { &self.strangers };
-        quota.take(source_of(address))
+        if view.peers.values().any(|peer| peer.ip().to_canonical() == address) {
+            // Not by network: a hundred balancers may be in one /64.
+            return self.known.take(address);
+        }
+        self.strangers.take(source_of(address))
     }
 }
 
@@ -146,5 +146,19 @@ mod tests {
         assert!(slots.take("2001:db8::3".parse().unwrap(), &view).is_err());
         let of_peer: Vec<_> = (0..=KNOWN.1).filter_map(|_| slots.take(peer, &view).ok()).collect();
         assert_eq!(of_peer.len(), KNOWN.1);
+    }
+
+    #[test]
+    fn a_thousand_peers_of_one_network_have_places() {
+        let slots = ConnectionSlots::new();
+        let mut view = FleetView::default();
+        let addresses = (1..=1_000_u128).map(|n| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into()));
+        for (n, address) in addresses.clone().enumerate() {
+            view.peers.insert(Name::new(&format!("lb-{n}")).unwrap(), (address, 7_000).into());
+        }
+        // Each has one, and makes another one before the first has ended.
+        let taken: Vec<_> =
+            addresses.flat_map(|address| [address; 2]).map(|it| slots.take(it, &view)).collect();
+        assert!(taken.iter().all(Result::is_ok));
     }
 }
