@@ -76,7 +76,8 @@ pub struct Snapshot {
     pub homes: BTreeMap<(Name, Name), Versioned<Homes>>,
     pub discovered: BTreeMap<Name, Versioned<Discovered>>,
     pub members: BTreeMap<Name, Versioned<FleetMember>>,
-    pub alive: BTreeMap<Name, Versioned<Liveness>>,
+    /// Shared by all copies of the snapshot: after an Apply every balancer writes its own, which is a copy for each.
+    pub alive: BTreeMap<Name, Arc<Versioned<Liveness>>>,
     /// The epoch with the highest number, with what balancers said in it. One that cannot be read as a whole is left out.
     pub epoch: Option<Arc<Epoch>>,
     pub epoch_base: EpochBase,
@@ -212,7 +213,16 @@ impl Draft {
             FleetKey::Homes { region, pool } => store(&mut snapshot.homes, (region, pool), row),
             FleetKey::Discovered(pool) => store(&mut snapshot.discovered, pool, row),
             FleetKey::Member(name) => store(&mut snapshot.members, name, row),
-            FleetKey::Alive(name) => store(&mut snapshot.alive, name, row),
+            FleetKey::Alive(name) => match Versioned::read(row) {
+                Ok(liveness) => {
+                    snapshot.alive.insert(name, Arc::new(liveness));
+                    None
+                }
+                Err(error) => {
+                    snapshot.alive.remove(&name);
+                    Some(error)
+                }
+            },
             FleetKey::Shares(number) => self.epochs.put(number, None, row),
             FleetKey::Contribution { epoch, name } => self.epochs.put(epoch, Some(name), row),
             FleetKey::Chunk(_)
