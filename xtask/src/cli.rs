@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::setup::kernel::SERIES;
 
@@ -30,6 +30,8 @@ pub(crate) enum Verb {
     Test(TestArgs),
     /// Measure the packet path
     Bench(BenchArgs),
+    /// Simulate fleets of up to a thousand balancers, and measure what sharing costs each of them
+    Simulate(SimulateArgs),
     /// Give the packet path and the doors of configurations bytes that nobody thought of
     Fuzz(FuzzArgs),
     /// Generate the Rust code of the API again from its .proto files
@@ -130,6 +132,27 @@ pub(crate) struct BenchArgs {
     /// options of its own (`control --help`)
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct SimulateArgs {
+    /// What to simulate
+    pub(crate) what: Simulation,
+    /// Fewer and smaller fleets, for a shorter time
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// One size only: balancers, regions and pools, as in 100x1x10
+    #[arg(long, value_name = "SIZE", conflicts_with = "document")]
+    pub(crate) only: Option<String>,
+    /// Write docs/fleet-size.md instead of printing it
+    #[arg(long)]
+    pub(crate) document: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Simulation {
+    /// Balancers that share capacities
+    Fleet,
 }
 
 #[derive(Args)]

@@ -19,6 +19,7 @@ mod proto;
 mod root;
 mod setup;
 mod signals;
+mod simulate;
 mod test;
 mod ui;
 mod workspace;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Simulate(args) => simulate::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Proto => proto::run(),
         Verb::Hold(_) => unreachable!("taken above"),
