@@ -30,7 +30,7 @@ pub(crate) enum Verb {
     Test(TestArgs),
     /// Measure the packet path
     Bench(BenchArgs),
-    /// Simulate fleets of up to a thousand balancers, and measure what sharing costs each of them
+    /// Simulate fleets, and measure what sharing costs each balancer as they grow
     Simulate(SimulateArgs),
     /// Give the packet path and the doors of configurations bytes that nobody thought of
     Fuzz(FuzzArgs),

@@ -251,7 +251,7 @@ most of the demand and another one. CPU is CPU time of one core.
 *Demand begins*: from an equal portion for each balancer until at most 1 % is refused in any half second. *Moves*: the same
 ";
 
-const BALANCERS_TEXT: &str = "Two pools in one region.\n";
+const BALANCERS_TEXT: &str = "Two pools in one region. A fleet of 1,000 is computed (below): to simulate it takes too long.\n";
 const GROUPS_TEXT: &str = "Four balancers, and as many pools as groups, in one region.\n";
 const REGIONS_TEXT: &str = "Ten balancers and ten pools, each with a group in each region. Balancers are of the regions in
 turn, and clients come to those of a group's region: with more regions than balancers, most groups have no demand.
