@@ -35,6 +35,7 @@ pub mod container;
 pub mod daemon;
 pub mod disk;
 pub mod etcd;
+pub mod faults;
 pub mod fixture;
 pub mod harness;
 pub mod leftovers;

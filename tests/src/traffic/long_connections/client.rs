@@ -1,6 +1,6 @@
 //! The clients' side.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -58,7 +58,25 @@ impl LongConnections {
     /// # Errors
     /// When one cannot be made.
     pub fn open(&mut self, to: SocketAddr, number: usize) -> Result<&[Arc<Connection>]> {
-        let new = || if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let any =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        self.open_from(any, to, number)
+    }
+
+    /// The same from an address that the node has, or may use.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_from(
+        &mut self,
+        from: IpAddr,
+        to: SocketAddr,
+        number: usize,
+    ) -> Result<&[Arc<Connection>]> {
+        let new = || {
+            let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            socket.bind(SocketAddr::new(from, 0)).map(|()| socket)
+        };
         let _runtime = self.runtime.enter();
         // Where a socket is made it belongs.
         let sockets: Vec<_> = self.node.enter(|| (0..number).map(|_| new()).collect())?;
@@ -68,7 +86,7 @@ impl LongConnections {
             self.connections.push(connection.clone());
             tokio::spawn(async move {
                 if let Err(error) = go_on(socket, to, seed, &connection).await {
-                    connection.lose(format!("{error:#}"));
+                    connection.lose(format!("from {from} to {to}: {error:#}"));
                 }
             });
         }
@@ -78,6 +96,21 @@ impl LongConnections {
             Ok(opened.iter().all(|connection| connection.backend.get().is_some()).then_some(()))
         })?;
         Ok(opened)
+    }
+
+    /// Says that none has ended.
+    ///
+    /// # Errors
+    /// Why one has, and how many have.
+    pub fn ensure_open(&self) -> Result<()> {
+        let errors: Vec<_> =
+            self.connections.iter().filter_map(|each| each.ensure_open().err()).collect();
+        match errors.first() {
+            Some(first) => {
+                bail!("{} of {} are lost; {first}", errors.len(), self.connections.len())
+            }
+            None => Ok(()),
+        }
     }
 
     /// All, in the order in which they were opened.

@@ -1,0 +1,142 @@
+//! What all balancers have in common once the faults are over, and what none of them does meanwhile.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::{fixture::FleetFixture, process::until, traffic::LongConnections};
+use serde_json::Value;
+
+use super::super::calls::{WHOLE, portions, wait_for_whole};
+use super::super::members::status;
+use super::LONG_PATIENCE;
+use super::inject::Injector;
+
+/// Waits until all are members and ready, with the same in force, and own one whole of the capacity. Answers the
+/// generation.
+pub(super) fn wait_for_agreement(
+    fleet: &mut FleetFixture,
+    connections: &LongConnections,
+) -> Result<u64> {
+    fleet.etcd.as_mut().context("no etcd")?.start_all()?;
+    fleet.balancers.iter_mut().try_for_each(|it| it.wait_until_it_answers())?;
+    for balancer in 0..fleet.balancers.len() {
+        until("it is a member", LONG_PATIENCE, || {
+            connections.ensure_open()?;
+            if status(fleet, balancer)?["member"] == true {
+                return Ok(Some(()));
+            }
+            // Refused as long as the others take it for alive, or while a join from before is under way.
+            fleet.balancers[balancer].try_cli(&["fleet", "join", "--yes"], None).map(|_| None)
+        })
+        .with_context(|| fleet.name(balancer).to_owned())?;
+    }
+    let generation = until("all agree", LONG_PATIENCE, || {
+        connections.ensure_open()?;
+        agreed(fleet)
+    })?;
+    wait_until_up(fleet)?;
+    let everyone: Vec<_> = (0..fleet.balancers.len()).collect();
+    for at in 0..fleet.balancers.len() {
+        wait_for_whole(fleet, at, &everyone)?;
+    }
+    let all = |arguments: &[&str]| {
+        let each = (0..fleet.balancers.len()).map(|balancer| fleet.spillway(balancer, arguments));
+        each.collect::<Result<Vec<_>>>()
+    };
+    for arguments in [&["export"][..], &["override", "list"]] {
+        let all = all(arguments)?;
+        ensure!(all.windows(2).all(|pair| pair[0] == pair[1]), "{arguments:?}: {all:#?}");
+    }
+    let own = |balancer| -> Result<f64> {
+        let portions = portions(&status(fleet, balancer)?)?;
+        portions.get(fleet.name(balancer)).copied().context("no portion of its own")
+    };
+    // What each says that it owns. They are asked one after the other, so none may move meanwhile.
+    let mut before = Vec::new();
+    until("what balancers own is one whole", LONG_PATIENCE, || {
+        let now = everyone.iter().map(|it| own(*it)).collect::<Result<Vec<_>>>()?;
+        let sum: f64 = now.iter().sum();
+        let is_still = now == before;
+        ensure!(!is_still || sum <= WHOLE, "{sum} of the capacity is owned: {now:?}");
+        before = now;
+        Ok((is_still && sum > 2.0 - WHOLE).then_some(()))
+    })?;
+    Ok(generation)
+}
+
+/// The generation that all have in force, if there is nothing that any of them complains of.
+fn agreed(fleet: &FleetFixture) -> Result<Option<u64>> {
+    let mut seen = Vec::new();
+    for at in 0..fleet.balancers.len() {
+        let status = status(fleet, at)?;
+        let members = status["balancers"].as_array().cloned().unwrap_or_default();
+        let is_in_force = |it: &Value| {
+            it["generation"] == status["generation"]
+                && it["revision"] == status["revision"]
+                && it["ready"] == true
+                && it["alive"] == true
+        };
+        let is_well = status["problems"].as_array().is_some_and(Vec::is_empty);
+        if members.len() != fleet.balancers.len() || !members.iter().all(is_in_force) || !is_well {
+            return Ok(None);
+        }
+        let tables = members.iter().map(|it| it["tables"].clone());
+        seen.extend(
+            tables.map(|it| (status["generation"].as_u64(), status["revision"].clone(), it)),
+        );
+    }
+    let is_one = seen.windows(2).all(|pair| pair[0] == pair[1]);
+    let first = seen.first().filter(|(_, _, tables)| is_one && tables.is_string());
+    Ok(first.and_then(|(generation, ..)| *generation))
+}
+
+/// Waits until all backends that are configured have passed their checks at each balancer.
+pub(super) fn wait_until_up(fleet: &mut FleetFixture) -> Result<()> {
+    for balancer in &fleet.balancers {
+        until("backends are up", LONG_PATIENCE, || {
+            let status = balancer.ask(&["status"])?;
+            let backends = status["backends"].as_array().context("no backends")?;
+            let is_up = |it: &Value| {
+                // Drained by an override, and up otherwise.
+                ["up", "draining"].iter().any(|state| it["state"] == *state)
+                    && it["next_hop_resolved"] == true
+            };
+            Ok((!backends.is_empty() && backends.iter().all(is_up)).then_some(()))
+        })
+        .with_context(|| balancer.cli(&["status"]).unwrap_or_else(|error| format!("{error:#}")))?;
+    }
+    Ok(())
+}
+
+/// What balancers had in force when they were last asked: it never goes back.
+#[derive(Default)]
+pub(super) struct Watch {
+    in_force: BTreeMap<usize, u64>,
+    next: usize,
+}
+
+impl Watch {
+    /// Asks one of them.
+    pub(super) fn look(&mut self, fleet: &FleetFixture, injector: &mut Injector) -> Result<()> {
+        let balancer = self.next;
+        self.next = (balancer + 1) % fleet.balancers.len();
+        if !injector.answers(balancer) {
+            return Ok(());
+        }
+        // It may just have been started.
+        let Ok(status) = status(fleet, balancer) else { return Ok(()) };
+        if injector.starts_anew(balancer) {
+            self.in_force.remove(&balancer);
+            if status["member"] == true {
+                injector.joined(balancer);
+            }
+            return Ok(());
+        }
+        let members = status["balancers"].as_array().into_iter().flatten();
+        let own = members.into_iter().find(|it| it["name"] == fleet.name(balancer));
+        let Some(now) = own.and_then(|it| it["generation"].as_u64()) else { return Ok(()) };
+        let before = self.in_force.insert(balancer, now).unwrap_or(0);
+        ensure!(now >= before, "{} went back from {before} to {now}", fleet.name(balancer));
+        Ok(())
+    }
+}
