@@ -128,6 +128,7 @@ impl State {
             let Some(index) = self.ids.pool(name) else { continue };
             let Some((_, settling)) = self.remaps.settling.get_mut(&index) else { continue };
             let adopting = homes.get(&index).is_some_and(|homes| homes.adopting);
+            settling.observe(adopting, now);
             if refused && adopting {
                 settling.refuse(now);
             }

@@ -22,6 +22,8 @@ pub struct Settling {
     began: Instant,
     changed: Instant,
     refused: Option<Instant>,
+    /// Since when connections are adopted.
+    adopting: Option<Instant>,
 }
 
 impl Settling {
@@ -31,7 +33,7 @@ impl Settling {
     const LONGEST: u32 = 3;
 
     pub fn begin(now: Instant) -> Self {
-        Self { began: now, changed: now, refused: None }
+        Self { began: now, changed: now, refused: None, adopting: None }
     }
 
     /// Another change restarts the settle time.
@@ -44,6 +46,15 @@ impl Settling {
         self.refused = Some(now);
     }
 
+    /// Notes whether the packet path adopts connections now.
+    ///
+    /// The phases follow the clock, and the packet path follows the phases: a daemon that is stopped for longer than the
+    /// last third of the settle time finds that over, and no connection adopted. So the end waits for a third in which they
+    /// were.
+    pub fn observe(&mut self, adopting: bool, now: Instant) {
+        self.adopting = adopting.then(|| self.adopting.unwrap_or(now));
+    }
+
     pub fn since(&self) -> Instant {
         self.began
     }
@@ -52,21 +63,23 @@ impl Settling {
         self.planned_end(settle_time) - settle_time / Self::ADOPTS
     }
 
-    /// Refusals while connections are adopted put the end off, by at most another settle time.
+    /// Refusals while connections are adopted put the end off, by at most another settle time. The end is later if their
+    /// adoption began late.
     pub fn ends_at(&self, settle_time: Duration) -> Instant {
         let end = self.planned_end(settle_time);
         let refused = self.refused.filter(|at| *at >= self.adopts_at(settle_time));
         let tried_again = refused.map(|at| at + settle_time / Self::ADOPTS);
-        tried_again.map_or(end, |tried| tried.clamp(end, end + settle_time))
+        let end = tried_again.map_or(end, |tried| tried.clamp(end, end + settle_time));
+        self.adopting.map_or(end, |since| end.max(since + settle_time / Self::ADOPTS))
     }
 
     pub fn phase(&self, settle_time: Duration, now: Instant) -> Phase {
-        if now >= self.ends_at(settle_time) {
-            Phase::Over
-        } else if now >= self.adopts_at(settle_time) {
+        if now < self.adopts_at(settle_time) {
+            Phase::Settling
+        } else if self.adopting.is_none() || now < self.ends_at(settle_time) {
             Phase::Adopting
         } else {
-            Phase::Settling
+            Phase::Over
         }
     }
 

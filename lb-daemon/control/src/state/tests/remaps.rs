@@ -70,6 +70,22 @@ async fn a_remap_settles_adopts_and_ends() {
     assert!(daemon.status().await.settling.is_empty());
 }
 
+/// As a daemon whose virtual machine is stopped: the whole settle time goes by, and no connection is adopted.
+#[tokio::test(start_paused = true)]
+async fn after_a_standstill_connections_are_adopted_before_the_end() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
+    seconds(10).await;
+    tokio::time::advance(Duration::from_secs(500)).await;
+    seconds(2).await;
+    assert_eq!(phase(&daemon), (true, true));
+    seconds(16).await;
+    assert_eq!(phase(&daemon), (true, true));
+    seconds(5).await;
+    assert_eq!(phase(&daemon), (false, false));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_change_that_keeps_homes_is_no_remap() {
     let daemon = Daemon::new();
