@@ -19,7 +19,7 @@ const RECIPE: &str = "1";
 const SCRIPT: &str = include_str!("debian.sh");
 
 /// What `/etc/os-release` calls the release, as `bookworm`.
-fn release() -> Result<String> {
+pub(super) fn release() -> Result<String> {
     let path = "/etc/os-release";
     let text = fs::read_to_string(path).context(path)?;
     let field = |name: &str| {
@@ -82,7 +82,7 @@ fn make(release: &str, tar: &Path) -> Result<()> {
 }
 
 /// Where apt gets the release from.
-fn mirror(release: &str) -> Result<String> {
+pub(super) fn mirror(release: &str) -> Result<String> {
     let mut command = Command::new("apt-get");
     let format = "$(CODENAME) $(COMPONENT) $(REPO_URI)";
     command.args(["indextargets", "--format", format, "Created-By: Packages"]);

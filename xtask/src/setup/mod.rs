@@ -4,6 +4,7 @@ mod apt;
 mod cache;
 mod debian;
 mod deny;
+mod etcd;
 mod go;
 mod install;
 pub(crate) mod kernel;
@@ -85,6 +86,8 @@ pub(crate) struct Ready {
     pub(crate) kernels: Vec<(String, PathBuf)>,
     /// The interpreter that has the modules of the example in Python; none unless for the tests.
     pub(crate) python: Option<PathBuf>,
+    /// The folder of etcd 3.5; none unless for the tests, or if it cannot be had.
+    pub(crate) newer_etcd: Option<PathBuf>,
 }
 
 /// Prints what is missing and gets it; with `no_install` refuses to go on instead.
@@ -102,7 +105,8 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
         kernels.extend(kernel::find(series)?.map(|folder| ((*series).to_owned(), folder)));
     }
     let python = (!wants.kernels.is_empty()).then(python::ensure).transpose()?;
-    Ok(Ready { toolchain, kernels, python })
+    let newer_etcd = if wants.kernels.is_empty() { None } else { etcd::find()? };
+    Ok(Ready { toolchain, kernels, python, newer_etcd })
 }
 
 /// cargo-deny's program; built first if it is missing.
@@ -122,9 +126,10 @@ struct Made {
     ensure: fn() -> Result<PathBuf>,
 }
 
-static MADE: [Made; 3] = [
+static MADE: [Made; 4] = [
     Made { is_missing: deny::is_missing, print: deny::print, ensure: deny::ensure },
     Made { is_missing: debian::is_missing, print: debian::print, ensure: debian::ensure },
+    Made { is_missing: etcd::is_missing, print: etcd::print, ensure: etcd::ensure },
     Made { is_missing: python::is_missing, print: python::print, ensure: python::ensure },
 ];
 

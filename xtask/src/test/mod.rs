@@ -16,7 +16,7 @@ pub(crate) mod steps;
 mod tally;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,15 @@ use tally::Tally;
 /// A step that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// The same for one case of `scenarios`.
+/// The same for one case of `scenarios`, which with `--long` may have to do for an hour.
 const CASE_LIMIT: Duration = Duration::from_secs(10 * 60);
+const LONG_CASE_LIMIT: Duration = Duration::from_secs(90 * 60);
+
+/// Of so many commits one has fleets on the newer etcd.
+const ETCDS: u64 = 2;
+
+/// Names a folder with another etcd to test programs.
+const ETCD_DIRECTORY: &str = "SPILLWAY_ETCD_DIR";
 
 /// Of so many mutants a sample has one.
 const MUTANTS: u64 = 3;
@@ -123,7 +130,10 @@ impl Run<'_> {
             Some(programs) if self.filter.wants(Step::Root) => {
                 self.skip_missing_kernels();
                 let variables = [self.variables(), self.clients()?].concat();
-                programs.tests(self.filter.tests(), &self.ready.kernels, &variables)?
+                let words = self.filter.tests();
+                let mut tests = programs.tests(words, &self.ready.kernels, &variables)?;
+                tests.extend(self.on_newer_etcd(programs, &variables)?);
+                tests
             }
             _ => Vec::new(),
         };
@@ -210,6 +220,26 @@ impl Run<'_> {
         Ok(programs.ok())
     }
 
+    /// The other etcd that tests of fleets are to use in this run.
+    fn etcd(&self) -> Option<(String, OsString)> {
+        let is_turn = self.rotation.as_ref().is_some_and(|rotation| rotation.has(1, ETCDS));
+        let folder = self.ready.newer_etcd.as_ref().filter(|_| is_turn)?;
+        Some((ETCD_DIRECTORY.to_owned(), folder.into()))
+    }
+
+    /// A run of everything has fleets on the system's etcd, and once more on the newer one: at the size of a plain run.
+    fn on_newer_etcd(&self, programs: &Programs, variables: &Variables) -> Result<Vec<Test>> {
+        let Some(folder) = self.ready.newer_etcd.as_ref().filter(|_| self.rotation.is_none())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut variables = variables.clone();
+        variables.retain(|(name, _)| name != rotation::VARIABLE);
+        variables.push((rotation::VARIABLE.to_owned(), "0".into()));
+        variables.push((ETCD_DIRECTORY.to_owned(), folder.into()));
+        programs.cases_again("fleet::", "etcd 3.5", self.filter.tests(), &variables)
+    }
+
     /// The example clients in Go, which only a long run has. Returns what tests are told.
     fn clients(&self) -> Result<Variables> {
         let Some(python) = self.ready.python.as_ref().filter(|_| self.args.long) else {
@@ -229,25 +259,34 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// `cargo test`, as the user. Once for each word: some test programs take but one.
+    /// `cargo test`, as the user. Once for each word: some test programs take but one. A run of everything has what starts
+    /// etcd once more on the newer one.
     fn unit_tests(&self) -> Result<()> {
         let _taken = self.slots.take(2);
-        let words = self.filter.tests();
-        if words.is_empty() {
-            return self.cargo_test(None);
+        let words = self.filter.tests().iter().map(|word| Some(word.as_str()));
+        let words: Vec<_> = if words.len() == 0 { vec![None] } else { words.collect() };
+        let name = Step::Unit.name();
+        for word in &words {
+            let mut command = steps::unit(*word);
+            command.envs(self.etcd());
+            self.cargo_test(name, command)?;
         }
-        words.iter().try_for_each(|word| self.cargo_test(Some(word)))
+        let newer = self.ready.newer_etcd.as_ref().filter(|_| self.rotation.is_none());
+        for (word, folder) in words.iter().flat_map(|word| newer.map(|folder| (word, folder))) {
+            let mut command = steps::unit_on_etcd(*word);
+            command.env(ETCD_DIRECTORY, folder);
+            self.cargo_test(&format!("{name}, etcd 3.5"), command)?;
+        }
+        Ok(())
     }
 
-    fn cargo_test(&self, word: Option<&str>) -> Result<()> {
-        let name = Step::Unit.name();
+    fn cargo_test(&self, name: &str, mut command: Command) -> Result<()> {
         let start = Instant::now();
-        let mut command = steps::unit(word);
         command.envs([self.sample()]);
         let captured = process::capture(command, LIMIT, name)?;
         let tally = Tally::read(&captured.output, captured.success());
         for (program, time) in tally::times(&captured.output) {
-            self.report.time(&format!("unit: {program}"), time);
+            self.report.time(&format!("{name}: {program}"), time);
         }
         self.report.tested(name, start, &captured, tally);
         Ok(())
@@ -272,7 +311,11 @@ impl Run<'_> {
 
     fn run(&self, test: &Test) -> Result<()> {
         let start = Instant::now();
-        let limit = if test.is_case { CASE_LIMIT } else { LIMIT };
+        let limit = match (test.is_case, self.args.long) {
+            (false, _) => LIMIT,
+            (true, false) => CASE_LIMIT,
+            (true, true) => LONG_CASE_LIMIT,
+        };
         let captured = process::capture(test.job()?, limit, &test.name)?;
         let mut tally = Tally::read(&captured.output, captured.success());
         if test.is_case && tally.count() == 0 {
@@ -368,6 +411,7 @@ impl Run<'_> {
     fn variables(&self) -> Variables {
         let mut variables = build::variables(true);
         variables.push(self.sample());
+        variables.extend(self.etcd());
         if let Some(python) = &self.ready.python {
             variables.push(("SPILLWAY_PYTHON".to_owned(), python.into()));
         }

@@ -72,7 +72,7 @@ impl Programs {
     ) -> Result<Vec<Test>> {
         let mut tests = Vec::new();
         let mut add = |name: &str, program: &Path, variables: &Variables| {
-            if words.is_empty() || words.iter().any(|word| name.contains(word)) {
+            if is_wanted(name, words) {
                 tests.push(Test::busy(name, program, None, variables));
             } else {
                 let some = |word| Test::busy(name, program, Some(word), variables);
@@ -89,19 +89,42 @@ impl Programs {
         for Program { name, executable, .. } in &self.units {
             add(&format!("lb-tests: {name}"), executable, variables);
         }
+        let cases = self.cases(variables)?;
+        let wanted = cases.into_iter().filter(|case| is_wanted(&case.name, words));
+        tests.extend(wanted.map(|case| self.case(case, variables)));
+        Ok(tests)
+    }
+
+    /// Cases that run a second time with other variables: those that assert no times, and whose names begin so. `what`
+    /// says what is different.
+    pub(super) fn cases_again(
+        &self,
+        prefix: &str,
+        what: &str,
+        words: &[String],
+        variables: &Variables,
+    ) -> Result<Vec<Test>> {
+        let cases = self.cases(variables)?.into_iter();
+        let again = cases.filter(|it| it.name.starts_with(prefix) && it.slots < slots::ALL);
+        let tests = again.map(|case| {
+            let test = self.case(case, variables);
+            Test { name: format!("{}, {what}", test.name), ..test }
+        });
+        Ok(tests.filter(|test| is_wanted(&test.name, words)).collect())
+    }
+
+    fn cases(&self, variables: &Variables) -> Result<Vec<Case>> {
         let mut list = Command::new(&self.scenarios);
         list.arg("--list").envs(variables.iter().cloned());
         let cases = parse(&process::read(&mut list)?)?;
         ensure!(!cases.is_empty(), "{}: has no cases", self.scenarios.display());
-        for Case { name, slots } in cases {
-            if words.is_empty() || words.iter().any(|word| name.contains(word)) {
-                let (program, arguments) =
-                    (self.scenarios.clone(), ["--exact", &name].map(Into::into));
-                let (arguments, variables) = (arguments.into(), variables.clone());
-                tests.push(Test { name, slots, is_case: true, program, arguments, variables });
-            }
-        }
-        Ok(tests)
+        Ok(cases)
+    }
+
+    fn case(&self, Case { name, slots }: Case, variables: &Variables) -> Test {
+        let arguments = ["--exact", &name].map(Into::into).into();
+        let (program, variables) = (self.scenarios.clone(), variables.clone());
+        Test { name, slots, is_case: true, program, arguments, variables }
     }
 }
 
@@ -129,6 +152,11 @@ impl Test {
     pub(super) fn job(&self) -> Result<Job> {
         root::announced_job(&self.variables, self.program.as_os_str(), &self.arguments)
     }
+}
+
+/// Whether a test is among those that were asked for; without words all are.
+fn is_wanted(name: &str, words: &[String]) -> bool {
+    words.is_empty() || words.iter().any(|word| name.contains(word))
 }
 
 /// A case of `scenarios`, and the slots it takes.

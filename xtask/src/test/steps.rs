@@ -178,12 +178,24 @@ pub(crate) fn many_at_a_time(command: &mut Command) {
 /// The packages that a plain `cargo test` runs, and the one whose tests want etcd; of their tests those whose names contain
 /// `word`.
 pub(super) fn unit(word: Option<&str>) -> Command {
+    let mut command = unit_of(&[]);
+    command.arg("--").args(word);
+    command
+}
+
+/// Of these, those of what fleets keep in etcd, which start it.
+pub(super) fn unit_on_etcd(word: Option<&str>) -> Command {
+    let mut command = unit_of(&["--test", "etcd"]);
+    command.arg("--").args(word);
+    command
+}
+
+fn unit_of(targets: &[&str]) -> Command {
     let mut command = cargo();
     command.args(["test", "--no-fail-fast", "--workspace"]);
-    command.args(["--exclude", "lb-ebpf", "--exclude", "lb-tests"]);
+    command.args(["--exclude", "lb-ebpf", "--exclude", "lb-tests"]).args(targets);
     many_at_a_time(&mut command);
     build::with_objects(&mut command);
-    command.arg("--").args(word);
     command
 }
 

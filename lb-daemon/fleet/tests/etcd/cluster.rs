@@ -24,6 +24,12 @@ pub(crate) struct Certificates {
     pub(crate) key: PathBuf,
 }
 
+/// A program of etcd: the system's, or that in the directory that `SPILLWAY_ETCD_DIR` names.
+fn program(name: &str) -> PathBuf {
+    let directory = std::env::var_os("SPILLWAY_ETCD_DIR");
+    directory.map_or_else(|| name.into(), |directory| Path::new(&directory).join(name))
+}
+
 struct Node {
     address: Ipv4Addr,
     process: Option<Child>,
@@ -117,7 +123,7 @@ impl Cluster {
             .unwrap();
         // The kernel ends it with the thread of the test, however that ends.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", "etcd"]);
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program("etcd"));
         command.arg(format!("--name=n{node}"));
         command.arg(format!("--data-dir={}", self.data_folder(node).display()));
         for flag in ["listen-client-urls", "advertise-client-urls"] {
@@ -185,7 +191,7 @@ impl Cluster {
     /// What etcdctl prints; `None` if it fails.
     pub(crate) fn etcdctl(&self, nodes: &[usize], arguments: &[&str]) -> Option<String> {
         let endpoints: Vec<_> = nodes.iter().map(|node| self.endpoint(*node)).collect();
-        let mut command = Command::new("etcdctl");
+        let mut command = Command::new(program("etcdctl"));
         command.env("ETCDCTL_API", "3").arg(format!("--endpoints={}", endpoints.join(",")));
         if let Some(files) = &self.certificates {
             command.arg(format!("--cacert={}", files.authorities.display()));

@@ -24,6 +24,9 @@ use crate::ui;
 /// Where the system keeps its package lists.
 const SYSTEM_LISTS: &str = "/var/lib/apt/lists";
 
+/// What Debian signs its releases with, the next one too.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
 /// Older lists may name versions that the mirrors no longer have.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -55,13 +58,34 @@ impl Lists {
         let _lock = cache::lock(&dir)?;
         if renew || !is_fresh(&dir.join("state/lists")) {
             ui::note("package lists of our own: apt-get update (about 14 MB, no root)");
-            for folder in ["state/lists/partial", "cache/archives/partial"] {
-                let folder = dir.join(folder);
-                fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-            }
-            process::read(lists.command("apt-get").arg("update"))?;
+            lists.update(&dir)?;
         }
         Ok(lists)
+    }
+
+    /// Fetches lists of another release of Debian, main only, into `dir`. They are checked by the keys of Debian that the
+    /// system has.
+    pub(crate) fn of_release(dir: &Path, mirror: &str, release: &str) -> Result<Self> {
+        let mut options = options(dir)?;
+        let sources = dir.join("sources.list");
+        fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        fs::write(&sources, format!("deb [signed-by={KEYS}] {mirror} {release} main\n"))
+            .with_context(|| sources.display().to_string())?;
+        for (name, value) in [("sourcelist", &*sources), ("sourceparts", Path::new("/dev/null"))] {
+            options.push("--option".into());
+            options.push(format!("Dir::Etc::{name}={}", value.display()).into());
+        }
+        let lists = Self { options, own: true };
+        lists.update(dir)?;
+        Ok(lists)
+    }
+
+    fn update(&self, dir: &Path) -> Result<()> {
+        for folder in ["state/lists/partial", "cache/archives/partial"] {
+            let folder = dir.join(folder);
+            fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        }
+        process::read(self.command("apt-get").arg("update")).map(drop)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -94,22 +118,23 @@ impl Lists {
 
     /// Downloads packages and unpacks them below `root`. Installs nothing.
     pub(crate) fn unpack(&self, names: &[String], root: &Path) -> Result<()> {
+        if let Err(error) = self.unpack_offered(names, root) {
+            // Lists that name versions the mirrors have replaced since.
+            ui::note(&format!("{error:#}: once more with new package lists"));
+            Self::own(true)?.unpack_offered(names, root)?;
+        }
+        Ok(())
+    }
+
+    /// The same by these lists alone.
+    pub(crate) fn unpack_offered(&self, names: &[String], root: &Path) -> Result<()> {
         let debs = root.with_extension("debs");
         fs::create_dir_all(&debs).with_context(|| debs.display().to_string())?;
         let user = format!("APT::Sandbox::User={}", user()?);
-        let download = |lists: &Self| {
-            let mut command = lists.command("apt-get");
-            command.args(["--quiet", "--quiet", "--option", &user, "download"]).args(names);
-            process::check({
-                command.current_dir(&debs).stdin(Stdio::null());
-                command
-            })
-        };
-        if let Err(error) = download(self) {
-            // Lists that name versions the mirrors have replaced since.
-            ui::note(&format!("{error:#}: once more with new package lists"));
-            download(&Self::own(true)?)?;
-        }
+        let mut download = self.command("apt-get");
+        download.args(["--quiet", "--quiet", "--option", &user, "download"]).args(names);
+        download.current_dir(&debs).stdin(Stdio::null());
+        process::check(download)?;
         fs::create_dir_all(root).with_context(|| root.display().to_string())?;
         for deb in files_of(&debs)? {
             process::read(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(root))?;
