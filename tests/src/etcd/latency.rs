@@ -1,6 +1,5 @@
 //! How long etcd itself takes from a write to those who watch: what a fleet's times are measured against.
 
-use std::fmt;
 use std::fs;
 use std::sync::mpsc;
 use std::thread;
@@ -12,6 +11,7 @@ use etcd_client::{Client, ConnectOptions, TlsOptions};
 use super::EtcdCluster;
 use crate::certificates::Certificate;
 use crate::process::PATIENCE;
+use crate::statistics::Times;
 use crate::topology::Node;
 
 /// Writes before those that are measured, over which connections are made.
@@ -20,26 +20,8 @@ const WARM_UP: usize = 10;
 /// The key that is written; no fleet has such a key.
 const KEY: &str = "/harness/put-to-watch";
 
-/// Times from the beginning of a write until another client that watches had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PutToWatch {
-    /// Half of them took at most this.
-    pub p50: Duration,
-    /// All but a hundredth took at most this.
-    pub p99: Duration,
-    /// The longest.
-    pub most: Duration,
-}
-
-impl fmt::Display for PutToWatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [p50, p99, most] =
-            [self.p50, self.p99, self.most].map(|time| time.as_secs_f64() * 1000.0);
-        write!(f, "put to watch: p50 {p50:.1} ms, p99 {p99:.1} ms, at most {most:.1} ms")
-    }
-}
-
-/// Writes so often from one node, one after the other, and watches on another.
+/// Writes so often from one node, one after the other, and watches on another. Answers the times from the beginning of a
+/// write until the other client had it.
 ///
 /// # Errors
 /// When a write does not reach the watch within a minute.
@@ -48,7 +30,7 @@ pub fn put_to_watch(
     (writer, its): (&Node, Option<&Certificate>),
     (watcher, theirs): (&Node, Option<&Certificate>),
     writes: usize,
-) -> Result<PutToWatch> {
+) -> Result<Times> {
     ensure!(writes > 0, "no writes");
     let all = WARM_UP + writes;
     let (seen_tx, seen_rx) = mpsc::channel();
@@ -63,10 +45,7 @@ pub fn put_to_watch(
         // What failed first: without a watch nothing is seen.
         watched.and(times)
     });
-    let mut times = times?.split_off(WARM_UP);
-    times.sort();
-    let at = |part: f64| times[((writes as f64 * part).ceil() as usize).clamp(1, writes) - 1];
-    Ok(PutToWatch { p50: at(0.5), p99: at(0.99), most: at(1.0) })
+    Ok(Times::new(times?.split_off(WARM_UP)))
 }
 
 async fn write(

@@ -6,4 +6,4 @@ mod latency;
 
 pub use cluster::{EtcdCluster, EtcdOptions, field};
 pub use control::Identity;
-pub use latency::{PutToWatch, put_to_watch};
+pub use latency::put_to_watch;

@@ -33,7 +33,7 @@ pub(super) fn tls(sandbox: &Sandbox) -> Result<()> {
     }
 
     let [writer, watcher] = [0, 3].map(|n| (&fabric.balancers[n].node, Some(&certificates[n])));
-    harness::note(put_to_watch(&etcd, writer, watcher, 200)?.to_string());
+    harness::note(format!("put to watch: {}", put_to_watch(&etcd, writer, watcher, 200)?));
 
     let leader = etcd.leader()?;
     etcd.kill(leader)?;

@@ -3,6 +3,7 @@
 mod calls;
 mod etcd;
 mod faults;
+mod latency;
 mod leftovers;
 mod local;
 mod members;
@@ -53,6 +54,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_newer_configuration_is_not_written_over", versions::newer_configuration),
     Case::works("a_newer_override_is_not_written_over", versions::newer_override),
     Case::works("a_balancer_is_cut_off_loses_power_and_returns", standalone::outages),
+    Case::alone("a_change_is_soon_in_force_at_all_balancers", latency::changes),
     Case::works("nothing_breaks_by_faults_at_random", faults::at_random),
     Case::works("etcd_answers_those_with_a_certificate_without_its_leader", etcd::tls),
     Case::works("etcd_runs_full_and_is_restored_from_a_snapshot", etcd::data),
