@@ -261,9 +261,12 @@ impl Follower {
                 return Ok(false);
             }
         };
+        // A change without new groups waits for no round and for no write of the ledger, which were most of its time.
+        let newest = generation.births.values().flat_map(BTreeMap::values).max();
+        let newest = newest.copied().unwrap_or(0);
         // With an epoch open, or a disk that does not answer, its portions of new groups are not there yet.
-        if timeout(PORTIONS, self.sharing.adopted(number)).await.is_err()
-            && timeout(PORTIONS, self.sharing.enforced(number)).await.is_err()
+        if timeout(PORTIONS, self.sharing.adopted(newest)).await.is_err()
+            && timeout(PORTIONS, self.sharing.enforced(newest)).await.is_err()
         {
             tracing::warn!("the portions of generation {number} are not in force in time");
         }
