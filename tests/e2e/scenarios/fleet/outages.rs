@@ -1,13 +1,17 @@
 //! What happens to etcd, or to a certificate, stops changes and nothing else.
 
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
     etcd::{EtcdCluster, EtcdOptions, Identity, field},
     fixture::{FleetFixture, FleetPlan},
     harness,
-    process::{PATIENCE, until},
+    process::{PATIENCE, pause, until},
+    sample::Sample,
     sandbox::Sandbox,
 };
 use rcgen::date_time_ymd;
@@ -22,8 +26,18 @@ use super::traffic::Traffic;
 
 const THREE: FleetPlan = FleetPlan { balancers: 3, ..FleetPlan::FLEET };
 
+/// How long a run of everything is without quorum.
+const LONG_OUTAGE: Duration = Duration::from_secs(600);
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
+
 pub(super) fn etcd(fleet: &mut FleetFixture) -> Result<&mut EtcdCluster> {
     fleet.etcd.as_mut().context("no etcd")
+}
+
+/// A balancer in an answer; null if it is not there.
+fn member(status: &Value, name: &str) -> Value {
+    let mut all = status["balancers"].as_array().into_iter().flatten();
+    all.find(|it| it["name"] == name).cloned().unwrap_or_default()
 }
 
 /// Without quorum changes are refused, and a daemon starts from its own store.
@@ -70,13 +84,9 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[1].kill()?;
     traffic.goes_on()?;
     fleet.balancers[1].start()?;
-    let own = |status: &Value| {
-        let all = status["balancers"].as_array().into_iter().flatten();
-        all.into_iter().find(|it| it["name"] == "lb-2").cloned().unwrap_or_default()
-    };
     until("the daemon is ready without etcd", PATIENCE, || {
         let status = status(&fleet, 1)?;
-        let own = own(&status);
+        let own = member(&status, "lb-2");
         let is_ready = own["ready"] == true && own["generation"] == 2;
         Ok((is_ready && status["etcd_problem"].is_string()).then_some(()))
     })
@@ -103,6 +113,9 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
     }
     let down = Instant::now();
     traffic.goes_on()?;
+    if Sample::from_environment().is_everything() {
+        stay_without_quorum(&fleet, &traffic, lost)?;
+    }
 
     // Without a hand.
     etcd(&mut fleet)?.start_all()?;
@@ -113,6 +126,28 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
     fleet.spillway(2, &reweigh(&backend, "3"))?;
     wait_in_force(&fleet, 1, 3)?;
     traffic.finish(Some((sick.name(), down)))
+}
+
+/// Time does not change that: packets, portions and what is in force stay.
+fn stay_without_quorum(fleet: &FleetFixture, traffic: &Traffic, lost: Instant) -> Result<()> {
+    let before = portions(&status(fleet, 0)?)?;
+    while lost.elapsed() < LONG_OUTAGE {
+        traffic.goes_on()?;
+        for balancer in 0..fleet.balancers.len() {
+            let status = status(fleet, balancer)?;
+            let sum: f64 = portions(&status)?.values().sum();
+            ensure!(sum <= WHOLE, "{sum} of the capacity is owned");
+            let own = member(&status, fleet.name(balancer));
+            ensure!(status["etcd_problem"].is_string() && own["generation"] == 2, "{status:#}");
+        }
+        pause(BETWEEN_LOOKS);
+    }
+    let after = portions(&status(fleet, 0)?)?;
+    harness::note(format!(
+        "portions after {:.0?} without quorum: {before:?} {after:?}",
+        lost.elapsed()
+    ));
+    wait_for_whole(fleet, 0, &[0, 1, 2])
 }
 
 /// What is in force outlives an etcd that goes back in time; one command decides for all.

@@ -9,6 +9,7 @@ use lb_tests::{
     etcd::EtcdCluster,
     faults::{Fault, Incident},
     fixture::FleetFixture,
+    process::{PATIENCE, until},
 };
 use nix::sys::signal::Signal;
 
@@ -156,7 +157,7 @@ impl Injector {
                 kill(etcd(fleet)?, &all)?
             }
             Fault::EtcdCompacted => {
-                etcd(fleet)?.compact()?;
+                compact(etcd(fleet)?)?;
                 Undo::Nothing
             }
             Fault::DaemonKilled(balancer) => {
@@ -242,6 +243,16 @@ fn kill(etcd: &mut EtcdCluster, servers: &[usize]) -> Result<Undo> {
 fn freeze(etcd: &EtcdCluster, servers: &[usize]) -> Result<Undo> {
     servers.iter().try_for_each(|it| etcd.freeze(*it))?;
     Ok(Undo::Thaw(servers.to_vec()))
+}
+
+/// Once etcd takes it: a server that was just started may not have found the others yet.
+fn compact(etcd: &EtcdCluster) -> Result<()> {
+    until("etcd is compacted", PATIENCE, || match etcd.compact() {
+        Ok(_) => Ok(Some(())),
+        // By an attempt that was not answered.
+        Err(error) if format!("{error:#}").contains("has been compacted") => Ok(Some(())),
+        Err(_) => Ok(None),
+    })
 }
 
 fn signal(fleet: &mut FleetFixture, balancer: usize, signal: Signal) -> Result<()> {
