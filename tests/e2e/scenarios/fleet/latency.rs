@@ -24,6 +24,8 @@ use super::members::{status, wait_in_force};
 use crate::api_queries::client::Client;
 
 const POOLS: usize = 100;
+/// Changes before those that are measured: balancers have only just joined, and connections are made. etcd has as many.
+const WARM_UP: usize = 10;
 /// Measured by turns with etcd, so often each. A plain run has a sixth of the turns.
 const TURN: usize = 20;
 const TURNS: u64 = 36;
@@ -59,6 +61,9 @@ pub(super) fn changes(sandbox: &Sandbox) -> Result<()> {
         watch(number, balancer, in_force_tx.clone())?;
     }
 
+    for _ in 0..WARM_UP {
+        changes.change(1)?;
+    }
     let (mut one, mut etcd) = (Times::default(), Times::default());
     for _ in 0..sample.rounds(TURNS, SAMPLED) {
         etcd.extend(fleet_put_to_watch(&fleet)?);
