@@ -24,6 +24,9 @@ const MOST: usize = 6;
 const BETWEEN: [u64; 2] = [200, 2500];
 /// The daemon ended after it had committed the change.
 const NOT_YET: &str = "is committed, but not in force at this balancer yet";
+/// Weights are at most this: of 1009 slots two backends with it leave one of weight 1 more than 100, and no balancer
+/// complains.
+const WEIGHTS: u64 = 4;
 /// The last ones of the log are kept.
 const LOG: usize = 40;
 
@@ -153,12 +156,12 @@ impl Changes {
         let backend = self.backends[place].0.clone();
         let (spare, region) = self.spare.clone();
         let percent = 10 * self.random.below(11);
-        let weight = 1 + self.random.below(5);
+        let weight = 1 + self.random.below(WEIGHTS);
         let generation = self.last.as_ref().map_or(1, |it| it.generation);
         let words = match self.random.below(16) {
             0..=4 => format!("backend update {backend} --pool v4 --weight {weight}"),
             5 | 6 => {
-                let weights = [(); 4].map(|()| 1 + self.random.below(5));
+                let weights = [(); 4].map(|()| 1 + self.random.below(WEIGHTS));
                 let directory = fleet.balancers[balancer].node().directory();
                 let file = directory.join(format!("change-{}.toml", self.made));
                 std::fs::write(&file, self.configuration(&weights))?;
