@@ -94,7 +94,9 @@ mod tests {
             let (member, alive) = (member.into(), alive.into());
             let member = Versioned { document: member, mod_revision: 1 };
             snapshot.members.insert(name(text), member);
-            snapshot.alive.insert(name(text), Versioned { document: alive, mod_revision: 1 });
+            snapshot
+                .alive
+                .insert(name(text), Versioned { document: alive, mod_revision: 1 }.into());
         }
         snapshot
     }

@@ -97,7 +97,7 @@ mod tests {
         });
         let alive = alive.iter().map(|(text, schema)| {
             let (version, schema) = (version(*schema), *schema);
-            (name(text), versioned(Liveness { version, schema, ..Liveness::default() }))
+            (name(text), versioned(Liveness { version, schema, ..Liveness::default() }).into())
         });
         Snapshot { members: members.collect(), alive: alive.collect(), ..Snapshot::default() }
     }

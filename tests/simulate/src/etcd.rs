@@ -52,6 +52,7 @@ pub(crate) fn figures(size: Size) -> Result<EtcdFigures> {
     let regions = (0..size.regions).map(|at| name("region", at)).collect::<Result<Vec<Name>>>()?;
     let liveness = Liveness {
         version: lb_peers::PROGRAM_VERSION.into(),
+        schema: 1,
         revision: 1_000_000,
         generation: 1_000,
         ready: true,
@@ -63,6 +64,8 @@ pub(crate) fn figures(size: Size) -> Result<EtcdFigures> {
         region: regions.first().cloned(),
         incarnation: 10,
         epoch: 3,
+        version: lb_peers::PROGRAM_VERSION.into(),
+        schema: 1,
     };
     let births: BTreeMap<_, _> = regions.iter().map(|region| (region.clone(), 1)).collect();
     let generation = Generation {
