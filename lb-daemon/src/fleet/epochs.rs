@@ -22,7 +22,11 @@ pub(super) async fn write_steps(
     mut requests: watch::Receiver<Option<EpochRequest>>,
 ) {
     while requests.changed().await.is_ok() {
-        let Some(request) = requests.borrow_and_update().clone() else { continue };
+        let Some(request) = requests.borrow_and_update().clone() else {
+            // Another balancer has written what this one could not, so nothing is left to do.
+            member.conditions().end(&FLEET_SHARES);
+            continue;
+        };
         let fleet = member.etcd().fleet.borrow().clone();
         let Some((fleet, snapshot)) = fleet.zip(member.view().snapshot) else { continue };
         // It was decided on another state than the one whose revisions would be compared.
