@@ -271,7 +271,7 @@ impl Follower {
             tracing::warn!("the portions of generation {number} are not in force in time");
         }
         if self.must_rebuild {
-            self.rebuild(snapshot, &decoded).await?;
+            self.rebuild(snapshot, generation, &decoded).await?;
         }
         match self.apply(generation, decoded).await? {
             Ok(()) => {
@@ -303,33 +303,56 @@ impl Follower {
         self.update(|in_force| in_force.refused = Some(refused));
     }
 
-    /// Puts in force what was before the last changes. If it cannot, flows that it placed may break, and no others.
-    async fn rebuild(&self, snapshot: &Snapshot, present: &Configuration) -> Result<(), Stopping> {
-        let region = self.region.as_ref();
-        let previous = rebuild::previous(snapshot, present, region, wall_clock::now());
-        let homes = previous.homes.map_or_else(|| rebuild::present(snapshot, region), Arc::new);
-        self.homes.decide(MarkOutDecision::Agreed(homes));
-        let fleet = self.fleet.borrow().clone();
-        let Some((fleet, number)) = fleet.zip(previous.generation) else { return Ok(()) };
-        let read = fleet.read_generation(number).await.map_err(|error| error.to_string());
-        let read = read.and_then(|it| {
-            let decoded = store::decode_shared(&it.bytes);
-            let decoded = decoded.map_err(|error| error_chain::message(&error))?;
-            Ok((it.committed.document.body, decoded))
-        });
-        let applied = match read {
-            Ok((generation, decoded)) => self.apply(&generation, decoded).await?,
-            Err(cause) => Err(cause),
+    /// Puts in force the homes from before the last changes. If it cannot, flows that they placed may break, and no others.
+    async fn rebuild(
+        &self,
+        snapshot: &Snapshot,
+        generation: &Generation,
+        present: &Configuration,
+    ) -> Result<(), Stopping> {
+        let (region, now) = (self.region.as_ref(), wall_clock::now());
+        let marked_out = rebuild::previously_marked_out(snapshot, present, region, now);
+        let marked_out = marked_out.map_or_else(|| rebuild::present(snapshot, region), Arc::new);
+        self.homes.decide(MarkOutDecision::Agreed(marked_out));
+        let past = self.read_past(&rebuild::needed(snapshot, present, now)).await;
+        let Some(previous) = rebuild::previous(&past, (generation.applied_at, present), now) else {
+            return Ok(());
         };
-        match applied {
+        // No generation of the fleet, and gone from the store with the next one, whose number is not above this one.
+        let number = generation.number.saturating_add(1);
+        let reason = "the homes before the last changes".into();
+        let before = Generation { number, reason, ..generation.clone() };
+        match self.apply(&before, previous).await? {
             Ok(()) => tracing::info!(
-                "generation {number} of the fleet is in force first, so that its flows find their home"
+                "the homes before the last changes are in force first, so that flows find them"
             ),
-            Err(cause) => tracing::warn!(
-                "the previous homes of generation {number} are not known here: {cause}"
-            ),
+            Err(cause) => {
+                tracing::warn!("the homes before the last changes are not known here: {cause}");
+            }
         }
         Ok(())
+    }
+
+    /// Generations of the history, as far as they can be read and used here: one that cannot was in force nowhere.
+    async fn read_past(&self, numbers: &[u64]) -> Vec<rebuild::Since<Configuration>> {
+        let fleet = self.fleet.borrow().clone();
+        let mut past = Vec::new();
+        let Some(fleet) = fleet else { return past };
+        for number in numbers {
+            let read = fleet.read_generation(*number).await.map_err(|error| error.to_string());
+            let used = read.and_then(|it| {
+                let decoded = store::decode_shared(&it.bytes);
+                let decoded = decoded.map_err(|error| error_chain::message(&error))?;
+                Ok((it.committed.document.body.applied_at, decoded))
+            });
+            match used {
+                Ok(used) => past.push(used),
+                Err(cause) => {
+                    tracing::warn!("the homes of generation {number} are not known here: {cause}")
+                }
+            }
+        }
+        past
     }
 
     async fn apply(
