@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use lb_model::{Name, NameError};
@@ -26,6 +27,9 @@ const MAX_VERSION: usize = 64;
 pub struct PeerMessage {
     pub message: Message,
     pub program_version: String,
+    /// By how many milliseconds the sender's wall clock is ahead of the receiver's, less the time on the way; `None`: it did
+    /// not say.
+    pub clock_ahead_ms: Option<i64>,
 }
 
 /// Why a message cannot be used.
@@ -110,7 +114,14 @@ pub fn to_request(message: &Message, reports: &EncodedReports) -> ExchangeReques
         store_is_old: message.store_is_old,
         is_leaving: message.is_leaving,
         receiver_is_leaving: message.receiver_is_leaving,
+        sent_at_ms: wall_clock_ms(),
     }
+}
+
+/// Milliseconds since 1970.
+fn wall_clock_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn to_group(group: &GroupKey) -> v1::Group {
@@ -213,7 +224,10 @@ impl MessageReader {
             receiver_is_leaving: request.receiver_is_leaving,
         };
         message.check().map_err(|error| PeerMessageError::Nonsense(error.to_string()))?;
-        Ok(PeerMessage { message, program_version: request.program_version })
+        let sent_at = Some(request.sent_at_ms).filter(|it| *it > 0);
+        let ahead = |at: u64| i128::from(at) - i128::from(wall_clock_ms());
+        let clock_ahead_ms = sent_at.and_then(|at| i64::try_from(ahead(at)).ok());
+        Ok(PeerMessage { message, program_version: request.program_version, clock_ahead_ms })
     }
 
     /// The keys of encoded groups.
@@ -375,6 +389,19 @@ mod tests {
             let taken = read(ExchangeRequest::decode(&*bytes).unwrap()).unwrap();
             prop_assert_eq!(taken.message, message);
             prop_assert_eq!(taken.program_version, PROGRAM_VERSION);
+        }
+
+        #[test]
+        fn clocks_are_compared(message in messages(), ahead in -1_000_000_000i64..1_000_000_000) {
+            let mut request = ExchangeRequest::decode(&*encoded(&message)).unwrap();
+            request.sent_at_ms = request.sent_at_ms.strict_add_signed(ahead);
+            // The rest is the time between the two, in which a clock may be set too.
+            let off = read(request.clone()).unwrap().clock_ahead_ms.unwrap().abs_diff(ahead);
+            prop_assert!(off < 60_000, "{}", off);
+            request.sent_at_ms = 0;
+            prop_assert_eq!(read(request.clone()).unwrap().clock_ahead_ms, None);
+            request.sent_at_ms = u64::MAX;
+            prop_assert!(read(request).unwrap().clock_ahead_ms.is_none_or(|it| it > 0));
         }
 
         /// Bytes of a message, changed in places: they are refused, or make a message that makes sense.

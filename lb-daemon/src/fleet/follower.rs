@@ -29,6 +29,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
+    overrides::FLEET_CLOCK,
     rebuild,
     record::{MembershipRecord, StoredView},
     sharing::{FleetView, SharingHandle},
@@ -60,12 +61,13 @@ const FLEET_RECORD: Subject = Subject::new(ConditionReason::Store, "fleet record
 const NOT_A_MEMBER: Subject = Subject::new(ConditionReason::FleetConflict, "fleet membership");
 
 /// The subjects of a member's conditions, which end when it leaves.
-pub(super) const SUBJECTS: [&Subject; 6] = [
+pub(super) const SUBJECTS: [&Subject; 7] = [
     &FLEET_CONFIGURATION,
     &FLEET_CONFLICT,
     &FLEET_OVERRIDES,
     &FLEET_RECORD,
     &FLEET_VALUES,
+    &FLEET_CLOCK,
     &NOT_A_MEMBER,
 ];
 

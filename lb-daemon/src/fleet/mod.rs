@@ -13,6 +13,7 @@
 //! committed it. So a balancer that was away needs no other way to catch up.
 
 mod changes;
+mod clocks;
 mod collect;
 mod commits;
 mod epochs;

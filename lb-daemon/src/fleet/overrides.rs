@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use lb_base::conditions::{ConditionReason, Subject};
 use lb_config::Reason;
 use lb_control::command::{
     Actor, FleetRefusal, OverrideChange, OverridesChanged, Refusal, Stopping,
@@ -25,6 +26,9 @@ const IN_FORCE: Duration = Duration::from_secs(10);
 
 /// How often overrides whose time is over are looked for. Each balancer does; only one succeeds.
 const EXPIRE: Duration = Duration::from_secs(1);
+
+/// Subject of the condition that nothing may end by this balancer's clock.
+pub(super) const FLEET_CLOCK: Subject = Subject::new(ConditionReason::Overrides, "fleet clock");
 
 impl Member {
     /// Changes overrides of the fleet, and returns once this balancer has them in force. They replace local ones of this
@@ -86,6 +90,10 @@ impl Member {
             Ok(planned) => planned,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        let has_end = planned.overrides.iter().any(|(_, it)| it.until.is_some());
+        if let Some(problem) = self.clock_problem().filter(|_| has_end && !is_removal) {
+            return Ok(Err(FleetRefusal::Unavailable(problem).into()));
+        }
         // In batches that etcd takes; each is in force as a whole or not at all.
         let (mut done, all) = (0, planned.overrides.len());
         for batch in planned.overrides.chunks(MAX_CHANGES) {
@@ -171,10 +179,15 @@ impl Member {
         }
     }
 
-    /// Deletes overrides whose time is over. Without etcd they stay.
+    /// Deletes overrides whose time is over. Without etcd they stay, and where the clock cannot be believed.
     pub(super) async fn expire_overrides(self: Arc<Self>) {
         loop {
             sleep(EXPIRE).await;
+            if let Some(problem) = self.clock_problem() {
+                self.conditions().begin(&FLEET_CLOCK, &problem);
+                continue;
+            }
+            self.conditions().end(&FLEET_CLOCK);
             let Some(snapshot) = self.etcd().view.borrow().snapshot.clone() else { continue };
             let over = expired(&snapshot, wall_clock::now());
             let fleet = self.etcd().fleet.borrow().clone();

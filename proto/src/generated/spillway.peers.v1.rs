@@ -70,6 +70,9 @@ pub struct ExchangeRequest {
     /// The sender knows that the receiver is leaving, and gives it nothing any more. Unset: it does not know.
     #[prost(bool, tag = "16")]
     pub receiver_is_leaving: bool,
+    /// The sender's wall clock as it sent this, milliseconds since 1970. Unset: not known.
+    #[prost(uint64, tag = "18")]
+    pub sent_at_ms: u64,
 }
 /// The message was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -228,12 +228,13 @@ impl<E: Enforcer> SharingLoop<E> {
 
     fn take_messages(&mut self) {
         for (from, ReceivedMessage { message, at }) in self.parts.inbox.take() {
-            let PeerMessage { message, program_version } = message;
+            let PeerMessage { message, program_version, clock_ahead_ms } = message;
             let status = PeerStatus {
                 last_heard: Instant::now().checked_sub(boot_clock::now().saturating_sub(at)),
                 incarnation: message.incarnation,
                 epoch: message.epoch,
                 version: program_version,
+                clock_ahead_ms,
                 store_is_old: message.store_is_old,
                 is_leaving: message.is_leaving,
                 errors: PeerErrors::default(),

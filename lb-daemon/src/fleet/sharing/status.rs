@@ -68,6 +68,8 @@ pub(crate) struct PeerStatus {
     pub(crate) epoch: u64,
     /// Version of its program.
     pub(crate) version: String,
+    /// By how many milliseconds its wall clock is ahead of this balancer's; `None`: not known.
+    pub(crate) clock_ahead_ms: Option<i64>,
     pub(crate) store_is_old: bool,
     pub(crate) is_leaving: bool,
     pub(crate) errors: PeerErrors,
