@@ -261,8 +261,10 @@ pub struct Liveness {
     /// Whether it has everything in force that it needs to take traffic.
     #[serde(default)]
     pub ready: bool,
-    /// Digests of its tables, by pool.
-    pub tables: BTreeMap<Name, String>,
+    /// One digest of all its tables; empty: not known. A balancer that differs is asked for those of its pools: here they
+    /// would be sent to each balancer after each change.
+    #[serde(default)]
+    pub tables: String,
     pub conditions: BTreeSet<String>,
     /// What it would mark out by its own checks, by pool.
     #[serde(default)]
@@ -341,7 +343,7 @@ mod tests {
             version: "1.2".into(),
             schema: u32::MAX,
             revision: i64::MAX,
-            tables: BTreeMap::from([(name("web"), "0a".into())]),
+            tables: "0a".into(),
             conditions: BTreeSet::from(["a: b".into()]),
             generation: u64::MAX,
             ready: true,

@@ -81,7 +81,9 @@ impl Fleet for FleetApi {
         };
         if let Some(member) = membership.and_then(Membership::member) {
             answer.member = true;
-            fill(&mut answer, &member.status());
+            let mut status = member.status();
+            member.name_differing_pools(&mut status).await;
+            fill(&mut answer, &status);
         }
         Ok(Response::new(answer))
     }
@@ -235,6 +237,7 @@ fn member(name: &Name, status: &MemberStatus) -> v1::FleetMember {
         heard_ms_ago: status.heard_ago.map(milliseconds),
         peer_problem: status.peer_problem.clone().unwrap_or_default(),
         schema_revision: status.schema,
+        tables_agree: status.tables_agree,
         compared_with: status.compared_with.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }

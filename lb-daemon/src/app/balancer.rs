@@ -315,9 +315,12 @@ impl Tasks {
             is_member,
             state_directory: arguments.state_dir.clone(),
             lost_maps: resources.fleet.lost_maps,
-            packets: fleet::packet_counts(stats::Source {
-                bpffs: bpffs.clone(),
-                state_directory: arguments.state_dir.clone(),
+            answers: fleet::PeerAnswers::new(fleet::OwnAnswers {
+                commands: commands.clone(),
+                counters: stats::Source {
+                    bpffs: bpffs.clone(),
+                    state_directory: arguments.state_dir.clone(),
+                },
             }),
         });
         let changes = Changes::new(commands.clone(), membership.clone());

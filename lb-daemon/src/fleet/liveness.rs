@@ -1,15 +1,13 @@
 //! What this balancer shows the others of itself, in `alive/<name>`.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use lb_base::conditions::Conditions;
-use lb_control::command::Commands;
 use lb_fleet::{Document, documents::Liveness, reader::Connection};
-use lb_model::Name;
 use lb_sharing::{Parts, ReportedCapacity};
 use tokio::{
     sync::watch,
@@ -19,7 +17,8 @@ use tokio::{
 use super::{
     Member,
     follower::{REMOVED, RefusedGeneration},
-    versions,
+    questions::own_digests,
+    table_comparison, versions,
 };
 
 /// How often it is looked at. It is written to etcd only when something changed.
@@ -35,7 +34,7 @@ const SELDOM: Duration = Duration::from_secs(10);
 /// none before it is offered connections itself.
 const FIRST_PORTIONS: Duration = Duration::from_secs(10);
 
-/// Shows whether this balancer is ready, what is wrong with it, and the digests of its tables.
+/// Shows whether this balancer is ready, what is wrong with it, and the digest of its tables.
 pub(super) async fn report(
     member: Arc<Member>,
     conditions: Conditions,
@@ -44,7 +43,7 @@ pub(super) async fn report(
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut in_force = member.watch_in_force();
-    let (mut digested, mut tables) = (None, BTreeMap::new());
+    let (mut digested, mut tables) = (None, String::new());
     let (mut last_texts, mut texts_at) = (BTreeSet::new(), None);
     loop {
         tokio::select! {
@@ -56,9 +55,9 @@ pub(super) async fn report(
         let state = (now.revision, now.generation);
         let is_due = |at: Option<Instant>| at.is_none_or(|at| at.elapsed() >= SELDOM);
         if digested.is_none_or(|(of, at): (_, Instant)| of != state || at.elapsed() >= SELDOM)
-            && let Some(new) = digests(member.commands()).await
+            && let Ok(new) = own_digests(member.commands()).await
         {
-            (digested, tables) = (Some((state, Instant::now())), new);
+            (digested, tables) = (Some((state, Instant::now())), table_comparison::digest(&new));
         }
         if is_due(texts_at) {
             let texts = conditions.now().into_iter();
@@ -77,11 +76,6 @@ pub(super) async fn report(
             is_new
         });
     }
-}
-
-async fn digests(commands: &Commands) -> Option<BTreeMap<Name, String>> {
-    let digests = commands.table_digests().await.ok()?.ok()?;
-    Some(digests.into_iter().map(|(pool, digest)| (pool, format!("{digest:016x}"))).collect())
 }
 
 impl Member {

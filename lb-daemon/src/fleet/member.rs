@@ -118,7 +118,7 @@ impl Member {
             enforcer: Limits::new(context.portions.clone()),
             epoch_requests: requests_tx,
             conditions: context.conditions.clone(),
-            packets: context.packets.clone(),
+            answers: context.answers.clone(),
         };
         let sharing = sharing::start(
             SharingSettings {

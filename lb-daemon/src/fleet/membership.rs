@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     member::{Member, StartError},
     record::{MembershipRecord, RecordError},
-    sharing::PacketCounts,
+    sharing::PeerAnswers,
 };
 
 /// Before a member whose ledger or address cannot be used tries again.
@@ -42,7 +42,7 @@ pub struct Context {
     /// What the loops know of it.
     pub is_member: lb_control::state::Membership,
     pub state_directory: PathBuf,
-    pub(crate) packets: PacketCounts,
+    pub(crate) answers: PeerAnswers,
     /// The maps were made anew, as after a boot.
     pub lost_maps: bool,
 }

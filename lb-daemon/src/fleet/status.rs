@@ -12,8 +12,6 @@ use lb_fleet::{
 use lb_model::Name;
 use lb_sharing::{GroupKey, Parts, ReportedCapacity};
 
-use xxhash_rust::xxh64::Xxh64;
-
 use super::{
     Member,
     membership::has_been_forgotten,
@@ -58,7 +56,9 @@ pub struct MemberStatus {
     pub digest: String,
     /// Whose tables its own are compared with; `None`: they cannot be compared.
     pub compared_with: Option<Name>,
-    /// Pools whose tables differ from that one's.
+    /// Whether they are equal; `None`: they cannot be compared.
+    pub tables_agree: Option<bool>,
+    /// Pools whose tables differ from that one's, as far as [`Member::name_differing_pools`] found out.
     pub differing_pools: Vec<Name>,
     /// Of its program: now, or at its last start. Empty: unknown.
     pub version: String,
@@ -196,6 +196,7 @@ impl Member {
             is_ready: self.is_ready(),
             digest: String::new(),
             compared_with: None,
+            tables_agree: None,
             differing_pools: Vec::new(),
             version,
             schema: Some(schema),
@@ -227,11 +228,12 @@ impl Member {
         MemberStatus {
             member,
             is_ready,
-            digest: liveness.as_ref().map(digest).unwrap_or_default(),
+            digest: liveness.as_ref().map(|it| it.tables.clone()).unwrap_or_default(),
             is_alive: liveness.is_some(),
             liveness,
             compared_with: compared.map(|it| it.with.clone()),
-            differing_pools: compared.map(|it| it.differing.clone()).unwrap_or_default(),
+            tables_agree: compared.map(|it| it.agree),
+            differing_pools: Vec::new(),
             version: understood.version,
             schema: Some(understood.schema),
             conditions,
@@ -239,13 +241,4 @@ impl Member {
             peer_problem: peer.and_then(|peer| peer.errors.sentence()),
         }
     }
-}
-
-fn digest(liveness: &Liveness) -> String {
-    let mut hash = Xxh64::new(0);
-    for (pool, digest) in &liveness.tables {
-        hash.update(pool.as_str().as_bytes());
-        hash.update(digest.as_bytes());
-    }
-    if liveness.tables.is_empty() { String::new() } else { format!("{:016x}", hash.digest()) }
 }

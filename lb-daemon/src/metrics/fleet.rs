@@ -55,7 +55,7 @@ const LEVELS: [Level; 13] = [
     (&FLEET_BALANCERS, |it| it.count(|_| true)),
     (&FLEET_BALANCERS_ALIVE, |it| it.count(|member| member.is_alive)),
     (&FLEET_BALANCERS_READY, |it| it.count(|member| member.is_ready)),
-    (&FLEET_BALANCERS_DIFFERING, |it| it.count(|member| !member.differing_pools.is_empty())),
+    (&FLEET_BALANCERS_DIFFERING, |it| it.count(|member| member.tables_agree == Some(false))),
     (&FLEET_ETCD_AVAILABLE, |it| Some(it.status.etcd_problem.is_none().into())),
     (&FLEET_CONFLICT, |it| Some(it.status.conflict.is_some().into())),
     (&FLEET_GENERATION, |it| it.of_etcd(it.status.generation)),
@@ -95,7 +95,7 @@ mod tests {
         Name::new(text).unwrap()
     }
 
-    fn member(is_alive: bool, is_ready: bool, differing: &[&str]) -> MemberStatus {
+    fn member(is_alive: bool, is_ready: bool, tables_agree: bool) -> MemberStatus {
         let member = FleetMember {
             address: "192.0.2.1:7946".parse().unwrap(),
             region: None,
@@ -111,7 +111,8 @@ mod tests {
             is_ready,
             digest: String::new(),
             compared_with: None,
-            differing_pools: differing.iter().map(|pool| name(pool)).collect(),
+            tables_agree: Some(tables_agree),
+            differing_pools: Vec::new(),
             version: "0.1.0".into(),
             schema: Some(1),
             conditions: Vec::new(),
@@ -123,10 +124,10 @@ mod tests {
     #[test]
     fn each_level_is_that_of_the_status() {
         let members = [
-            ("lb-1", member(true, true, &[])),
-            ("lb-2", member(true, true, &["web", "dns"])),
-            ("lb-3", member(true, false, &[])),
-            ("lb-4", member(false, false, &[])),
+            ("lb-1", member(true, true, true)),
+            ("lb-2", member(true, true, false)),
+            ("lb-3", member(true, false, true)),
+            ("lb-4", member(false, false, true)),
         ];
         // A quarter of the whole.
         let shares = GroupShares { in_flight: Parts(1 << 30), ..GroupShares::default() };
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_absent() {
         assert_eq!(samples(None), Vec::<String>::new());
-        let members = [(name("lb-1"), member(false, false, &[]))].into();
+        let members = [(name("lb-1"), member(false, false, true))].into();
         let status = FleetStatus { members, revision_in_force: 40, ..FleetStatus::default() };
         let facts = FleetFacts { fleet: name("edge"), balancer: name("lb-1"), status };
         let expected = [

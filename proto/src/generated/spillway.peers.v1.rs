@@ -13,6 +13,26 @@ pub struct CountPacketsResponse {
     #[prost(uint64, repeated, tag = "1")]
     pub packets: ::prost::alloc::vec::Vec<u64>,
 }
+/// Nothing is asked in particular.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DigestTablesRequest {}
+/// What decides packets of each pool.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DigestTablesResponse {
+    /// By name. Unset: there is no pool.
+    #[prost(message, repeated, tag = "1")]
+    pub pools: ::prost::alloc::vec::Vec<PoolDigest>,
+}
+/// What decides packets of a pool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PoolDigest {
+    /// Name of the pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Equal at balancers that decide alike.
+    #[prost(fixed64, tag = "2")]
+    pub digest: u64,
+}
 /// One message of a balancer to one other.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExchangeRequest {
@@ -320,6 +340,31 @@ pub mod peers_client {
                 .insert(GrpcMethod::new("spillway.peers.v1.Peers", "CountPackets"));
             self.inner.unary(req, path, codec).await
         }
+        /// Digests of the receiver's tables. The errors are those of CountPackets.
+        pub async fn digest_tables(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DigestTablesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DigestTablesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.peers.v1.Peers/DigestTables",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.peers.v1.Peers", "DigestTables"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -354,6 +399,14 @@ pub mod peers_server {
             request: tonic::Request<super::CountPacketsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CountPacketsResponse>,
+            tonic::Status,
+        >;
+        /// Digests of the receiver's tables. The errors are those of CountPackets.
+        async fn digest_tables(
+            &self,
+            request: tonic::Request<super::DigestTablesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DigestTablesResponse>,
             tonic::Status,
         >;
     }
@@ -507,6 +560,51 @@ pub mod peers_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CountPacketsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.peers.v1.Peers/DigestTables" => {
+                    #[allow(non_camel_case_types)]
+                    struct DigestTablesSvc<T: Peers>(pub Arc<T>);
+                    impl<
+                        T: Peers,
+                    > tonic::server::UnaryService<super::DigestTablesRequest>
+                    for DigestTablesSvc<T> {
+                        type Response = super::DigestTablesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DigestTablesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Peers>::digest_tables(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DigestTablesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

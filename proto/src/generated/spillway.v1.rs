@@ -1928,7 +1928,8 @@ pub struct FleetMember {
     /// Digest of its tables; equal digests send each connection to the same backend. Empty: unknown.
     #[prost(string, tag = "9")]
     pub tables: ::prost::alloc::string::String,
-    /// Pools whose tables differ from those of compared_with, although both have the same revision in force.
+    /// Pools whose tables differ from those of compared_with, although both have the same revision in force. Empty although
+    /// tables_agree is false: one of the two did not say, or its tables have changed meanwhile.
     #[prost(string, repeated, tag = "10")]
     pub differing_pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// What is wrong with it, in words.
@@ -1948,6 +1949,9 @@ pub struct FleetMember {
     /// has the tables of most of the balancers there. Empty: they cannot be compared, as the revision is another one.
     #[prost(string, tag = "15")]
     pub compared_with: ::prost::alloc::string::String,
+    /// Whether its tables are those of compared_with. Unset: they cannot be compared.
+    #[prost(bool, optional, tag = "16")]
+    pub tables_agree: ::core::option::Option<bool>,
 }
 /// The capacity of a pool's backends in a region, as the fleet shares it.
 #[derive(Clone, PartialEq, ::prost::Message)]

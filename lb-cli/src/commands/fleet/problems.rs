@@ -39,11 +39,6 @@ pub(super) struct Problem {
     pub(super) text: String,
 }
 
-/// Whether a balancer's tables are those of the one that it is compared with; `None`: they cannot be compared.
-pub(super) fn tables_agree(member: &v1::FleetMember) -> Option<bool> {
-    (!member.compared_with.is_empty()).then_some(member.differing_pools.is_empty())
-}
-
 /// Balancers that do not understand the latest schema revision that any balancer understands: the fleet uses nothing of it
 /// until they are upgraded. During an upgrade this is as it should be, so it is no problem.
 pub(super) fn held_back_by(status: &v1::FleetStatus) -> Vec<String> {
@@ -94,12 +89,13 @@ fn member_problems(
         found.push((ProblemReason::NotReady, format!("{name} is not ready to take traffic")));
     }
     found.extend(generation_problem(status, member));
-    if tables_agree(member) == Some(false) {
+    if member.tables_agree == Some(false) {
         let with = match &*member.compared_with {
             here if here == status.balancer => "here",
             with => with,
         };
         let text = match &*member.differing_pools {
+            [] => format!("{name} has other tables than {with}"),
             [pool] => format!("{name}: pool {pool} has other tables than {with}"),
             pools => {
                 let pools = listed(pools, MOST_POOLS, ", ");

@@ -6,7 +6,7 @@ use spillway_proto::v1;
 use super::{
     Names,
     generations::listed,
-    problems::{Problem, find_problems, held_back_by, tables_agree},
+    problems::{Problem, find_problems, held_back_by},
 };
 use crate::{
     arguments::Options,
@@ -186,7 +186,7 @@ impl FleetReport {
 impl Balancer {
     fn new(member: v1::FleetMember) -> Self {
         Self {
-            tables_agree: tables_agree(&member),
+            tables_agree: member.tables_agree,
             compared_with: given(member.compared_with),
             schema_revision: member.schema_revision,
             name: member.name,

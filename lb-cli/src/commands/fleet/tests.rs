@@ -19,6 +19,7 @@ fn member(name: &str) -> v1::FleetMember {
         heard_ms_ago: Some(120),
         schema_revision: Some(1),
         compared_with: "lb-1".into(),
+        tables_agree: Some(true),
         ..Default::default()
     }
 }
@@ -139,9 +140,10 @@ fn what_differs_is_said_in_sentences() {
     let mut status = fleet(4);
     status.groups.clear();
     status.members[1].generation = 7;
-    status.members[1].compared_with.clear();
+    (status.members[1].compared_with, status.members[1].tables_agree) = (String::new(), None);
     status.members[2].tables = "fedcba9876543210".into();
     status.members[2].differing_pools = vec!["web".into()];
+    status.members[2].tables_agree = Some(false);
     status.members[3] = v1::FleetMember { name: "lb-4".into(), ..Default::default() };
     status.being_forgotten = vec!["lb-4".into()];
     assert_eq!(
@@ -271,13 +273,17 @@ fn each_problem_has_a_reason_for_programs() {
     let pools = "lb-2: pools a, b, c, d, e, and 2 more have other tables than here";
     let seven = |it: &mut v1::FleetMember| {
         it.differing_pools = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned).into();
+        it.tables_agree = Some(false);
     };
     assert_eq!(one(seven), expected(TablesDiffer, pools));
     let elsewhere = "lb-2: pool web has other tables than lb-7";
     let differs = |it: &mut v1::FleetMember| {
         (it.compared_with, it.differing_pools) = ("lb-7".into(), vec!["web".into()]);
+        it.tables_agree = Some(false);
     };
     assert_eq!(one(differs), expected(TablesDiffer, elsewhere));
+    let unanswered = "lb-2 has other tables than here";
+    assert_eq!(one(|it| it.tables_agree = Some(false)), expected(TablesDiffer, unanswered));
     // The digests of other regions say nothing.
     assert_eq!(one(|it| (it.tables, it.region) = ("ff".into(), "us".into())), []);
     // It waits for the upgrade of the others.

@@ -64,7 +64,7 @@ pub(crate) async fn start<C: GroupCounters, E: Enforcer>(
         view: inputs.view.clone(),
         inbox: inbox.clone(),
         errors: errors.clone(),
-        packets: inputs.packets,
+        answers: inputs.answers,
     };
     let server = PeerServer::start(listen, parts)
         .await

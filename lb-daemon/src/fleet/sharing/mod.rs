@@ -35,7 +35,9 @@ use tokio::{sync::watch, time::Instant};
 pub(crate) use handle::{SharingHandle, start};
 pub(crate) use lb_peers::PROGRAM_VERSION;
 pub(crate) use ledger_file::LedgerFile;
-pub(crate) use peers::{PacketCounts, PeerCredentials, PeerErrors, PeerSecurity, count_packets};
+pub(crate) use peers::{
+    Answers, AskedPeer, PeerAnswers, PeerCredentials, PeerErrors, PeerSecurity, TableDigests,
+};
 pub(crate) use status::{GroupShare, PeerStatus, SharingStatus};
 
 /// A pool and a region.
@@ -152,8 +154,8 @@ pub(crate) struct SharingInputs<C, E> {
     /// The step that an epoch needs of this balancer now; `None`: none. Only the latest is of any use.
     pub(crate) epoch_requests: watch::Sender<Option<EpochRequest>>,
     pub(crate) conditions: Conditions,
-    /// Answers peers that ask for packets of backends.
-    pub(crate) packets: PacketCounts,
+    /// Answers what peers ask.
+    pub(crate) answers: PeerAnswers,
 }
 
 /// Why sharing cannot begin.

@@ -33,8 +33,8 @@ function fleet() {
     state.className = "state " + (b.ready && b.alive ? "up" : b.alive ? "pending" : "unreachable");
     put(state, b.alive ? words : "not alive");
     put(line.children[1], b.region || "");
-    const tables = b.compared_with === null ? "" : !b.differing_pools.length ? "same tables"
-      : "other tables than " + (b.compared_with === f.balancer ? "here" : b.compared_with) + ": " + b.differing_pools.join(", ");
+    const tables = b.tables_agree === null ? "" : b.tables_agree ? "same tables"
+      : "other tables than " + (b.compared_with === f.balancer ? "here" : b.compared_with);
     const has = b.generation ? "generation " + b.generation + ", revision " + b.revision : "";
     put(line.children[3].firstChild, ["version " + (b.version || "unknown"), has, tables].filter(Boolean).join("; "));
     const heard = b.name === f.balancer ? "this balancer" : b.heard_ms_ago === null ? "never heard" : "heard " + age(b.heard_ms_ago) + " ago";

@@ -49,7 +49,8 @@ struct FleetBalancer {
     generation: u64,
     /// The balancer whose tables its own are compared with; `None`: they cannot be compared.
     compared_with: Option<String>,
-    differing_pools: Vec<String>,
+    /// Whether they are equal. Which pools differ, `spillway fleet status` asks the others.
+    tables_agree: Option<bool>,
     conditions: Vec<String>,
     /// Since its last message to this balancer.
     heard_ms_ago: Option<u64>,
@@ -115,7 +116,7 @@ impl FleetBalancer {
             revision: in_force.map_or(0, |it| it.revision),
             generation: in_force.map_or(0, |it| it.generation),
             compared_with: status.compared_with.as_ref().map(ToString::to_string),
-            differing_pools: status.differing_pools.iter().map(ToString::to_string).collect(),
+            tables_agree: status.tables_agree,
             conditions: status.conditions.clone(),
             heard_ms_ago: status.heard_ago.map(milliseconds),
             peer_problem: status.peer_problem.clone(),

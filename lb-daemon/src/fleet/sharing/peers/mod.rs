@@ -5,13 +5,13 @@ mod connection;
 mod credentials;
 mod inbox;
 mod listener;
-mod packets;
+mod questions;
 mod server;
 
 pub(crate) use client::PeerClients;
 pub(crate) use credentials::{PeerCredentials, PeerSecurity};
 pub(crate) use inbox::{Direction, ErrorBoard, Inbox, PeerErrors, ReceivedMessage};
-pub(crate) use packets::{PacketCounts, count_packets};
+pub(crate) use questions::{Answers, AskedPeer, PeerAnswers, TableDigests};
 pub(crate) use server::{PeerServer, PeerServerParts};
 
 /// Largest message, bytes, both ways. 20,000 groups fit in, if all have the longest names and are on their way, and some

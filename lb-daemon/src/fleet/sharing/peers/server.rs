@@ -7,7 +7,8 @@ use lb_base::rate_limited_log::RateLimit;
 use lb_model::Name;
 use lb_peers::{MessageReader, PeerMessageError};
 use spillway_proto::peers::v1::{
-    CountPacketsRequest, CountPacketsResponse, ExchangeRequest, ExchangeResponse,
+    CountPacketsRequest, CountPacketsResponse, DigestTablesRequest, DigestTablesResponse,
+    ExchangeRequest, ExchangeResponse,
     peers_server::{Peers, PeersServer},
 };
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
@@ -16,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, transport::Server};
 
 use super::{
-    Direction, ErrorBoard, Inbox, MAX_MESSAGE, PacketCounts, PeerSecurity,
+    Direction, ErrorBoard, Inbox, MAX_MESSAGE, PeerAnswers, PeerSecurity,
     connection::Caller,
     listener::{self, PeerAcceptor},
-    packets::{MAX_COUNTS, MOST_BACKENDS},
+    questions::MOST_BACKENDS,
 };
 use crate::{fleet::sharing::FleetView, tls};
 
@@ -43,7 +44,7 @@ pub(crate) struct PeerServerParts {
     pub(crate) view: watch::Receiver<FleetView>,
     pub(crate) inbox: Inbox,
     pub(crate) errors: ErrorBoard,
-    pub(crate) packets: PacketCounts,
+    pub(crate) answers: PeerAnswers,
 }
 
 /// A server that runs.
@@ -122,7 +123,7 @@ async fn serve(
     let service = Exchange { parts, reader: MessageReader::default(), rate_limit: Arc::default() };
     let service = PeersServer::new(service)
         .max_decoding_message_size(MAX_MESSAGE)
-        .max_encoding_message_size(MAX_COUNTS);
+        .max_encoding_message_size(MAX_MESSAGE);
     // The windows have room for a whole message, so that a distant peer need not wait for each of its pieces.
     let window = MAX_MESSAGE as u32;
     let calls = Server::builder()
@@ -161,8 +162,7 @@ impl Peers for Exchange {
         &self,
         request: Request<ExchangeRequest>,
     ) -> Result<Response<ExchangeResponse>, Status> {
-        let caller = request.extensions().get::<Caller>().cloned();
-        let caller = caller.ok_or_else(|| Status::internal("the connection is not known"))?;
+        let caller = caller(&request)?;
         self.take(&caller, request.into_inner())
             .inspect_err(|status| self.note_refusal(&caller, status.message()))?;
         Ok(Response::new(ExchangeResponse {}))
@@ -172,16 +172,29 @@ impl Peers for Exchange {
         &self,
         request: Request<CountPacketsRequest>,
     ) -> Result<Response<CountPacketsResponse>, Status> {
-        let caller = request.extensions().get::<Caller>().cloned();
-        let caller = caller.ok_or_else(|| Status::internal("the connection is not known"))?;
-        self.require_member(&caller)?;
+        self.require_member(&caller(&request)?)?;
         let CountPacketsRequest { backends } = request.into_inner();
         if backends.len() > MOST_BACKENDS {
             return Err(Status::invalid_argument(format!("more than {MOST_BACKENDS} backends")));
         }
-        let packets = self.parts.packets.count(backends).await.map_err(Status::unavailable)?;
+        let packets =
+            self.parts.answers.count_packets(backends).await.map_err(Status::unavailable)?;
         Ok(Response::new(CountPacketsResponse { packets }))
     }
+
+    async fn digest_tables(
+        &self,
+        request: Request<DigestTablesRequest>,
+    ) -> Result<Response<DigestTablesResponse>, Status> {
+        self.require_member(&caller(&request)?)?;
+        let digests = self.parts.answers.digest_tables().await;
+        digests.map(Response::new).map_err(Status::unavailable)
+    }
+}
+
+fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
+    let caller = request.extensions().get::<Caller>().cloned();
+    caller.ok_or_else(|| Status::internal("the connection is not known"))
 }
 
 impl Exchange {

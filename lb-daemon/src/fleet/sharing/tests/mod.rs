@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::{BoxFuture, ready};
 use lb_base::conditions::Conditions;
 use lb_model::Name;
 use lb_sharing::{
@@ -62,6 +63,19 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     assert!(timeout(LIMIT, wait).await.is_ok(), "not within {LIMIT:?}: {what}");
 }
 
+/// What each balancer answers.
+struct FakeAnswers;
+
+impl Answers for FakeAnswers {
+    fn count_packets(&self, backends: Vec<String>) -> BoxFuture<'static, Result<Vec<u64>, String>> {
+        Box::pin(ready(Ok(vec![7; backends.len()])))
+    }
+
+    fn digest_tables(&self) -> BoxFuture<'static, Result<TableDigests, String>> {
+        Box::pin(ready(Ok(TableDigests::from([(name("dns"), 1), (name("web"), u64::MAX)]))))
+    }
+}
+
 /// A balancer: its host, and its daemon while that runs.
 struct Node {
     name: Name,
@@ -99,7 +113,7 @@ impl Node {
             enforcer: self.path.clone(),
             epoch_requests: self.epoch_requests.clone(),
             conditions: self.conditions.clone(),
-            packets: PacketCounts::new(async |backends: Vec<String>| Ok(vec![7; backends.len()])),
+            answers: PeerAnswers::new(FakeAnswers),
         };
         let handle = runtime.spawn(start(settings, inputs)).await.unwrap().unwrap();
         self.known = handle.status().borrow().incarnation;

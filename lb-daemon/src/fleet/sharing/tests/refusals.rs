@@ -159,14 +159,14 @@ async fn wrong_certificates_are_refused_on_both_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_says_how_many_packets_it_sent() {
+async fn a_peer_says_how_many_packets_it_sent_and_what_its_tables_are() {
     let fleet = Fleet::plain(2).await;
-    let to = fleet.nodes[0].address;
-    let ask = async |number: usize| {
-        let backends = vec!["10.0.0.1".to_owned(); number];
-        count_packets(to, &PeerSecurity::Plain, &name("a"), backends).await
-    };
+    let (address, security) = (fleet.nodes[0].address, PeerSecurity::Plain);
+    let peer = AskedPeer { name: name("a"), address, security };
+    let ask = async |number: usize| peer.count_packets(vec!["10.0.0.1".to_owned(); number]).await;
     assert_eq!(ask(2).await, Ok(vec![7, 7]));
     assert_eq!(ask(10_000).await, Ok(vec![7; 10_000]));
     assert_eq!(ask(10_001).await, Err("more than 10000 backends".into()));
+    let tables = TableDigests::from([(name("dns"), 1), (name("web"), u64::MAX)]);
+    assert_eq!(peer.digest_tables().await, Ok(tables));
 }
