@@ -261,6 +261,9 @@ pub struct Liveness {
     /// Whether it has everything in force that it needs to take traffic.
     #[serde(default)]
     pub ready: bool,
+    /// Why it does not; empty: it does.
+    #[serde(default)]
+    pub not_ready: String,
     /// One digest of all its tables; empty: not known. A balancer that differs is asked for those of its pools: here they
     /// would be sent to each balancer after each change.
     #[serde(default)]
@@ -347,6 +350,7 @@ mod tests {
             conditions: BTreeSet::from(["a: b".into()]),
             generation: u64::MAX,
             ready: true,
+            not_ready: "x".into(),
             out: BTreeMap::from([(name("web"), homes.now.clone())]),
         };
         assert_eq!(rewritten(&liveness), liveness);

@@ -238,6 +238,7 @@ fn member(name: &Name, status: &MemberStatus) -> v1::FleetMember {
         peer_problem: status.peer_problem.clone().unwrap_or_default(),
         schema_revision: status.schema,
         tables_agree: status.tables_agree,
+        not_ready_cause: status.not_ready.clone(),
         compared_with: status.compared_with.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }

@@ -50,7 +50,7 @@ pub(super) async fn report(
             _ = ticks.tick() => {}
             changed = in_force.changed() => if changed.is_err() { return },
         }
-        let is_ready = member.is_ready();
+        let not_ready = member.not_ready();
         let now = member.in_force();
         let state = (now.revision, now.generation);
         let is_due = |at: Option<Instant>| at.is_none_or(|at| at.elapsed() >= SELDOM);
@@ -67,7 +67,8 @@ pub(super) async fn report(
         }
         liveness.send_if_modified(|shown| {
             let mut body = shown.body.clone();
-            (body.ready, body.conditions) = (is_ready, last_texts.clone());
+            (body.ready, body.conditions) = (not_ready.is_none(), last_texts.clone());
+            body.not_ready = not_ready.unwrap_or_default();
             body.tables.clone_from(&tables);
             let is_new = body != shown.body;
             if is_new {

@@ -52,6 +52,8 @@ pub struct MemberStatus {
     /// What it says of itself; `None`: nothing is known.
     pub liveness: Option<Liveness>,
     pub is_ready: bool,
+    /// Why it is not; empty: it is, or nothing is known.
+    pub not_ready: String,
     /// Of all its tables; empty: unknown.
     pub digest: String,
     /// Whose tables its own are compared with; `None`: they cannot be compared.
@@ -67,7 +69,7 @@ pub struct MemberStatus {
     pub conditions: Vec<String>,
     /// Since its last message to this balancer.
     pub heard_ago: Option<Duration>,
-    /// Why messages do not get there.
+    /// Why messages to it or from it are not taken.
     pub peer_problem: Option<String>,
 }
 
@@ -194,6 +196,7 @@ impl Member {
             is_alive: false,
             liveness: Some(known),
             is_ready: self.is_ready(),
+            not_ready: self.not_ready().unwrap_or_default(),
             digest: String::new(),
             compared_with: None,
             tables_agree: None,
@@ -220,14 +223,17 @@ impl Member {
         peer: Option<&PeerStatus>,
     ) -> MemberStatus {
         // What etcd has of this balancer itself may be old.
-        let is_ready = match *name == self.settings().name {
-            true => self.is_ready(),
-            false => liveness.as_ref().is_some_and(|it| it.ready),
+        let (is_ready, not_ready) = match *name == self.settings().name {
+            true => (self.is_ready(), self.not_ready().unwrap_or_default()),
+            false => liveness
+                .as_ref()
+                .map_or((false, String::new()), |it| (it.ready, it.not_ready.clone())),
         };
         let conditions = liveness.iter().flat_map(|it| it.conditions.iter().cloned()).collect();
         MemberStatus {
             member,
             is_ready,
+            not_ready,
             digest: liveness.as_ref().map(|it| it.tables.clone()).unwrap_or_default(),
             is_alive: liveness.is_some(),
             liveness,

@@ -109,6 +109,7 @@ mod tests {
             is_alive,
             liveness: None,
             is_ready,
+            not_ready: String::new(),
             digest: String::new(),
             compared_with: None,
             tables_agree: Some(tables_agree),

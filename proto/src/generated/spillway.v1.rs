@@ -1938,7 +1938,7 @@ pub struct FleetMember {
     /// Milliseconds since its last message to this balancer. Unset: none came yet, or it is this balancer.
     #[prost(uint64, optional, tag = "12")]
     pub heard_ms_ago: ::core::option::Option<u64>,
-    /// Why messages do not get there. Empty: they do.
+    /// Why messages to it or from it are not taken. Empty: they are.
     #[prost(string, tag = "13")]
     pub peer_problem: ::prost::alloc::string::String,
     /// Latest schema revision of configurations that its program understands; that of its last start if it is not alive.
@@ -1952,6 +1952,9 @@ pub struct FleetMember {
     /// Whether its tables are those of compared_with. Unset: they cannot be compared.
     #[prost(bool, optional, tag = "16")]
     pub tables_agree: ::core::option::Option<bool>,
+    /// Why it is not ready, as it says itself. Empty: it is ready, or nothing is known.
+    #[prost(string, tag = "17")]
+    pub not_ready_cause: ::prost::alloc::string::String,
 }
 /// The capacity of a pool's backends in a region, as the fleet shares it.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -149,7 +149,7 @@ impl Joined {
                 "{dry_run}{balancer} {is} a member of fleet {fleet}, with generation {generation} in force\n"
             ),
             (false, None) => format!(
-                "{dry_run}{balancer} {is} a member of fleet {fleet}, which has no configuration yet\n"
+                "{dry_run}{balancer} {is} a member of fleet {fleet}, which has no configuration yet: `spillway apply` gives it one\n"
             ),
         }
     }
@@ -259,7 +259,7 @@ open connections: none move
         let empty = v1::JoinFleetResponse { generation: 0, ..answer(true, 0) };
         assert_eq!(
             sentences(empty, false),
-            "lb-2 is a member of fleet edge, which has no configuration yet\n"
+            "lb-2 is a member of fleet edge, which has no configuration yet: `spillway apply` gives it one\n"
         );
     }
 

@@ -27,7 +27,7 @@ pub(super) enum ProblemReason {
     TablesDiffer,
     /// It says itself what is wrong.
     Condition,
-    /// Messages do not get there.
+    /// Messages to it or from it are not taken.
     Peer,
 }
 
@@ -81,12 +81,22 @@ fn member_problems(
     let name = &member.name;
     if !member.alive {
         // What is known of it is old.
-        let text = format!("{name} is not alive: it does not renew its lease in etcd");
+        let mut text = format!("{name} is not alive: it does not renew its lease in etcd");
+        let mut shares = status.groups.iter().flat_map(|group| &group.shares);
+        if !status.groups.is_empty() && !shares.any(|share| share.balancer == *name) {
+            text += &format!(
+                ", and the others have its portions; if it is gone for good, `spillway fleet remove {name}`"
+            );
+        }
         return vec![(ProblemReason::NotAlive, text)];
     }
     let mut found = Vec::new();
     if !member.ready {
-        found.push((ProblemReason::NotReady, format!("{name} is not ready to take traffic")));
+        let mut text = format!("{name} is not ready to take traffic");
+        if !member.not_ready_cause.is_empty() {
+            text += &format!(", it says: {}", member.not_ready_cause);
+        }
+        found.push((ProblemReason::NotReady, text));
     }
     found.extend(generation_problem(status, member));
     if member.tables_agree == Some(false) {
@@ -107,7 +117,7 @@ fn member_problems(
     let conditions = member.conditions.iter();
     found.extend(conditions.map(|it| (ProblemReason::Condition, format!("{name}: {it}"))));
     if !member.peer_problem.is_empty() {
-        let text = format!("{name}: messages do not get there: {}", member.peer_problem);
+        let text = format!("{name}: {}", member.peer_problem);
         found.push((ProblemReason::Peer, text));
     }
     found

@@ -211,8 +211,8 @@ const BALANCER_COLUMNS: [BalancerColumn; 13] = [
 impl Balancer {
     /// What is wrong with it, apart from what other columns show.
     fn problems(&self) -> String {
-        let peer = self.peer_problem.iter().map(|it| format!("messages do not get there: {it}"));
-        self.conditions.iter().cloned().chain(peer).collect::<Vec<_>>().join("; ")
+        let all = self.conditions.iter().chain(&self.peer_problem);
+        all.map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) struct Balancer {
     pub(super) region: Option<String>,
     pub(super) alive: bool,
     pub(super) ready: bool,
+    /// Why it is not; `null`: it is, or nothing is known.
+    pub(super) not_ready_cause: Option<String>,
     /// `null`: unknown.
     pub(super) version: Option<String>,
     /// `null`: unknown.
@@ -82,7 +84,7 @@ pub(super) struct Balancer {
     pub(super) conditions: Vec<String>,
     /// `null`: no message came yet, or it is this balancer.
     pub(super) heard_ms_ago: Option<u64>,
-    /// Why messages do not get there; `null`: they do.
+    /// Why messages to it or from it are not taken; `null`: they are.
     pub(super) peer_problem: Option<String>,
 }
 
@@ -173,7 +175,7 @@ impl FleetReport {
         let hint = match self.conflict {
             Some(_) => "`spillway fleet restore` decides which configuration the fleet has",
             None => {
-                "`spillway fleet status`, at a balancer that is named too, shows each balancer as that one sees it"
+                "run `spillway fleet status` here, and at the balancers that are named, if they answer"
             }
         };
         let problems: Vec<_> = self.problems.iter().map(|problem| problem.text.clone()).collect();
@@ -194,6 +196,7 @@ impl Balancer {
             region: given(member.region),
             alive: member.alive,
             ready: member.ready,
+            not_ready_cause: given(member.not_ready_cause),
             version: given(member.version),
             revision: Some(member.revision).filter(|revision| *revision > 0),
             generation: Some(member.generation).filter(|generation| *generation > 0),

@@ -235,8 +235,8 @@ lb-1      eu      yes    yes    0.1.0             8  same      here
     -
 lb-2      eu      yes    no     0.1.0             8  same    3m 20s
     version 0.1.0 does not know the field pools[0].hold_down, which the fleet
-    uses; its store cannot be written: no space left on device; messages do not
-    get there: 192.0.2.2:7946: connection refused
+    uses; its store cannot be written: no space left on device; 192.0.2.2:7946:
+    connection refused
 
 lb-2 is not ready to take traffic
 "
@@ -260,7 +260,7 @@ fn problems(change: impl FnOnce(&mut v1::FleetStatus)) -> Vec<(ProblemReason, St
 
 #[test]
 fn each_problem_has_a_reason_for_programs() {
-    use ProblemReason::{Ahead, Behind, TablesDiffer};
+    use ProblemReason::{Ahead, Behind, NotAlive, NotReady, TablesDiffer};
     let one = |change: fn(&mut v1::FleetMember)| problems(|it| change(&mut it.members[1]));
     let expected =
         |reason, text: &str| -> Vec<(ProblemReason, String)> { vec![(reason, text.into())] };
@@ -284,6 +284,22 @@ fn each_problem_has_a_reason_for_programs() {
     assert_eq!(one(differs), expected(TablesDiffer, elsewhere));
     let unanswered = "lb-2 has other tables than here";
     assert_eq!(one(|it| it.tables_agree = Some(false)), expected(TablesDiffer, unanswered));
+    let waits = "lb-2 is not ready to take traffic, it says: no portions";
+    let cause =
+        |it: &mut v1::FleetMember| (it.ready, it.not_ready_cause) = (false, "no portions".into());
+    assert_eq!(one(cause), expected(NotReady, waits));
+    let dead = "lb-2 is not alive: it does not renew its lease in etcd";
+    assert_eq!(one(|it| it.alive = false), expected(NotAlive, dead), "it has portions");
+    let gone = problems(|status| {
+        status.members[1].alive = false;
+        for group in &mut status.groups {
+            group.shares.retain(|it| it.balancer != "lb-2");
+        }
+    });
+    let shared = format!(
+        "{dead}, and the others have its portions; if it is gone for good, `spillway fleet remove lb-2`"
+    );
+    assert_eq!(gone, expected(NotAlive, &shared));
     // The digests of other regions say nothing.
     assert_eq!(one(|it| (it.tables, it.region) = ("ff".into(), "us".into())), []);
     // It waits for the upgrade of the others.
@@ -329,7 +345,7 @@ lb-2 is not ready to take traffic
     assert_eq!(
         json["balancers"][1],
         serde_json::json!({
-            "name": "lb-2", "address": "", "region": null, "alive": true, "ready": false, "version": null,
+            "name": "lb-2", "address": "", "region": null, "alive": true, "ready": false, "not_ready_cause": null, "version": null,
             "revision": null, "generation": null, "schema_revision": null, "tables": null, "compared_with": null,
             "tables_agree": null, "differing_pools": [], "conditions": [], "heard_ms_ago": null, "peer_problem": null,
         })

@@ -86,9 +86,9 @@ pub(super) fn whole(old: &Configuration, new: &Configuration) -> Vec<FieldChange
 /// The key is a secret of the fleet: what it is does not show.
 pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<FieldChange> {
     let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
-    let given = if old.is_some() { "another" } else { "the one given" };
+    let given = if old.is_some() { "another" } else { "the configuration's" };
     let mut fields = Fields::default();
-    fields.compare("hash_key", spell(old, "the one given"), spell(new, given));
+    fields.compare("hash_key", spell(old, "the configuration's"), spell(new, given));
     fields.0
 }
 

@@ -42,7 +42,7 @@ async fn a_configuration_is_applied_listed_and_described() {
                     old: "the daemon's own".into(),
                     new: "the one given".into(),
                     region: String::new(),
-                    text: "hash_key: the daemon's own -> the one given".into(),
+                    text: "hash_key: the daemon's own -> the configuration's".into(),
                 }],
                 ..added(Kind::Configuration, "", "hash key")
             },

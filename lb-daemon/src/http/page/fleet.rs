@@ -54,7 +54,7 @@ struct FleetBalancer {
     conditions: Vec<String>,
     /// Since its last message to this balancer.
     heard_ms_ago: Option<u64>,
-    /// Why messages do not get there.
+    /// Why messages to it or from it are not taken.
     peer_problem: Option<String>,
 }
 

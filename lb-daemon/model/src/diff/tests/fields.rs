@@ -106,7 +106,12 @@ fn every_field_is_told_with_both_values() {
                 ],
                 0,
             ),
-            entry(Kind::Changed, "hash key", &["hash_key: the daemon's own -> the one given"], 0),
+            entry(
+                Kind::Changed,
+                "hash key",
+                &["hash_key: the daemon's own -> the configuration's"],
+                0
+            ),
             entry(Kind::Changed, "balancers", &["balancers: 1 -> 3"], 0),
         ]
     );

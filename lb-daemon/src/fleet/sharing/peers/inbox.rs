@@ -65,8 +65,10 @@ pub(crate) struct PeerErrors {
 impl PeerErrors {
     /// Both in one sentence; `None`: nothing is wrong.
     pub(crate) fn sentence(&self) -> Option<String> {
-        let sending = self.sending.iter().map(|cause| format!("messages to it: {cause}"));
-        let receiving = self.receiving.iter().map(|cause| format!("messages from it: {cause}"));
+        let sending =
+            self.sending.iter().map(|cause| format!("messages do not get there: {cause}"));
+        let receiving =
+            self.receiving.iter().map(|cause| format!("its messages are refused here: {cause}"));
         let both: Vec<_> = sending.chain(receiving).collect();
         (!both.is_empty()).then(|| both.join("; "))
     }
