@@ -68,9 +68,14 @@ impl Sharing {
                 }
             }
         }
+        let is_store_known = self.is_store_known();
         let peer = self.peers.entry(message.from.clone()).or_default();
+        // Only the sender's can have changed: of the others it was noted when they spoke, or after the write that was under
+        // way then. To go through all peers for each message would cost the square of the fleet in each round.
+        if is_store_known {
+            peer.incarnation = message.incarnation;
+        }
         peer.latest = Some((message, now));
-        self.see_incarnations();
         Ok(())
     }
 
@@ -96,12 +101,17 @@ impl Sharing {
     /// Takes note of peers that started again. Those whose store is an old copy must hear of everything that this balancer
     /// applied of their earlier life, so none of it may be on its way to the store.
     pub(super) fn see_incarnations(&mut self) {
-        if self.storing.is_some() || self.is_store_unknown {
+        if !self.is_store_known() {
             return;
         }
         for peer in self.peers.values_mut() {
             peer.incarnation = peer.latest.as_ref().map_or(0, |(last, _)| last.incarnation);
         }
+    }
+
+    /// Whether the store has all that this balancer applied: no write is under way, and the last one did not fail.
+    fn is_store_known(&self) -> bool {
+        self.storing.is_none() && !self.is_store_unknown
     }
 
     /// The messages to other balancers.

@@ -121,3 +121,25 @@ fn messages_of_others_or_of_itself_are_refused() {
     let refused = a.receive(SECOND, wrong).unwrap_err().to_string();
     assert_eq!(refused, "b: transfers to this balancer are numbered 2 to 2, but 1 were sent");
 }
+
+#[test]
+fn a_start_of_a_peer_is_named_once_what_its_earlier_ones_gave_is_stored() {
+    let (mut a, mut b) = (balancer("a", false), balancer("b", false));
+    let named = |a: &mut Sharing| a.messages(SECOND, [&name("b")])[0].1.receiver_incarnation;
+    tell(&mut b, &mut a);
+    assert_eq!(named(&mut a), 1);
+    a.set_groups(2, BTreeMap::new());
+    assert!(a.round(SECOND).is_some());
+    b.ledger.incarnation = 2;
+    tell(&mut b, &mut a);
+    assert_eq!(named(&mut a), 1, "a write is under way");
+    a.stored(false);
+    tell(&mut b, &mut a);
+    assert_eq!(named(&mut a), 1, "the write failed");
+    assert!(a.round(SECOND).is_some());
+    a.stored(true);
+    assert_eq!(named(&mut a), 2, "without another message");
+    b.ledger.incarnation = 3;
+    tell(&mut b, &mut a);
+    assert_eq!(named(&mut a), 3);
+}
