@@ -10,7 +10,7 @@ use lb_sharing::{GroupKey, GroupReport, Message, Parts, ReportedCapacity, Transf
 use prost::{Message as _, bytes::Bytes};
 use spillway_proto::peers::v1::{self, CapacityKind, ExchangeRequest};
 
-use crate::{PROGRAM_VERSION, PROTOCOL, wall_clock_ms};
+use crate::{PROGRAM_VERSION, PROTOCOL, wall_clock::wall_clock_ms};
 
 /// Most bytes of a version.
 const MAX_VERSION: usize = 64;

@@ -9,7 +9,7 @@ use lb_sharing::{GroupKey, GroupReport, Message, ReportedCapacity, Transfer};
 use prost::{Message as _, bytes::Bytes};
 use spillway_proto::peers::v1::{self, CapacityKind, ExchangeRequest};
 
-use crate::{PROGRAM_VERSION, PROTOCOL, wall_clock_ms};
+use crate::{PROGRAM_VERSION, PROTOCOL, wall_clock::wall_clock_ms};
 
 /// What a balancer says of its groups, as it is sent: encoded once for all its peers.
 #[derive(Clone, Debug)]

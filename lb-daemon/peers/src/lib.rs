@@ -5,8 +5,7 @@ mod decode;
 mod encode;
 #[cfg(test)]
 mod tests;
-
-use std::time::SystemTime;
+mod wall_clock;
 
 pub use decode::{MessageReader, PeerMessage, PeerMessageError};
 pub use encode::{EncodedReports, to_request};
@@ -17,9 +16,3 @@ pub const PROTOCOL: u32 = 1;
 
 /// This program's version.
 pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Milliseconds since 1970.
-fn wall_clock_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
