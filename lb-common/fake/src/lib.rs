@@ -1,7 +1,9 @@
-//! The kernel's maps as plain vectors, for tests of the packet path's decision.
+//! The kernel's maps as plain vectors, for tests of the packet path's decision; limiters and arrivals for simulations.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod arrivals;
 pub mod fixture;
+pub mod limiter;
 
 use std::{
     cell::{Cell, RefCell},

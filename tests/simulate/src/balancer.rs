@@ -3,16 +3,19 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, Result};
-use lb_model::Name;
+use lb_common_fake::limiter::FakeLimiter;
+use lb_model::{
+    Name,
+    capacity::{Capacity, Portion, Share},
+};
 use lb_peers::{EncodedReports, MessageReader, to_request};
-use lb_sharing::{Demand, DemandAverage, Ledger, Message, ReportedCapacity, Sharing};
+use lb_sharing::{Demand, DemandAverage, Ledger, Message, Parts, ReportedCapacity, Sharing};
 use prost::{Message as _, bytes::Bytes};
 use spillway_proto::peers::v1::ExchangeRequest;
 
 use crate::{
     cost::{Cost, timed},
-    fleet::Groups,
-    limiter::Limiter,
+    fleet::{Groups, STEP},
 };
 
 /// As in the daemon (`sharing_loop.rs`, `loads.rs`): interval of rounds, least time between two, and interval of readings.
@@ -22,12 +25,27 @@ const READING: Duration = Duration::from_millis(100);
 
 /// A group as this balancer sees it.
 pub(crate) struct GroupLoad {
-    pub(crate) limiter: Limiter,
+    pub(crate) limiter: FakeLimiter,
+    /// What the limiter enforces.
+    parts: Parts,
     /// Connections a second that clients begin here.
     pub(crate) demand: f64,
     average: DemandAverage,
     refused: u64,
     is_refusing: bool,
+}
+
+impl GroupLoad {
+    /// Enforces `parts` of a capacity of `per_second` connections.
+    fn enforce(&mut self, parts: Parts, per_second: f64, now: Duration) {
+        if self.parts == parts {
+            return;
+        }
+        self.parts = parts;
+        let Some(portion) = Portion::new(parts.fraction()) else { return };
+        let share = Share { portion, tick: STEP.as_nanos() as u64 };
+        self.limiter.change_limit(share.group_limit(Capacity::PerSecond(per_second)), now);
+    }
 }
 
 /// A message on its way, as it travels: encoded where one end is measured.
@@ -56,7 +74,8 @@ impl Balancer {
     pub(crate) fn new(name: Name, first_round: Duration, groups: usize) -> Self {
         let ledger = Ledger { incarnation: 1, ..Ledger::default() };
         let load = || GroupLoad {
-            limiter: Limiter::closed(),
+            limiter: FakeLimiter::closed(),
+            parts: Parts::NONE,
             demand: 0.0,
             average: DemandAverage::default(),
             refused: 0,
@@ -122,7 +141,7 @@ impl Balancer {
             let Self { sharing, loads, cost, .. } = self;
             let enforced = timed(&mut cost.deciding, || sharing.enforced().collect::<Vec<_>>());
             for ((_, parts), load) in enforced.into_iter().zip(loads) {
-                load.limiter.enforce(parts, groups.capacity, now);
+                load.enforce(parts, groups.capacity, now);
             }
         }
         Ok(speaks)

@@ -6,13 +6,13 @@ use std::{
 };
 
 use anyhow::Result;
+use lb_common_fake::arrivals::poisson;
 use lb_model::Name;
 use lb_sharing::{GroupKey, epoch::Membership};
 
 use crate::{
     balancer::{Balancer, Packet},
     cost::Cost,
-    random,
 };
 
 /// Time is counted in steps. A message takes one.
@@ -168,7 +168,7 @@ impl Fleet {
     fn connect(&mut self) {
         let mut counted = Counted::default();
         for load in self.balancers.iter_mut().flat_map(|balancer| &mut balancer.loads) {
-            let arrivals = random::poisson(&mut self.random, load.demand * STEP.as_secs_f64());
+            let arrivals = poisson(&mut self.random, load.demand * STEP.as_secs_f64());
             counted.offered += arrivals;
             counted.admitted += load.limiter.offer(arrivals, self.now);
         }

@@ -13,8 +13,6 @@ mod document;
 mod etcd;
 mod fit;
 mod fleet;
-mod limiter;
-mod random;
 mod scenario;
 mod sizes;
 mod table;

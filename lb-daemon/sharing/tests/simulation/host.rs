@@ -112,7 +112,7 @@ impl Host {
         daemon.last_round = now;
         for (group, limiter) in &self.kernel.limiters {
             let average = daemon.averages.entry(group.clone()).or_default();
-            average.record(now, limiter.offered);
+            average.record(now, limiter.limiter.offered);
             let capacity = match capacity(group) {
                 0.0 => ReportedCapacity::Closed,
                 rate => ReportedCapacity::PerSecond(rate),

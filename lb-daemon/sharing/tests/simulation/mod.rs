@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use lb_common_fake::arrivals::poisson;
 use lb_model::Name;
 use lb_sharing::{
     GroupKey, Ledger, Message, Parts, SILENCE, SharingError,
@@ -483,20 +484,4 @@ impl Fleet {
         }
         1.0 - admitted as f64 / offered.max(1) as f64
     }
-}
-
-/// How many arrivals at random come where `mean` are expected.
-fn poisson(random: &mut fastrand::Rng, mean: f64) -> u64 {
-    const LARGEST: f64 = 30.0;
-    let (mut count, mut rest) = (0, mean);
-    while rest > 0.0 {
-        let limit = (-rest.min(LARGEST)).exp();
-        let mut product = random.f64();
-        while product > limit {
-            count += 1;
-            product *= random.f64();
-        }
-        rest -= LARGEST;
-    }
-    count
 }

@@ -1,7 +1,7 @@
-//! Arrivals at random.
+//! Arrivals at random, for simulations.
 
 /// How many come where `mean` are expected (Poisson).
-pub(crate) fn poisson(random: &mut fastrand::Rng, mean: f64) -> u64 {
+pub fn poisson(random: &mut fastrand::Rng, mean: f64) -> u64 {
     /// Of a larger mean exp() is too small for a product of many factors.
     const LARGEST: f64 = 30.0;
     let (mut count, mut rest) = (0, mean);
