@@ -34,11 +34,25 @@ impl Measured {
         self.balancers.iter().chain(&self.groups).chain(&self.regions).chain(&self.both)
     }
 
-    fn model(&self, cost: impl Fn(&Figures) -> f64) -> Result<(Model, f64)> {
+    fn model(&self, cost: impl Fn(&Figures) -> f64) -> Result<FittedModel> {
         let of = |it: &Figures| ((it.size.balancers, it.size.groups()), cost(it));
         let measured: Vec<_> = self.all().map(of).collect();
         let model = Model::fit(&measured).context("the sizes are too alike to compute others")?;
-        Ok((model, model.error(&measured)))
+        let (error, excess) = (model.error(&measured), model.largest_excess(&measured));
+        Ok(FittedModel { model, error, excess })
+    }
+}
+
+/// A model, with its largest relative error and how many times as large as computed a measured cost was, at most.
+struct FittedModel {
+    model: Model,
+    error: f64,
+    excess: f64,
+}
+
+impl FittedModel {
+    fn cost(&self, balancers: usize, groups: usize) -> f64 {
+        self.model.cost(balancers, groups)
     }
 }
 
@@ -53,8 +67,8 @@ pub(crate) struct Facts<'f> {
 /// # Errors
 /// Too few sizes were measured to compute others.
 pub(crate) fn page(measured: &Measured, facts: &Facts<'_>) -> Result<String> {
-    let (cpu, cpu_error) = measured.model(|it| it.rates.cpu)?;
-    let (sent, sent_error) = measured.model(|it| it.rates.bytes)?;
+    let cpu = measured.model(|it| it.rates.cpu)?;
+    let sent = measured.model(|it| it.rates.bytes)?;
     let mut page = String::from(INTRODUCTION);
     let born = measured.all().map(|it| it.born).max();
     write!(
@@ -87,8 +101,8 @@ pub(crate) fn page(measured: &Measured, facts: &Facts<'_>) -> Result<String> {
         page,
         "\nOver all sizes that were simulated, what is computed differs from what was measured by at most {} (bytes) and \
          {} (CPU).\n\nSent by each balancer, a second, and CPU of each for sharing:\n\n",
-        percent(sent_error),
-        percent(cpu_error)
+        percent(sent.error),
+        percent(cpu.error)
     )?;
     let mut table = Table::new(&["groups", "10 balancers", "30", "100", "1,000"]);
     for groups in GROUPS {
@@ -106,16 +120,15 @@ pub(crate) fn page(measured: &Measured, facts: &Facts<'_>) -> Result<String> {
     page += TREE_TEXT;
     let mut table = Table::new(&["groups", "balancers by CPU", "by bytes"]);
     for groups in GROUPS {
-        let most = |model: &Model, error: f64, limit: f64| match model.most_balancers(
+        let most = |it: &FittedModel, limit: f64| match it.model.most_balancers(
             groups,
-            limit / (1.0 + error),
+            limit / it.excess,
             1_000,
         ) {
             1_000 => "1,000 or more".to_owned(),
             most => number(most as f64),
         };
-        let by_cpu = most(&cpu, cpu_error, MOST_CPU);
-        table.row([number(groups as f64), by_cpu, most(&sent, sent_error, MOST_BYTES)]);
+        table.row([number(groups as f64), most(&cpu, MOST_CPU), most(&sent, MOST_BYTES)]);
     }
     page += &table.text();
     page += &of_etcd(measured)?;
@@ -256,7 +269,9 @@ most of the demand and another one. CPU is CPU time of one core.
 *Demand begins*: from an equal portion for each balancer until at most 1 % is refused in any half second. *Moves*: the same
 ";
 
-const BALANCERS_TEXT: &str = "Two pools in one region. A fleet of 1,000 is computed (below): to simulate it takes too long.\n";
+const BALANCERS_TEXT: &str = "Two pools in one region. The balancers take turns on one CPU, so those of a large fleet find little of
+their memory in its caches: alone on its host a balancer may need less CPU time than this.
+";
 const GROUPS_TEXT: &str = "Four balancers, and as many pools as groups, in one region.\n";
 const REGIONS_TEXT: &str = "Ten balancers and ten pools, each with a group in each region. Balancers are of the regions in
 turn, and clients come to those of a group's region: with more regions than balancers, most groups have no demand.
@@ -272,8 +287,9 @@ the measured ones count.
 
 const TREE_TEXT: &str = "
 ## From what size on all-to-all is too much
-Up to so many balancers sharing takes at most a tenth of a CPU, or at most 100 Mbit/s, of each balancer: computed, with the
-error above as a margin, because caches and early rounds make large fleets cost more than what is fitted says. Beyond that balancers would have to tell a few others, which sum up what they hear (a tree): that is not built.
+Up to so many balancers sharing takes at most a tenth of a CPU, or at most 100 Mbit/s, of each balancer. This is computed, as
+if each size cost as many times more than computed as the one that was furthest above it: large fleets cost more than what is
+fitted says. Beyond that balancers would have to tell a few others, which sum up what they hear (a tree): that is not built.
 
 ";
 

@@ -43,6 +43,14 @@ impl Model {
         measured.iter().map(error).fold(0.0, f64::max)
     }
 
+    /// How many times as large as computed a measured cost was, at most; at least 1.
+    pub(crate) fn largest_excess(&self, measured: &[((usize, usize), f64)]) -> f64 {
+        let excess = |((balancers, groups), cost): &((usize, usize), f64)| {
+            cost / self.cost(*balancers, *groups)
+        };
+        measured.iter().map(excess).fold(1.0, f64::max)
+    }
+
     /// The most balancers whose cost is at most `limit` with so many groups, of at most `most`.
     pub(crate) fn most_balancers(&self, groups: usize, limit: f64, most: usize) -> usize {
         (1..=most)
@@ -93,6 +101,8 @@ mod tests {
         let measured: Vec<_> = sizes.map(|(n, g)| ((n, g), cost(n, g))).into();
         let model = Model::fit(&measured).unwrap();
         assert!(model.error(&measured) < 1e-6, "{model:?}");
+        assert_eq!(model.largest_excess(&[((2, 2), 3.0 * model.cost(2, 2))]), 3.0);
+        assert_eq!(model.largest_excess(&[((2, 2), 0.5 * model.cost(2, 2))]), 1.0);
         let found = model.cost(1_000, 1_000);
         assert!((found / cost(1_000, 1_000) - 1.0).abs() < 1e-6, "{found}");
         let most = model.most_balancers(100, cost(50, 100) + 0.1, 1_000);
