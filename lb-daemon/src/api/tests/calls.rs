@@ -40,7 +40,7 @@ async fn a_configuration_is_applied_listed_and_described() {
                 fields: vec![v1::FieldChange {
                     field: "hash_key".into(),
                     old: "the daemon's own".into(),
-                    new: "the one given".into(),
+                    new: "the configuration's".into(),
                     region: String::new(),
                     text: "hash_key: the daemon's own -> the configuration's".into(),
                 }],

@@ -8,7 +8,8 @@ use super::*;
 async fn fractions_follow_demand_over_tls() {
     let (fleet, _) = Fleet::with_tls(4).await;
     fleet.demand(&[56.0, 8.0, 8.0, 8.0]);
-    until("the first one has most", || (0.58..0.70).contains(&fleet.enforced()[0])).await;
+    // Its target is 0.632 (`target.rs`). Once nobody refuses, each of the others may keep a tenth of an equal share: 0.025.
+    until("the first one has most", || (0.56..0.70).contains(&fleet.enforced()[0])).await;
     fleet.whole().await;
     // Nobody lacks anything.
     for (enforced, demand) in fleet.enforced().iter().zip([0.56, 0.08, 0.08, 0.08]) {
