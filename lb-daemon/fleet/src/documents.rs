@@ -267,7 +267,7 @@ pub struct Liveness {
     /// One digest of all its tables; empty: not known. A balancer that differs is asked for those of its pools: here they
     /// would be sent to each balancer after each change.
     #[serde(default)]
-    pub tables: String,
+    pub digest: String,
     pub conditions: BTreeSet<String>,
     /// What it would mark out by its own checks, by pool.
     #[serde(default)]
@@ -346,7 +346,7 @@ mod tests {
             version: "1.2".into(),
             schema: u32::MAX,
             revision: i64::MAX,
-            tables: "0a".into(),
+            digest: "0a".into(),
             conditions: BTreeSet::from(["a: b".into()]),
             generation: u64::MAX,
             ready: true,

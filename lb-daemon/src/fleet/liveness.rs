@@ -43,7 +43,7 @@ pub(super) async fn report(
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut in_force = member.watch_in_force();
-    let (mut digested, mut tables) = (None, String::new());
+    let (mut digested, mut digest) = (None, String::new());
     let (mut last_texts, mut texts_at) = (BTreeSet::new(), None);
     loop {
         tokio::select! {
@@ -57,7 +57,7 @@ pub(super) async fn report(
         if digested.is_none_or(|(of, at): (_, Instant)| of != state || at.elapsed() >= SELDOM)
             && let Ok(new) = own_digests(member.commands()).await
         {
-            (digested, tables) = (Some((state, Instant::now())), table_comparison::digest(&new));
+            (digested, digest) = (Some((state, Instant::now())), table_comparison::digest(&new));
         }
         if is_due(texts_at) {
             let texts = conditions.now().into_iter();
@@ -69,7 +69,7 @@ pub(super) async fn report(
             let mut body = shown.body.clone();
             (body.ready, body.conditions) = (not_ready.is_none(), last_texts.clone());
             body.not_ready = not_ready.unwrap_or_default();
-            body.tables.clone_from(&tables);
+            body.digest.clone_from(&digest);
             let is_new = body != shown.body;
             if is_new {
                 *shown = Arc::new(shown.replaced_by(body));

@@ -234,7 +234,7 @@ impl Member {
             member,
             is_ready,
             not_ready,
-            digest: liveness.as_ref().map(|it| it.tables.clone()).unwrap_or_default(),
+            digest: liveness.as_ref().map(|it| it.digest.clone()).unwrap_or_default(),
             is_alive: liveness.is_some(),
             liveness,
             compared_with: compared.map(|it| it.with.clone()),

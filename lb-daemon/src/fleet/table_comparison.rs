@@ -69,7 +69,7 @@ pub(super) fn compare(snapshot: &Snapshot, own: &Name) -> BTreeMap<Name, TableCo
     let mut regions: BTreeMap<Option<&Name>, BTreeMap<&Name, &Liveness>> = BTreeMap::new();
     for (name, member) in &snapshot.members {
         let alive = snapshot.alive.get(name).map(|alive| &alive.document.body);
-        if let Some(alive) = alive.filter(|alive| !alive.tables.is_empty()) {
+        if let Some(alive) = alive.filter(|alive| !alive.digest.is_empty()) {
             let region = member.document.body.region.as_ref();
             regions.entry(region).or_default().insert(name, alive);
         }
@@ -79,7 +79,7 @@ pub(super) fn compare(snapshot: &Snapshot, own: &Name) -> BTreeMap<Name, TableCo
         let Some((with, reference)) = reference(balancers, own) else { continue };
         let comparable = balancers.iter().filter(|(_, it)| it.revision == reference.revision);
         comparisons.extend(comparable.map(|(name, it)| {
-            let agree = it.tables == reference.tables;
+            let agree = it.digest == reference.digest;
             ((*name).clone(), TableComparison { with: with.clone(), agree })
         }));
     }
@@ -98,7 +98,7 @@ fn reference<'a>(
     let revision = balancers.values().map(|it| it.revision).max()?;
     let latest: Vec<_> = balancers.iter().filter(|(_, it)| it.revision == revision).collect();
     let alike =
-        |it: &Liveness| latest.iter().filter(|(_, other)| other.tables == it.tables).count();
+        |it: &Liveness| latest.iter().filter(|(_, other)| other.digest == it.digest).count();
     // Of several, the first by name.
     let (name, it) = latest.iter().rev().max_by_key(|(_, it)| alike(it))?;
     Some((name, it))
@@ -132,8 +132,8 @@ mod tests {
                 version: String::new(),
                 schema: 1,
             };
-            let tables = (*digest).to_owned();
-            let alive = Liveness { revision: *revision, tables, ..Liveness::default() };
+            let digest = (*digest).to_owned();
+            let alive = Liveness { revision: *revision, digest, ..Liveness::default() };
             let (member, alive) = (member.into(), alive.into());
             let member = Versioned { document: member, mod_revision: 1 };
             snapshot.members.insert(name(text), member);

@@ -56,7 +56,7 @@ pub(crate) fn figures(size: Size) -> Result<EtcdFigures> {
         revision: 1_000_000,
         generation: 1_000,
         ready: true,
-        tables: format!("{:016x}", u64::MAX),
+        digest: format!("{:016x}", u64::MAX),
         ..Liveness::default()
     };
     let member = FleetMember {

@@ -103,8 +103,8 @@ pub(super) fn metrics_and_page(sandbox: &Sandbox) -> Result<()> {
     let etcd = fleet.etcd.as_ref().context("there is no etcd")?;
     let alive = etcd.ask(&["get", "/spillway/edge/alive/lb-2", "--print-value-only"])?;
     let mut other: Value = serde_json::from_str(&alive)?;
-    ensure!(other["tables"].as_str().is_some_and(|it| it.len() == 16), "{alive}");
-    other["tables"] = "00ff".into();
+    ensure!(other["digest"].as_str().is_some_and(|it| it.len() == 16), "{alive}");
+    other["digest"] = "00ff".into();
     fleet.balancers[1].kill()?;
     wait_for_levels(&fleet, 0, &[("fleet_balancers_alive", 2.0), ("fleet_balancers_ready", 2.0)])?;
     etcd.ask(&["put", "/spillway/edge/alive/lb-2", &other.to_string()])?;
