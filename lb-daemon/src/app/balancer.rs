@@ -315,7 +315,7 @@ impl Tasks {
             is_member,
             state_directory: arguments.state_dir.clone(),
             lost_maps: resources.fleet.lost_maps,
-            answers: fleet::PeerAnswers::new(fleet::OwnAnswers {
+            answers: Arc::new(fleet::OwnAnswers {
                 commands: commands.clone(),
                 counters: stats::Source {
                     bpffs: bpffs.clone(),

@@ -150,8 +150,4 @@ impl Member {
             |group| status.groups.get(group).is_some_and(|share| share.enforced == Parts::NONE);
         limited.any(|(group, _)| has_none(group))
     }
-
-    pub(super) fn is_ready(&self) -> bool {
-        self.not_ready().is_none()
-    }
 }

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     member::{Member, StartError},
     record::{MembershipRecord, RecordError},
-    sharing::PeerAnswers,
+    sharing::Answers,
 };
 
 /// Before a member whose ledger or address cannot be used tries again.
@@ -42,7 +42,7 @@ pub struct Context {
     /// What the loops know of it.
     pub is_member: lb_control::state::Membership,
     pub state_directory: PathBuf,
-    pub(crate) answers: PeerAnswers,
+    pub(crate) answers: Arc<dyn Answers>,
     /// The maps were made anew, as after a boot.
     pub lost_maps: bool,
 }

@@ -45,6 +45,5 @@ pub use membership::{Context, Membership, MembershipError};
 pub(crate) use packet_path::stored_portions;
 pub(crate) use questions::{OwnAnswers, packets_of};
 pub use record::{MembershipRecord, RecordError};
-pub(crate) use sharing::PeerAnswers;
 pub use sharing::SharingStartError;
 pub use status::{FleetStatus, GroupShares, MemberStatus};

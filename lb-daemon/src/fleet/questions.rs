@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use lb_base::error_chain;
 use lb_control::command::Commands;
 use lb_inspect::stats;
@@ -82,13 +82,13 @@ pub(crate) struct OwnAnswers {
     pub(crate) counters: stats::Source,
 }
 
+#[tonic::async_trait]
 impl Answers for OwnAnswers {
-    fn count_packets(&self, backends: Vec<String>) -> BoxFuture<'static, Result<Vec<u64>, String>> {
-        Box::pin(packets_of(self.counters.clone(), backends))
+    async fn count_packets(&self, backends: Vec<String>) -> Result<Vec<u64>, String> {
+        packets_of(self.counters.clone(), backends).await
     }
 
-    fn digest_tables(&self) -> BoxFuture<'static, Result<TableDigests, String>> {
-        let commands = self.commands.clone();
-        Box::pin(async move { own_digests(&commands).await })
+    async fn digest_tables(&self) -> Result<TableDigests, String> {
+        own_digests(&self.commands).await
     }
 }

@@ -14,17 +14,14 @@ use lb_fleet::{
     documents::{Homes, WallTime},
     reader::{Snapshot, Versioned},
 };
-use lb_model::{Configuration, Name, Pool};
-
-/// Settle times after which a remap ends although changes go on, as in [`lb_model::remap::Settling`].
-const LONGEST: u32 = 3;
+use lb_model::{Configuration, Name, Pool, remap::Settling};
 
 /// A configuration, and when it came into force.
 pub(super) type Since<T> = (WallTime, T);
 
 /// The generations before the present one whose homes may still count, oldest first.
 pub(super) fn needed(snapshot: &Snapshot, present: &Configuration, now: WallTime) -> Vec<u64> {
-    let longest = longest_settle(present) * LONGEST;
+    let longest = longest_settle(present) * Settling::LONGEST;
     let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
     let numbers: Vec<u64> = snapshot.history.keys().copied().collect();
     let applied = |number: &u64| snapshot.history.get(number).map(|it| it.document.body.applied_at);
@@ -76,8 +73,7 @@ pub(super) fn previous(
     is_other.then_some(previous)
 }
 
-/// What there was before the first of the changes that have not settled by `now`, as [`lb_model::remap::Settling`] counts
-/// it. `versions` are oldest first.
+/// What there was before the first of the changes that have not settled by `now`, as [`Settling`] counts it. `versions` are oldest first.
 fn settling_from<'v, T>(
     versions: &[Since<Option<&'v T>>],
     is_equal: impl Fn(&T, &T) -> bool,
@@ -87,7 +83,7 @@ fn settling_from<'v, T>(
     // When it began, when it was last changed, and what was before.
     let mut remap: Option<(WallTime, WallTime, &'v T)> = None;
     let goes_on = |began: WallTime, changed: WallTime, at: WallTime| {
-        changed.age(at) < settle_time && began.age(at) < settle_time * LONGEST
+        changed.age(at) < settle_time && began.age(at) < settle_time * Settling::LONGEST
     };
     for pair in versions.windows(2) {
         let ((_, before), (at, after)) = (pair[0], pair[1]);

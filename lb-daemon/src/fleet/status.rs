@@ -183,6 +183,7 @@ impl Member {
             ..Liveness::default()
         };
         let (address, region) = (settings.address, settings.region.clone());
+        let (is_ready, not_ready) = self.readiness();
         let member = FleetMember {
             address,
             region,
@@ -195,8 +196,8 @@ impl Member {
             member,
             is_alive: false,
             liveness: Some(known),
-            is_ready: self.is_ready(),
-            not_ready: self.not_ready().unwrap_or_default(),
+            is_ready,
+            not_ready,
             digest: String::new(),
             compared_with: None,
             tables_agree: None,
@@ -207,6 +208,12 @@ impl Member {
             heard_ago: None,
             peer_problem: None,
         }
+    }
+
+    /// Whether this balancer is ready, and why not.
+    fn readiness(&self) -> (bool, String) {
+        let cause = self.not_ready();
+        (cause.is_none(), cause.unwrap_or_default())
     }
 
     /// What this program understands.
@@ -224,7 +231,7 @@ impl Member {
     ) -> MemberStatus {
         // What etcd has of this balancer itself may be old.
         let (is_ready, not_ready) = match *name == self.settings().name {
-            true => (self.is_ready(), self.not_ready().unwrap_or_default()),
+            true => self.readiness(),
             false => liveness
                 .as_ref()
                 .map_or((false, String::new()), |it| (it.ready, it.not_ready.clone())),

@@ -46,19 +46,17 @@ impl Member {
             asked.iter().map(async |name| Some((name, self.digest_tables_of(name).await.ok()?)));
         let answers: BTreeMap<_, _> = join_all(answers).await.into_iter().flatten().collect();
         // What was compared is what the digests in etcd are of.
-        let shown: BTreeMap<Name, String> =
-            status.members.iter().map(|(name, it)| (name.clone(), it.digest.clone())).collect();
         let compared = |name: &Name| {
             let tables = answers.get(name)?;
-            (Some(&digest(tables)) == shown.get(name)).then_some(tables)
+            (digest(tables) == status.members.get(name)?.digest).then_some(tables)
         };
+        let pools = status.members.iter().filter_map(|(name, it)| {
+            let with = it.compared_with.as_ref().filter(|_| it.tables_agree == Some(false))?;
+            Some((name.clone(), differing(compared(with)?, compared(name)?)))
+        });
+        let pools: BTreeMap<_, _> = pools.collect();
         for (name, member) in &mut status.members {
-            let with = member.compared_with.as_ref().filter(|_| member.tables_agree == Some(false));
-            if let Some(with) = with
-                && let (Some(one), Some(other)) = (compared(with), compared(name))
-            {
-                member.differing_pools = differing(one, other);
-            }
+            member.differing_pools = pools.get(name).cloned().unwrap_or_default();
         }
     }
 }

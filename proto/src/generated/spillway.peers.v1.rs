@@ -13,7 +13,7 @@ pub struct CountPacketsResponse {
     #[prost(uint64, repeated, tag = "1")]
     pub packets: ::prost::alloc::vec::Vec<u64>,
 }
-/// Nothing is asked in particular.
+/// It has no fields: all tables are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DigestTablesRequest {}
 /// What decides packets of each pool.

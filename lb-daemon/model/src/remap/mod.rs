@@ -30,7 +30,7 @@ impl Settling {
     /// Part of the settle time in which connections are adopted.
     const ADOPTS: u32 = 3;
     /// Settle times after which it ends even if changes continue.
-    const LONGEST: u32 = 3;
+    pub const LONGEST: u32 = 3;
 
     pub fn begin(now: Instant) -> Self {
         Self { began: now, changed: now, refused: None, adopting: None }

@@ -21,6 +21,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     net::SocketAddr,
+    sync::Arc,
     time::Duration,
 };
 
@@ -36,7 +37,7 @@ pub(crate) use handle::{SharingHandle, start};
 pub(crate) use lb_peers::PROGRAM_VERSION;
 pub(crate) use ledger_file::LedgerFile;
 pub(crate) use peers::{
-    Answers, AskedPeer, PeerAnswers, PeerCredentials, PeerErrors, PeerSecurity, TableDigests,
+    Answers, AskedPeer, PeerCredentials, PeerErrors, PeerSecurity, TableDigests,
 };
 pub(crate) use status::{GroupShare, PeerStatus, SharingStatus};
 
@@ -155,7 +156,7 @@ pub(crate) struct SharingInputs<C, E> {
     pub(crate) epoch_requests: watch::Sender<Option<EpochRequest>>,
     pub(crate) conditions: Conditions,
     /// Answers what peers ask.
-    pub(crate) answers: PeerAnswers,
+    pub(crate) answers: Arc<dyn Answers>,
 }
 
 /// Why sharing cannot begin.

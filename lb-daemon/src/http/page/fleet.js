@@ -38,8 +38,7 @@ function fleet() {
     const has = b.generation ? "generation " + b.generation + ", revision " + b.revision : "";
     put(line.children[3].firstChild, ["version " + (b.version || "unknown"), has, tables].filter(Boolean).join("; "));
     const heard = b.name === f.balancer ? "this balancer" : b.heard_ms_ago === null ? "never heard" : "heard " + age(b.heard_ms_ago) + " ago";
-    const peer = b.peer_problem === null ? "" : b.peer_problem;
-    put(line.children[3].lastChild, [heard, peer, ...b.conditions].filter(Boolean).join("; "));
+    put(line.children[3].lastChild, [heard, b.peer_problem, ...b.conditions].filter(Boolean).join("; "));
   });
   const groups = f.groups.filter((g) => matches(g.pool, g.region)).slice(0, 100);
   keep($("fleet-groups"), groups, (g) => g.pool + " " + g.region, (g) => {

@@ -11,7 +11,7 @@ mod server;
 pub(crate) use client::PeerClients;
 pub(crate) use credentials::{PeerCredentials, PeerSecurity};
 pub(crate) use inbox::{Direction, ErrorBoard, Inbox, PeerErrors, ReceivedMessage};
-pub(crate) use questions::{Answers, AskedPeer, PeerAnswers, TableDigests};
+pub(crate) use questions::{Answers, AskedPeer, TableDigests};
 pub(crate) use server::{PeerServer, PeerServerParts};
 
 /// Largest message, bytes, both ways. 20,000 groups fit in, if all have the longest names and are on their way, and some

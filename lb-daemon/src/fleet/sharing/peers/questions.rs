@@ -1,15 +1,13 @@
 //! What a peer is asked: how many packets it sent to backends, by which a drain knows that it is done, and the digests of
 //! its tables, by which a status names the pools that differ.
 
-use std::{collections::BTreeMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, io, net::SocketAddr, time::Duration};
 
-use futures::future::BoxFuture;
 use hyper_util::rt::TokioIo;
 use lb_base::error_chain;
 use lb_model::Name;
 use spillway_proto::peers::v1::{
-    CountPacketsRequest, DigestTablesRequest, DigestTablesResponse, PoolDigest,
-    peers_client::PeersClient,
+    CountPacketsRequest, DigestTablesRequest, PoolDigest, peers_client::PeersClient,
 };
 use tokio::time::timeout;
 use tonic::{
@@ -28,40 +26,13 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// What decides packets of each pool.
 pub(crate) type TableDigests = BTreeMap<Name, u64>;
 
-type Answer<T> = BoxFuture<'static, Result<T, String>>;
-
 /// What this balancer answers to its peers.
-pub(crate) trait Answers: Send + Sync + 'static {
+#[tonic::async_trait]
+pub(crate) trait Answers: fmt::Debug + Send + Sync {
     /// Packets that it sent to backends since its counters began, in their order.
-    fn count_packets(&self, backends: Vec<String>) -> Answer<Vec<u64>>;
+    async fn count_packets(&self, backends: Vec<String>) -> Result<Vec<u64>, String>;
     /// Digests of its tables.
-    fn digest_tables(&self) -> Answer<TableDigests>;
-}
-
-/// Where a server has them from.
-#[derive(Clone)]
-pub(crate) struct PeerAnswers(Arc<dyn Answers>);
-
-impl PeerAnswers {
-    pub(crate) fn new(answers: impl Answers) -> Self {
-        Self(Arc::new(answers))
-    }
-
-    pub(super) async fn count_packets(&self, backends: Vec<String>) -> Result<Vec<u64>, String> {
-        self.0.count_packets(backends).await
-    }
-
-    pub(super) async fn digest_tables(&self) -> Result<DigestTablesResponse, String> {
-        let digests = self.0.digest_tables().await?.into_iter();
-        let pools = digests.map(|(pool, digest)| PoolDigest { pool: pool.to_string(), digest });
-        Ok(DigestTablesResponse { pools: pools.collect() })
-    }
-}
-
-impl fmt::Debug for PeerAnswers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PeerAnswers")
-    }
+    async fn digest_tables(&self) -> Result<TableDigests, String>;
 }
 
 /// A peer that is asked, by a connection of its own for each question.

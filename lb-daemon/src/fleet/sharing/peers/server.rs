@@ -8,7 +8,7 @@ use lb_model::Name;
 use lb_peers::{MessageReader, PeerMessageError};
 use spillway_proto::peers::v1::{
     CountPacketsRequest, CountPacketsResponse, DigestTablesRequest, DigestTablesResponse,
-    ExchangeRequest, ExchangeResponse,
+    ExchangeRequest, ExchangeResponse, PoolDigest,
     peers_server::{Peers, PeersServer},
 };
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, transport::Server};
 
 use super::{
-    Direction, ErrorBoard, Inbox, MAX_MESSAGE, PeerAnswers, PeerSecurity,
+    Direction, ErrorBoard, Inbox, MAX_MESSAGE, PeerSecurity,
     connection::Caller,
     listener::{self, PeerAcceptor},
-    questions::MOST_BACKENDS,
+    questions::{Answers, MOST_BACKENDS},
 };
 use crate::{fleet::sharing::FleetView, tls};
 
@@ -44,7 +44,7 @@ pub(crate) struct PeerServerParts {
     pub(crate) view: watch::Receiver<FleetView>,
     pub(crate) inbox: Inbox,
     pub(crate) errors: ErrorBoard,
-    pub(crate) answers: PeerAnswers,
+    pub(crate) answers: Arc<dyn Answers>,
 }
 
 /// A server that runs.
@@ -187,8 +187,10 @@ impl Peers for Exchange {
         request: Request<DigestTablesRequest>,
     ) -> Result<Response<DigestTablesResponse>, Status> {
         self.require_member(&caller(&request)?)?;
-        let digests = self.parts.answers.digest_tables().await;
-        digests.map(Response::new).map_err(Status::unavailable)
+        let digests = self.parts.answers.digest_tables().await.map_err(Status::unavailable)?;
+        let pool = |(pool, digest): (Name, u64)| PoolDigest { pool: pool.to_string(), digest };
+        let pools = digests.into_iter().map(pool).collect();
+        Ok(Response::new(DigestTablesResponse { pools }))
     }
 }
 

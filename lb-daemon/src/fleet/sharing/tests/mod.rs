@@ -15,7 +15,6 @@ use std::{
     time::Duration,
 };
 
-use futures::future::{BoxFuture, ready};
 use lb_base::conditions::Conditions;
 use lb_model::Name;
 use lb_sharing::{
@@ -64,15 +63,17 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// What each balancer answers.
+#[derive(Debug)]
 struct FakeAnswers;
 
+#[tonic::async_trait]
 impl Answers for FakeAnswers {
-    fn count_packets(&self, backends: Vec<String>) -> BoxFuture<'static, Result<Vec<u64>, String>> {
-        Box::pin(ready(Ok(vec![7; backends.len()])))
+    async fn count_packets(&self, backends: Vec<String>) -> Result<Vec<u64>, String> {
+        Ok(vec![7; backends.len()])
     }
 
-    fn digest_tables(&self) -> BoxFuture<'static, Result<TableDigests, String>> {
-        Box::pin(ready(Ok(TableDigests::from([(name("dns"), 1), (name("web"), u64::MAX)]))))
+    async fn digest_tables(&self) -> Result<TableDigests, String> {
+        Ok(TableDigests::from([(name("dns"), 1), (name("web"), u64::MAX)]))
     }
 }
 
@@ -113,7 +114,7 @@ impl Node {
             enforcer: self.path.clone(),
             epoch_requests: self.epoch_requests.clone(),
             conditions: self.conditions.clone(),
-            answers: PeerAnswers::new(FakeAnswers),
+            answers: Arc::new(FakeAnswers),
         };
         let handle = runtime.spawn(start(settings, inputs)).await.unwrap().unwrap();
         self.known = handle.status().borrow().incarnation;
