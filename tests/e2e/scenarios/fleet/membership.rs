@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     process::Output,
     sync::Barrier,
     thread,
@@ -172,6 +173,42 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
     traffic.finish(None)
 }
 
+/// A host that has nothing takes the name of one that is gone: what that one owned has one owner all the time.
+pub(super) fn name_taken_over(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "taken", THREE)?;
+    // Without a portion a balancer sends connections elsewhere, and what it alone knows of them goes with its host.
+    wait_for_whole(&fleet, 2, &[0, 1, 2])?;
+    let traffic = Traffic::start(&fleet)?;
+    fleet.fabric.take_out(2)?;
+    fleet.power_off(2)?;
+    let state = &fleet.balancers[2].state;
+    fs::remove_dir_all(state).and_then(|()| fs::create_dir(state)).context("a new disk")?;
+    until("the lease ends", PATIENCE, || {
+        Ok((status(&fleet, 0)?["balancers"][2]["alive"] == false).then_some(()))
+    })?;
+    fleet.power_on(2)?;
+    fleet.spillway(2, &["fleet", "join", "--yes"])?;
+    // Until it is forgotten it owns nothing, and says so.
+    let early = status(&fleet, 0)?;
+    ensure!(early["epoch"] == 0 && early["balancers"][2]["ready"] == false, "{early:#}");
+    until("it says what it waits for", PATIENCE, || {
+        let status = status(&fleet, 0)?;
+        let cause = status["balancers"][2]["not_ready_cause"].as_str().unwrap_or_default();
+        Ok(cause.contains("its ledger is an old copy").then_some(()))
+    })?;
+    until("it is forgotten", PATIENCE, || {
+        let status = status(&fleet, 0)?;
+        Ok((status["epoch"] == 1 && status["epoch_open"] == false).then_some(()))
+    })?;
+    wait_for_whole(&fleet, 0, &[0, 1, 2])?;
+    wait_until_well(&fleet, 0..3)?;
+    until("it is ready", PATIENCE, || {
+        Ok((status(&fleet, 0)?["balancers"][2]["ready"] == true).then_some(()))
+    })?;
+    fleet.fabric.put_back(2)?;
+    traffic.finish(None)
+}
+
 /// Of two changes at the same time one wins; the other is refused and has changed nothing.
 pub(super) fn pairs(sandbox: &Sandbox) -> Result<()> {
     const PAIRS: u64 = 25;
@@ -231,8 +268,8 @@ pub(super) fn killed(sandbox: &Sandbox) -> Result<()> {
         let text = text.replacen("weight = 1", &format!("weight = {}", 2 + kill), 1);
         let mut command = fleet.balancers[balancer].command(&["apply", "--yes", "-f", "-"]);
         let file = fleet.balancers[balancer].node().directory().join("killed.toml");
-        std::fs::write(&file, text)?;
-        command.stdin(std::fs::File::open(&file)?);
+        fs::write(&file, text)?;
+        command.stdin(fs::File::open(&file)?);
         let apply = thread::spawn(move || command.output());
         pause(Duration::from_millis(2 + random.below(40)));
         fleet.balancers[balancer].kill()?;

@@ -43,6 +43,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
     Case::works("a_wrong_join_changes_nothing", membership::wrong_joins),
     Case::works("a_balancer_leaves_and_joins_again", membership::leave_and_join_again),
+    Case::works("a_new_host_takes_the_name_of_one_that_is_gone", membership::name_taken_over),
     Case::works("a_member_that_etcd_does_not_know_says_so", membership::unknown_to_etcd),
     Case::works("a_balancer_drains_by_itself_without_etcd", local::without_etcd),
     Case::works("a_fleet_removes_much_only_by_force", removals::need_force),
