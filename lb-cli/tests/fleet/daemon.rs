@@ -153,8 +153,11 @@ impl Fleet for Shared {
         &self,
         request: Request<v1::JoinFleetRequest>,
     ) -> Result<Response<v1::JoinFleetResponse>, Status> {
-        let v1::JoinFleetRequest { replace_configuration, validate_only } = request.into_inner();
-        let what = if replace_configuration { "join, replace" } else { "join" };
+        let v1::JoinFleetRequest { replace_configuration, validate_only, new_fleet } =
+            request.into_inner();
+        let replace = if replace_configuration { ", replace" } else { "" };
+        let new = if new_fleet { ", new" } else { "" };
+        let what = format!("join{replace}{new}");
         let state = self.change(what, validate_only)?;
         let differs = !state.join_changes.is_empty();
         let generation = state.status.generation;

@@ -139,6 +139,10 @@ open connections: none move
     assert_eq!((code, &*stdout), (0, joined));
     assert_eq!(daemon.changes(), ["join, replace"]);
 
+    let (code, stdout, _) = run(&daemon, "fleet join --yes --new");
+    assert_eq!((code, &*stdout), (0, joined));
+    assert_eq!(daemon.changes(), ["join, replace, new"]);
+
     let (code, stdout, stderr) = run_and_type(&daemon, "fleet join", "y\n");
     assert_eq!((code, &*stdout), (0, joined), "{stderr}");
     let question = "\n+ service web\nopen connections: none move\nReplace the configuration of lb-1 by that of fleet \

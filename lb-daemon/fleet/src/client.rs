@@ -7,7 +7,11 @@ use lb_base::error_chain;
 use lb_model::Name;
 use tokio::sync::Notify;
 
-use crate::{Keys, settings::FleetSettings};
+use crate::{
+    Keys,
+    keys::{AFTER_ROOT, ROOT, fleet_of},
+    settings::FleetSettings,
+};
 
 /// Longest time for one request. etcd itself gives up after 7 s; a balancer should know earlier that it has no etcd.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
@@ -20,6 +24,9 @@ const MAX_ANSWER: usize = 64 << 20;
 
 /// Keys in one answer.
 const PAGE: i64 = 200;
+
+/// Most keys that are read to find other fleets.
+const MOST_LOOKS: usize = 20;
 
 /// Why etcd did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -206,6 +213,32 @@ impl Fleet {
                 _ => return Ok(all),
             }
         }
+    }
+
+    /// Names of other fleets that etcd has keys of, in order; of many fleets only the first ones. Empty too if this balancer
+    /// has no right to see their keys.
+    ///
+    /// # Errors
+    /// etcd does not answer.
+    pub async fn other_fleets(&self) -> Result<Vec<Name>, EtcdError> {
+        let mut fleets = Vec::new();
+        let mut next = ROOT.as_bytes().to_vec();
+        for _ in 0..MOST_LOOKS {
+            let options = GetOptions::new().with_range(AFTER_ROOT).with_limit(1).with_keys_only();
+            let answer = match timed(self.client.kv_client().get(next, Some(options))).await {
+                Err(EtcdError::Denied(_)) => return Ok(Vec::new()),
+                answer => answer?,
+            };
+            let Some(row) = answer.kvs().first() else { break };
+            let fleet = fleet_of(row.key());
+            next = match &fleet {
+                Some(fleet) => Keys::new(fleet).end().into_bytes(),
+                None => [row.key(), &[0]].concat(),
+            };
+            fleets.extend(fleet);
+        }
+        fleets.retain(|fleet| Keys::new(fleet) != self.keys);
+        Ok(fleets)
     }
 
     pub(crate) async fn put(&self, key: String, value: Vec<u8>) -> Result<(), EtcdError> {

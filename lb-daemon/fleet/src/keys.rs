@@ -9,7 +9,10 @@ use lb_model::{
 use lb_base::pieces::Digest;
 
 /// Where all fleets are.
-const ROOT: &str = "/spillway/";
+pub(crate) const ROOT: &str = "/spillway/";
+
+/// The first possible key after all fleets.
+pub(crate) const AFTER_ROOT: &str = "/spillway0";
 
 /// A key below a fleet's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +50,12 @@ pub enum FleetKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     prefix: String,
+}
+
+/// The fleet that a key below [`ROOT`] is of; `None`: it is of no fleet.
+pub(crate) fn fleet_of(key: &[u8]) -> Option<Name> {
+    let below = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
+    Name::new(below.split_once('/')?.0).ok()
 }
 
 impl Keys {

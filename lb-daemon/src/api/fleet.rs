@@ -21,7 +21,8 @@ use super::{
 use crate::{
     audit::Audit,
     fleet::{
-        Changes, FleetStatus, GroupShares, MemberStatus, Membership, MembershipError, packets_of,
+        Changes, FleetStatus, GroupShares, Join, MemberStatus, Membership, MembershipError,
+        packets_of,
     },
 };
 
@@ -92,11 +93,17 @@ impl Fleet for FleetApi {
         &self,
         request: Request<JoinFleetRequest>,
     ) -> Result<Response<JoinFleetResponse>, Status> {
-        let JoinFleetRequest { replace_configuration, validate_only } = request.into_inner();
+        let JoinFleetRequest { replace_configuration, validate_only, new_fleet } =
+            request.into_inner();
         may_change(validate_only)?;
         let _at_work = working().await;
         let membership = self.membership()?.clone();
-        let join = async move { membership.join(replace_configuration, validate_only).await };
+        let join = Join {
+            replace: replace_configuration,
+            is_new_fleet: new_fleet,
+            dry_run: validate_only,
+        };
+        let join = async move { membership.join(join).await };
         let joined = match validate_only {
             true => join.await.or_status()?,
             false => self.audited("join of the fleet".into(), join).await?,
@@ -282,6 +289,10 @@ impl IntoStatus for MembershipError {
             ),
             Self::NameInUse(..) => membership().hint(
                 "give this balancer another name in [fleet], or stop the daemon of the other host",
+            ),
+            Self::OtherFleets(..) => membership().hint(
+                "nothing was changed; correct `name` in [fleet] and restart the daemon, or found one more fleet by \
+                 `spillway fleet join --new`",
             ),
             Self::Unknown(name) => {
                 ApiError::not_found(message.clone(), "balancer", name.as_str(), "")

@@ -12,7 +12,7 @@ use lb_fleet::{
     documents::FleetMember,
     reader::{Snapshot, Versioned},
 };
-use lb_model::Configuration;
+use lb_model::{Configuration, Name};
 use lb_sharing::Ledger;
 
 use super::{
@@ -39,13 +39,23 @@ pub struct Joined {
     pub changes: Option<Applied>,
 }
 
+/// How to join.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Join {
+    /// Also if the fleet's configuration is another one than that of this balancer.
+    pub replace: bool,
+    /// Also if nobody is in the fleet yet, and etcd has others: its name may be misspelled.
+    pub is_new_fleet: bool,
+    /// Only check.
+    pub dry_run: bool,
+}
+
 impl Membership {
-    /// Makes this balancer a member. Without `replace` it does so only if the fleet's configuration is no other than its
-    /// own.
+    /// Makes this balancer a member.
     ///
     /// # Errors
     /// [`MembershipError`]
-    pub async fn join(&self, replace: bool, dry_run: bool) -> Result<Joined, MembershipError> {
+    pub async fn join(&self, join: Join) -> Result<Joined, MembershipError> {
         let _turn = self.turn().await;
         let context = self.context();
         let settings = context.settings.clone().ok_or(MembershipError::NoSettings)?;
@@ -54,6 +64,14 @@ impl Membership {
         }
         let fleet = Fleet::new(&settings).await?;
         let snapshot = etcd::read_once(&fleet).await.map_err(MembershipError::Etcd)?;
+        let is_empty = snapshot.configuration.is_none() && snapshot.members.is_empty();
+        if is_empty && !join.is_new_fleet {
+            let others = fleet.other_fleets().await?;
+            if !others.is_empty() {
+                let others: Vec<_> = others.iter().map(Name::as_str).collect();
+                return Err(MembershipError::OtherFleets(settings.fleet, others.join(", ")));
+            }
+        }
         let before = snapshot.members.get(&settings.name);
         if let Some(before) = before
             && snapshot.alive.contains_key(&settings.name)
@@ -74,7 +92,7 @@ impl Membership {
             true => Some(self.plan_founding(exported.configuration).await?),
             false => None,
         };
-        if dry_run || differs && !replace {
+        if join.dry_run || differs && !join.replace {
             return Ok(joined);
         }
         self.write_member(&fleet, &settings, &snapshot, before).await?;

@@ -62,6 +62,8 @@ pub enum MembershipError {
     NotStarted,
     #[error("{0} is a member of the fleet, and alive, at {1}: another host has this name")]
     NameInUse(Name, String),
+    #[error("etcd has no fleet {0}, but it has {1}")]
+    OtherFleets(Name, String),
     #[error("{0} is no member of the fleet")]
     Unknown(Name),
     #[error("{0} is this balancer: it leaves by `spillway fleet leave`")]

@@ -39,7 +39,7 @@ mod versions;
 mod wall_clock;
 
 pub use changes::Changes;
-pub use join::Joined;
+pub use join::{Join, Joined};
 pub use member::{Member, StartError};
 pub use membership::{Context, Membership, MembershipError};
 pub(crate) use packet_path::stored_portions;

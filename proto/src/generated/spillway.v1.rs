@@ -1997,6 +1997,10 @@ pub struct JoinFleetRequest {
     /// Only check, and report what would change. Unset: false.
     #[prost(bool, tag = "2")]
     pub validate_only: bool,
+    /// Found the fleet if it does not exist, although etcd has other fleets. Unset: that is refused, since the name may be
+    /// misspelled.
+    #[prost(bool, tag = "3")]
+    pub new_fleet: bool,
 }
 /// What joining did, or would do.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// terminal
     #[arg(long, short, conflicts_with = "dry_run")]
     yes: bool,
+    /// Found the fleet if it does not exist, although etcd has other fleets
+    #[arg(long)]
+    new: bool,
 }
 
 #[derive(Serialize)]
@@ -46,11 +49,13 @@ pub(super) struct Joined {
 /// # Errors
 /// The settings name no fleet, the balancer is a member, the user does not agree, or the daemon refuses or does not answer.
 pub(super) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { dry_run, yes } = *arguments;
+    let Arguments { dry_run, yes, new } = *arguments;
     let joined = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
         let (names, status) = Names::ask(&mut daemon).await?;
-        let call = async |request| daemon.join_fleet(request).await;
+        let call = async |request| {
+            daemon.join_fleet(v1::JoinFleetRequest { new_fleet: new, ..request }).await
+        };
         let answer = join(Consent { dry_run, yes }, &names, call).await?;
         Ok(Joined::new(status, answer, dry_run))
     })?;
@@ -66,6 +71,7 @@ async fn join(
     let request = |validate_only, replace_configuration| v1::JoinFleetRequest {
         replace_configuration,
         validate_only,
+        new_fleet: false,
     };
     if consent.dry_run {
         return call(request(true, false)).await;

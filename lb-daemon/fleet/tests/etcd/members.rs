@@ -172,3 +172,30 @@ async fn what_is_marked_out_is_written_together_or_not_at_all() {
     );
     fleet.write_homes(&eu, &many[1..]).await.unwrap();
 }
+
+#[tokio::test]
+async fn other_fleets_are_found_by_their_keys() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let others = async || fleet.other_fleets().await;
+    assert_eq!(others().await, Ok(vec![]));
+    fleet.write_member(&member(3), 0).await.unwrap();
+    // Of no fleet, or of none of these: a name with a capital, no name, another program's.
+    for key in ["Edge/changed", "/changed", "version", "zoo"] {
+        cluster.etcdctl(&[0], &["put", &format!("/spillway/{key}"), "1"]).unwrap();
+    }
+    cluster.etcdctl(&[0], &["put", "/spillways/west/changed", "1"]).unwrap();
+    assert_eq!(others().await, Ok(vec![]));
+    for key in ["edge-2/changed", "edg/members/lb-1", "west/alive/lb-1", "west/changed"] {
+        cluster.etcdctl(&[0], &["put", &format!("/spillway/{key}"), "1"]).unwrap();
+    }
+    assert_eq!(others().await, Ok(["edg", "edge-2", "west"].map(name).to_vec()));
+    // Whatever else is there, the search ends.
+    for number in 0..30 {
+        let key = format!("/spillway/fleet-{number:02}/changed");
+        cluster.etcdctl(&[0], &["put", &key, "1"]).unwrap();
+    }
+    let found = others().await.unwrap();
+    assert!(found.starts_with(&["edg", "edge-2", "fleet-00"].map(name)), "{found:?}");
+    assert!(found.len() < 20, "{found:?}");
+}

@@ -68,6 +68,23 @@ pub(super) fn wrong_joins(sandbox: &Sandbox) -> Result<()> {
         (CONFLICT, &["is a member of fleet edge already"]),
     )?;
 
+    // A misspelled fleet is not founded beside the one that is there, unless that is meant.
+    let table = fleet.fleet_table(2)?.replace("\"edge\"", "\"egde\"");
+    fleet.balancers[2].write_settings(&table)?;
+    fleet.balancers[2].stop()?;
+    fleet.balancers[2].start()?;
+    let words = ["etcd has no fleet egde, but it has edge", "--new"];
+    for arguments in [&["--yes"][..], &["--dry-run"], &[]] {
+        ensure_refused(&fleet, 2, &[&["fleet", "join"], arguments].concat(), (CONFLICT, &words))?;
+    }
+    ensure!(!is_member(&fleet, 2)?);
+    fleet.spillway(2, &["fleet", "join", "--new"])?;
+    ensure!(is_member(&fleet, 2)?);
+    fleet.spillway(2, &["fleet", "leave", "--yes"])?;
+    fleet.balancers[2].write_settings("")?;
+    fleet.balancers[2].stop()?;
+    fleet.balancers[2].start()?;
+
     let command = ["fleet", "join", "--yes"];
     ensure_refused(&fleet, 2, &command, (CONFLICT, &["the settings name no fleet", "[fleet]"]))?;
 
