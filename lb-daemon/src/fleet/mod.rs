@@ -29,7 +29,6 @@ mod membership;
 mod overrides;
 mod packet_path;
 mod questions;
-mod rebuild;
 mod record;
 mod restore;
 pub(crate) mod sharing;
