@@ -21,6 +21,7 @@ fn fleet(generations: [u64; 3]) -> State {
         ready: true,
         revision: 4_711,
         generation,
+        heard_ms_ago: Some(120),
         ..v1::FleetMember::default()
     };
     let members = ["lb-1", "lb-2", "lb-3"].into_iter().zip(generations).map(member).collect();

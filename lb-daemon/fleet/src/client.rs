@@ -82,6 +82,7 @@ impl From<etcd_client::Error> for EtcdError {
             Error::IoError(error) => (14, error_chain::message(error)),
             other => (3, other.to_string()),
         };
+        let text = without_repetitions(&text);
         let has = |part: &str| text.contains(part);
         if has("certificate") && (has("expired") || has("Expired")) || has("CertificateExpired") {
             return Self::CertificateExpired(text);
@@ -96,9 +97,34 @@ impl From<etcd_client::Error> for EtcdError {
             7 | 16 => Self::Denied(text),
             // Invalid argument, not found, exists, exhausted, precondition, range, unimplemented.
             3 | 5 | 6 | 8 | 9 | 11 | 12 => Self::Refused(text),
-            _ => Self::Unreachable(text),
+            _ => Self::Unreachable(explained(text)),
         }
     }
+}
+
+/// A chain of causes without those that only say the same again: each layer of the connection repeats the one below.
+fn without_repetitions(text: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split(": ").filter(|part| *part != "transport error") {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts.join(": ")
+}
+
+/// What TLS libraries say of certificates, in words that name the file.
+fn explained(text: String) -> String {
+    let cause = if text.contains("received fatal alert") {
+        "it refuses this balancer's certificate, that of tls-cert"
+    } else if text.contains("UnknownIssuer") {
+        "its certificate is of no authority in tls-ca"
+    } else if text.contains("not valid for name") || text.contains("NotValidForName") {
+        "its certificate does not have the host of its URL"
+    } else {
+        return text;
+    };
+    format!("{cause} ({text})")
 }
 
 /// A fleet's part of etcd. Clones share the connection.

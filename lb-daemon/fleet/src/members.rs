@@ -20,7 +20,7 @@ pub enum MemberError {
     NotAMember(Name),
     #[error("balancer {0} is still alive: stop it, or let it leave by itself")]
     StillAlive(Name),
-    #[error("an epoch was opened or changed meanwhile")]
+    #[error("another balancer joined, or an epoch was opened or changed, meanwhile: try again")]
     EpochChanged,
     #[error("epoch {0} is open: wait until it is closed")]
     EpochOpen(u64),
@@ -39,7 +39,7 @@ pub enum MemberError {
 
 impl Fleet {
     /// Makes this balancer a member, or one anew, if nothing changed in the epochs since `seen`: the epoch in `member` has to
-    /// be the last closed one. Returns the `mod_revision` of its key.
+    /// be the last closed one. Of several that saw no members one succeeds. Returns the `mod_revision` of its key.
     ///
     /// # Errors
     /// [`MemberError`]
@@ -74,6 +74,10 @@ impl Fleet {
         let key = self.keys().member(name);
         let mut compares = vec![is_at(&key, expected)];
         compares.extend(seen.map(|seen| none_after(&self.keys().shares(), seen.shares_revision)));
+        // The first one of a fleet owns the whole of each capacity.
+        let first = seen.filter(|seen| seen.has_no_members());
+        compares
+            .extend(first.map(|seen| none_after(&self.keys().members(), seen.members_revision)));
         let put = TxnOp::put(&*key, member.write(&key)?, None);
         let get = TxnOp::get(&*key, None);
         let transaction = Txn::new().when(compares).and_then([put]).or_else([get]);

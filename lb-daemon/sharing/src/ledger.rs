@@ -69,6 +69,17 @@ impl Ledger {
         Self { adopted: generation, epoch, ..Self::default() }
     }
 
+    /// The ledger of a balancer that joins a fleet without members: the others gave their portions to each other until the last
+    /// one left, so nobody owns anything, and it has the whole of each group. Otherwise as [`Self::new_member`].
+    pub fn only_member<'g>(
+        generation: u64,
+        epoch: u64,
+        groups: impl IntoIterator<Item = &'g GroupKey>,
+    ) -> Self {
+        let owned = groups.into_iter().map(|group| (group.clone(), Parts::WHOLE)).collect();
+        Self { owned, ..Self::new_member(generation, epoch) }
+    }
+
     /// What it owns of a group.
     pub fn owned(&self, group: &GroupKey) -> Parts {
         self.owned.get(group).copied().unwrap_or_default()

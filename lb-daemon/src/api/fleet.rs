@@ -80,8 +80,9 @@ impl Fleet for FleetApi {
             balancer: text(settings.map(|it| &it.name)),
             ..v1::FleetStatus::default()
         };
+        // Also before it takes part, as while its address is not free.
+        answer.member = membership.is_some_and(Membership::is_member);
         if let Some(member) = membership.and_then(Membership::member) {
-            answer.member = true;
             let mut status = member.status();
             member.name_differing_pools(&mut status).await;
             fill(&mut answer, &status);
@@ -282,6 +283,14 @@ impl IntoStatus for MembershipError {
                 "add the table [fleet] to the settings and restart the daemon; \
                  /usr/share/doc/spillway/docs/fleet.md has an example",
             ),
+            Self::Removed => membership().hint("nothing was changed"),
+            Self::Settings(_) => membership()
+                .hint("nothing was changed; correct the table [fleet] of the settings and restart the daemon"),
+            Self::Unanswered { .. } => error(Code::Unavailable, ErrorReason::FleetUnavailable)
+                .hint("nothing was changed; see `etcd` and the files in the table [fleet] of the settings"),
+            Self::NotLeft(_) => error(Code::Unavailable, ErrorReason::FleetUnavailable).hint(
+                "this balancer is a member still; try again, or leave with --abandon, as if it had died",
+            ),
             Self::IsMember(_) => membership().hint("`spillway fleet status` shows the fleet"),
             Self::NoMember => membership().hint("`spillway fleet join` makes it one"),
             Self::NotStarted => membership().hint(
@@ -302,7 +311,9 @@ impl IntoStatus for MembershipError {
                 .hint("nothing was changed; `spillway fleet status` shows the balancers"),
             Self::Etcd(_) => error(Code::Unavailable, ErrorReason::FleetUnavailable),
             Self::Record(_) => error(Code::Internal, ErrorReason::StoreFailed),
-            Self::Start(_) | Self::Incomplete(_) => error(Code::Internal, ErrorReason::FleetBehind),
+            Self::Start(_) => error(Code::Internal, ErrorReason::FleetMembership)
+                .hint("this balancer is no member; the log may say more"),
+            Self::Incomplete(_) => error(Code::Internal, ErrorReason::FleetBehind),
         }
         .into()
     }

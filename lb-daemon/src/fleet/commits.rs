@@ -19,7 +19,11 @@ use lb_fleet::{
 use lb_model::{Configuration, Name, overrides::Overrides};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Member, follower::InForce, versions, wall_clock};
+use super::{
+    Member,
+    follower::{InForce, REMOVED},
+    versions, wall_clock,
+};
 
 /// Longest wait until a committed generation is in force at this balancer.
 const IN_FORCE: Duration = Duration::from_secs(60);
@@ -140,6 +144,9 @@ impl Member {
         }
         // The follower may not have come to it yet.
         self.check_lineage(&snapshot).map_err(FleetRefusal::Diverged)?;
+        if self.is_removed() {
+            return Err(FleetRefusal::NotAMember(REMOVED.into()));
+        }
         let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
         if let Some(generation) = current {
             let waited = self.wait_for(generation).await;

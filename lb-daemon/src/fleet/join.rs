@@ -19,6 +19,7 @@ use super::{
     Membership, MembershipError, SharingStartError, StartError, commits, etcd,
     member::Member,
     membership::{has_been_forgotten, member_error},
+    preflight,
     record::MembershipRecord,
     sharing::{LedgerFile, PROGRAM_VERSION},
     versions,
@@ -60,10 +61,19 @@ impl Membership {
         let context = self.context();
         let settings = context.settings.clone().ok_or(MembershipError::NoSettings)?;
         if context.is_member.is_member() {
-            return Err(MembershipError::IsMember(settings.fleet));
+            return Err(match self.member().is_some_and(|member| member.is_removed()) {
+                true => MembershipError::Removed,
+                false => MembershipError::IsMember(settings.fleet),
+            });
         }
-        let fleet = Fleet::new(&settings).await?;
-        let snapshot = etcd::read_once(&fleet).await.map_err(MembershipError::Etcd)?;
+        preflight::check_settings(&settings)?;
+        let unanswered = |cause| {
+            let endpoints = settings.endpoints.join(", ");
+            MembershipError::Unanswered { cause, endpoints }
+        };
+        let fleet = Fleet::new(&settings).await.map_err(|error| unanswered(error.to_string()))?;
+        let snapshot = etcd::read_once(&fleet).await.map_err(unanswered)?;
+        preflight::check_address(&settings, &snapshot)?;
         let is_empty = snapshot.configuration.is_none() && snapshot.members.is_empty();
         if is_empty && !join.is_new_fleet {
             let others = fleet.other_fleets().await?;
@@ -218,11 +228,16 @@ impl Membership {
         );
         // What a member of that name owns, and this ledger does not know, comes back when the others forget it.
         let is_old_copy = before.is_some() && !has_been_forgotten(snapshot, &settings.name);
+        let is_only_one_of =
+            snapshot.has_no_members().then(|| snapshot.births().into_keys().collect::<Vec<_>>());
         let write = move || {
             let own = file.read().map_or(0, |ledger| ledger.incarnation);
             let incarnation = known.max(own);
-            let ledger =
-                Ledger { incarnation, is_old_copy, ..Ledger::new_member(generation, epoch) };
+            let ledger = match &is_only_one_of {
+                Some(groups) => Ledger::only_member(generation, epoch, groups),
+                None => Ledger::new_member(generation, epoch),
+            };
+            let ledger = Ledger { incarnation, is_old_copy, ..ledger };
             file.write(&ledger).map(|()| incarnation)
         };
         let written = tokio::task::spawn_blocking(write).await;

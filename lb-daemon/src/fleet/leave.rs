@@ -30,7 +30,7 @@ impl Membership {
         }
         if !abandon {
             let member = self.member().ok_or(MembershipError::NotStarted)?;
-            member.leave(LEAVE).await.map_err(MembershipError::Incomplete)?;
+            member.leave(LEAVE).await.map_err(MembershipError::NotLeft)?;
         }
         if let Some(member) = self.set_member(None) {
             member.stop().await;

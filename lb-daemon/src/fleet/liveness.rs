@@ -7,7 +7,12 @@ use std::{
 };
 
 use lb_base::conditions::Conditions;
-use lb_fleet::{Document, documents::Liveness, reader::Connection};
+use lb_fleet::{
+    Document,
+    documents::Liveness,
+    reader::{Connection, Snapshot},
+};
+use lb_model::Name;
 use lb_sharing::{Parts, ReportedCapacity};
 use tokio::{
     sync::watch,
@@ -30,9 +35,13 @@ const MOST_CONDITIONS: usize = 20;
 /// How often conditions are shown, so that one that comes and goes does not write to etcd all the time, and how often
 /// tables are digested although nothing changed.
 const SELDOM: Duration = Duration::from_secs(10);
+
 /// Longest wait of a balancer that joins for portions of capacities. If demand takes all of a capacity, the others give it
 /// none before it is offered connections itself.
 const FIRST_PORTIONS: Duration = Duration::from_secs(10);
+
+/// A balancer that was heard from within this time exchanges messages.
+const HEARD: Duration = Duration::from_secs(5);
 
 /// Shows whether this balancer is ready, what is wrong with it, and the digest of its tables.
 pub(super) async fn report(
@@ -79,6 +88,11 @@ pub(super) async fn report(
     }
 }
 
+/// Whether a message that came then says that its sender is there.
+fn is_recent(heard: Instant) -> bool {
+    heard.elapsed() < HEARD
+}
+
 impl Member {
     /// Why this balancer should not take traffic yet; `None`: it may. Once it was ready it stays so: what it cannot follow
     /// later is a condition, and what it has in force serves as before.
@@ -102,7 +116,7 @@ impl Member {
         }
         let view = self.view();
         let snapshot = view.snapshot.as_ref();
-        if snapshot.is_some_and(|snapshot| !snapshot.members.contains_key(self.name())) {
+        if self.is_removed() {
             return Some(REMOVED.into());
         }
         if let Some(cause) = snapshot.and_then(|snapshot| versions::newer_value(snapshot)) {
@@ -130,12 +144,38 @@ impl Member {
             return Some("its ledger is an old copy: the others have to forget it first".into());
         }
         drop(sharing);
+        if self.has_no_portion() && snapshot.is_some_and(|it| self.is_alone_among_others(it)) {
+            return Some(format!(
+                "it has no portions of capacities, because no other balancer exchanges messages with it: they have to \
+                 reach it at {}, and it them",
+                self.settings().address
+            ));
+        }
         if self.started().elapsed() < FIRST_PORTIONS && self.lacks_a_portion() {
             return Some(
                 "the other balancers have not given it portions of all capacities yet".into(),
             );
         }
         None
+    }
+
+    /// Whether others are alive, and none of them is heard and hears this balancer.
+    fn is_alone_among_others(&self, snapshot: &Snapshot) -> bool {
+        let status = self.sharing().status();
+        let status = status.borrow();
+        let mut others = snapshot.alive.keys().filter(|name| *name != self.name()).peekable();
+        let exchanges = |name: &Name| {
+            let peer = status.peers.get(name);
+            peer.is_some_and(|it| it.hears_this && it.last_heard.is_some_and(is_recent))
+        };
+        others.peek().is_some() && !others.any(exchanges)
+    }
+
+    /// Whether it owns nothing of any group.
+    fn has_no_portion(&self) -> bool {
+        let status = self.sharing().status();
+        let status = status.borrow();
+        status.groups.values().all(|share| share.enforced == Parts::NONE)
     }
 
     /// Whether it would refuse every connection to a group that others may send to.

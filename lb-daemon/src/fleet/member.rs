@@ -281,6 +281,13 @@ impl Member {
         }
     }
 
+    /// Whether etcd does not have this balancer among the members, as after `spillway fleet remove` while its daemon was
+    /// stopped.
+    pub(super) fn is_removed(&self) -> bool {
+        let snapshot = self.view().snapshot;
+        snapshot.is_some_and(|snapshot| !snapshot.members.contains_key(self.name()))
+    }
+
     /// Whether what etcd has follows what is in force here, also if nothing was followed since.
     ///
     /// # Errors

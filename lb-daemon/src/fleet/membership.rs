@@ -54,6 +54,8 @@ pub enum MembershipError {
     NoSettings,
     #[error("this balancer is a member of fleet {0} already")]
     IsMember(Name),
+    #[error("{}", super::follower::REMOVED)]
+    Removed,
     #[error("this balancer is no member of a fleet")]
     NoMember,
     #[error(
@@ -68,6 +70,11 @@ pub enum MembershipError {
     Unknown(Name),
     #[error("{0} is this balancer: it leaves by `spillway fleet leave`")]
     IsThis(Name),
+    #[error("{0}")]
+    Settings(String),
+    /// A balancer that wants to join does not get an answer.
+    #[error("{cause} (etcd in the settings: {endpoints})")]
+    Unanswered { cause: String, endpoints: String },
     #[error("the fleet takes no changes: {0}")]
     Etcd(String),
     #[error("{0}")]
@@ -82,6 +89,9 @@ pub enum MembershipError {
     Stopping(#[from] Stopping),
     #[error("{0}")]
     Incomplete(String),
+    /// It did not leave.
+    #[error("{0}")]
+    NotLeft(String),
 }
 
 impl From<EtcdError> for MembershipError {
@@ -131,6 +141,11 @@ impl Membership {
     /// `None`: this balancer is no member, or does not take part yet.
     pub fn member(&self) -> Option<Arc<Member>> {
         self.0.member.borrow().clone()
+    }
+
+    /// Whether it has joined, also if it does not take part yet.
+    pub fn is_member(&self) -> bool {
+        self.0.context.is_member.is_member()
     }
 
     /// Why this balancer should not take traffic yet; `None`: it may.

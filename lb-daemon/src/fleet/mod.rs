@@ -28,6 +28,7 @@ mod member;
 mod membership;
 mod overrides;
 mod packet_path;
+mod preflight;
 mod questions;
 mod record;
 mod restore;

@@ -1,11 +1,13 @@
 //! `spillwayd balancer` and the command line that speaks to it.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::Binaries;
@@ -92,7 +94,7 @@ impl Balancer {
     /// When it does not run.
     pub fn hang_up(&self) -> Result<()> {
         let running = self.running.as_ref().context("the daemon does not run")?;
-        running.signal(nix::sys::signal::Signal::SIGHUP)
+        running.signal(Signal::SIGHUP)
     }
 
     /// The node that it runs on.
@@ -197,13 +199,30 @@ impl Balancer {
     /// # Errors
     /// When it does not run, or ends with another code than 0.
     pub fn stop(&mut self) -> Result<()> {
-        let mut running = self.running.take().context("the daemon does not run")?;
-        running.signal(nix::sys::signal::Signal::SIGTERM)?;
-        let status = running.wait()?;
+        let (status, output) = self.terminate()?;
         if !status.success() {
-            bail!("spillwayd: {status}\n{}", running.output());
+            bail!("spillwayd: {status}\n{output}");
         }
         Ok(())
+    }
+
+    /// The same of one that may have begun a moment ago: before it listens to signals, this one ends it.
+    ///
+    /// # Errors
+    /// When it does not run, or fails.
+    pub fn stop_at_any_time(&mut self) -> Result<()> {
+        let (status, output) = self.terminate()?;
+        if !status.success() && status.signal() != Some(Signal::SIGTERM as i32) {
+            bail!("spillwayd: {status}\n{output}");
+        }
+        Ok(())
+    }
+
+    fn terminate(&mut self) -> Result<(ExitStatus, String)> {
+        let mut running = self.running.take().context("the daemon does not run")?;
+        running.signal(Signal::SIGTERM)?;
+        let status = running.wait()?;
+        Ok((status, running.output()))
     }
 
     /// The running daemon.

@@ -48,6 +48,8 @@ pub enum Cut {
     PeersAndEtcd,
     /// The other balancers.
     Peers,
+    /// Connections that other balancers make to it. Those that it makes to them go on.
+    FromPeers,
     /// One other balancer.
     Peer(usize),
     /// All of etcd.
@@ -81,6 +83,8 @@ pub struct FleetFabric {
 impl FleetFabric {
     /// Most balancers that it may have.
     pub const MOST: usize = 6;
+    /// Where balancers listen for their peers.
+    pub const PEER_PORT: u16 = 7946;
     /// Where all VIPs are, version 4.
     pub const VIPS_V4: (Ipv4Addr, u8) = (Ipv4Addr::new(203, 0, 113, 0), 24);
     /// Where all VIPs are, version 6.
@@ -205,6 +209,16 @@ impl FleetFabric {
                 self.cut_from(balancer, &etcd)
             }
             Cut::Peers => self.cut_from(balancer, &all_arms),
+            Cut::FromPeers => {
+                let (v4, v6) = arm(balancer);
+                let to = |arm| {
+                    vec![format!(
+                        "preference {CUT} to {arm} ipproto tcp dport {} blackhole",
+                        Self::PEER_PORT
+                    )]
+                };
+                self.add_rules(balancer, Rules { v4: to(v4), v6: to(v6) })
+            }
             Cut::Peer(peer) => self.cut_from(balancer, &arm(peer)),
             Cut::Etcd => self.cut_from(balancer, &etcd),
         }
@@ -228,7 +242,13 @@ impl FleetFabric {
             [(own, others), (others, own)]
                 .map(|(from, to)| format!("preference {CUT} from {from} to {to} blackhole"))
         };
-        let rules = Rules { v4: both(&own_v4, v4).into(), v6: both(&own_v6, v6).into() };
+        self.add_rules(
+            balancer,
+            Rules { v4: both(&own_v4, v4).into(), v6: both(&own_v6, v6).into() },
+        )
+    }
+
+    fn add_rules(&mut self, balancer: usize, rules: Rules) -> Result<()> {
         rules.change(&self.router, "add")?;
         self.rules[balancer].v4.extend(rules.v4);
         self.rules[balancer].v6.extend(rules.v6);

@@ -89,8 +89,12 @@ impl Report for Left {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let lost = "its portions of the capacities were not given away: the others create them again once they forget it";
-        if self.abandoned { vec![lost.into()] } else { Vec::new() }
+        let lost = format!(
+            "its portions of the capacities were not given away: the others create them again once they forget it. They \
+             list it until `spillway fleet remove {}` at one of them",
+            self.balancer
+        );
+        if self.abandoned { vec![lost] } else { Vec::new() }
     }
 }
 

@@ -9,6 +9,9 @@ use crate::output::whole_seconds;
 /// Pools that a sentence names.
 const MOST_POOLS: usize = 5;
 
+/// Messages come four times a second; a balancer whose last one is older is silent, milliseconds.
+const SILENT_MS: u64 = 5_000;
+
 /// What a problem is about; programs rely on the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,6 +32,10 @@ pub(super) enum ProblemReason {
     Condition,
     /// Messages to it or from it are not taken.
     Peer,
+    /// No messages come from it.
+    Silent,
+    /// This balancer is a member only by its own account.
+    Removed,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -58,6 +65,16 @@ pub(super) fn find_problems(status: &v1::FleetStatus) -> Vec<Problem> {
     }
     if !status.conflict.is_empty() {
         of_fleet(ProblemReason::Conflict, format!("conflict: {}", status.conflict));
+    }
+    if status.member && status.members.is_empty() {
+        let text = "this balancer does not take part in its fleet yet, `spillway status` says why";
+        of_fleet(ProblemReason::NotReady, text.to_owned());
+    } else if status.member && !status.members.iter().any(|it| it.name == status.balancer) {
+        let text = format!(
+            "the fleet has removed {}: leave by `spillway fleet leave`, and join again",
+            status.balancer
+        );
+        of_fleet(ProblemReason::Removed, text);
     }
     for member in &status.members {
         let found = member_problems(status, member);
@@ -119,6 +136,18 @@ fn member_problems(
     if !member.peer_problem.is_empty() {
         let text = format!("{name}: {}", member.peer_problem);
         found.push((ProblemReason::Peer, text));
+    } else if *name != status.balancer && member.heard_ms_ago.is_none_or(|ago| ago >= SILENT_MS) {
+        let own = status.members.iter().find(|it| it.name == status.balancer);
+        let address = own.map(|own| &*own.address).filter(|address| !address.is_empty());
+        let address = address.unwrap_or("its address");
+        let since = match member.heard_ms_ago {
+            Some(ago) => format!("for {} s", ago / 1_000),
+            None => "yet".to_owned(),
+        };
+        let text = format!(
+            "{name}: no message came from it {since}; it has to reach this balancer at {address}"
+        );
+        found.push((ProblemReason::Silent, text));
     }
     found
 }

@@ -260,7 +260,7 @@ fn problems(change: impl FnOnce(&mut v1::FleetStatus)) -> Vec<(ProblemReason, St
 
 #[test]
 fn each_problem_has_a_reason_for_programs() {
-    use ProblemReason::{Ahead, Behind, NotAlive, NotReady, TablesDiffer};
+    use ProblemReason::{Ahead, Behind, NotAlive, NotReady, Removed, Silent, TablesDiffer};
     let one = |change: fn(&mut v1::FleetMember)| problems(|it| change(&mut it.members[1]));
     let expected =
         |reason, text: &str| -> Vec<(ProblemReason, String)> { vec![(reason, text.into())] };
@@ -300,6 +300,22 @@ fn each_problem_has_a_reason_for_programs() {
         "{dead}, and the others have its portions; if it is gone for good, `spillway fleet remove lb-2`"
     );
     assert_eq!(gone, expected(NotAlive, &shared));
+    let silent =
+        "lb-2: no message came from it for 26 s; it has to reach this balancer at 192.0.2.1:7946";
+    let addressed = |status: &mut v1::FleetStatus, ago| {
+        status.members[0].address = "192.0.2.1:7946".into();
+        status.members[1].heard_ms_ago = ago;
+    };
+    assert_eq!(problems(|it| addressed(it, Some(26_400))), expected(Silent, silent));
+    assert_eq!(problems(|it| addressed(it, Some(4_999))), []);
+    let never =
+        "lb-2: no message came from it yet; it has to reach this balancer at 192.0.2.1:7946";
+    assert_eq!(problems(|it| addressed(it, None)), expected(Silent, never));
+    let removed = "the fleet has removed lb-1: leave by `spillway fleet leave`, and join again";
+    let without = problems(|status| drop(status.members.remove(0)));
+    assert_eq!(without, expected(Removed, removed));
+    let waits = "this balancer does not take part in its fleet yet, `spillway status` says why";
+    assert_eq!(problems(|status| status.members.clear()), expected(NotReady, waits));
     // The digests of other regions say nothing.
     assert_eq!(one(|it| (it.tables, it.region) = ("ff".into(), "us".into())), []);
     // It waits for the upgrade of the others.
@@ -339,6 +355,7 @@ dns   eu      no limit     -     -
 
 lb-1 is not ready to take traffic
 lb-2 is not ready to take traffic
+lb-2: no message came from it yet; it has to reach this balancer at its address
 "
     );
     let json = serde_json::to_value(FleetReport::new(status)).unwrap();

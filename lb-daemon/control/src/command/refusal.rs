@@ -116,6 +116,9 @@ pub enum FleetRefusal {
     /// It may have been made, or may yet be.
     #[error("{0}")]
     Unknown(String),
+    /// The fleet has removed this balancer. Nothing changed.
+    #[error("{0}")]
+    NotAMember(String),
     /// etcd has another past than this balancer. Nothing changed.
     #[error("this balancer does not follow what etcd has: {0}")]
     Diverged(String),

@@ -90,6 +90,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Whether nobody takes part in the fleet, so nobody owns anything: a member leaves when it owns nothing, or is the last
+    /// one, and is removed when it owns nothing.
+    pub fn has_no_members(&self) -> bool {
+        self.members.is_empty() && self.alive.is_empty() && self.unreadable.is_empty()
+    }
+
     /// What [`Lineage::check`] needs.
     pub fn lineage(&self) -> Lineage {
         let link = |it: &Committed| {

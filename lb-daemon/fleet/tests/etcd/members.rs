@@ -199,3 +199,25 @@ async fn other_fleets_are_found_by_their_keys() {
     assert!(found.starts_with(&["edg", "edge-2", "fleet-00"].map(name)), "{found:?}");
     assert!(found.len() < 20, "{found:?}");
 }
+
+#[tokio::test]
+async fn of_two_that_join_an_empty_fleet_one_is_the_first() {
+    let cluster = Cluster::start(1).await;
+    let (one, two) = (cluster.fleet("lb-1").await, cluster.fleet("lb-2").await);
+    commit(&one, None, b"one").await;
+    let (seen, seen_too) = (look(&one).await, look(&two).await);
+    assert!(seen.has_no_members() && seen_too.has_no_members());
+    one.join(&member(0), &seen).await.unwrap();
+    assert_eq!(two.join(&member(0), &seen_too).await, Err(MemberError::EpochChanged));
+    let seen_too = look(&two).await;
+    assert!(!seen_too.has_no_members());
+    two.join(&member(0), &seen_too).await.unwrap();
+    // Once both have left it is empty again.
+    for fleet in [&one, &two] {
+        fleet.leave(&*look(fleet).await).await.unwrap();
+    }
+    assert!(look(&one).await.has_no_members());
+    // A member that cannot be read is one.
+    cluster.etcdctl(&[0], &["put", "/spillway/edge/members/lb-3", "{}"]).unwrap();
+    assert!(!look(&one).await.has_no_members());
+}

@@ -8,8 +8,8 @@ use std::{
 
 use lb_model::Name;
 
-use super::{Demand, SILENCE, Sharing};
-use crate::{GroupKey, GroupReport, Message, message::MessageError};
+use super::{Demand, SILENCE, Sharing, UNCONFIRMED};
+use crate::{GroupKey, GroupReport, Message, ledger::Pair, message::MessageError};
 
 /// Why a message is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,17 @@ pub(super) struct Peer {
     sequence: u64,
     /// The last start of the peer for which the store holds all that was applied of earlier starts.
     incarnation: u64,
+    /// Number of the first transfer to it that it has not confirmed, and since when that has been the first.
+    oldest: Option<(u64, Duration)>,
+}
+
+impl Peer {
+    /// Takes note of the transfers to it that it has not confirmed.
+    pub(super) fn note_oldest(&mut self, pair: Option<&Pair>, now: Duration) {
+        let first = pair.and_then(|pair| pair.unacknowledged.first());
+        let since = |number| self.oldest.filter(|(of, _)| *of == number).map_or(now, |(_, at)| at);
+        self.oldest = first.map(|transfer| (transfer.number, since(transfer.number)));
+    }
 }
 
 impl Sharing {
@@ -176,6 +187,12 @@ impl Sharing {
     pub(super) fn heard(&self, peer: &Name, within: Duration, now: Duration) -> Option<&Message> {
         let (message, at) = self.peers.get(peer)?.latest.as_ref()?;
         (now.saturating_sub(*at) <= within).then_some(message)
+    }
+
+    /// Whether a peer confirms what it is given.
+    pub(super) fn confirms(&self, peer: &Name, now: Duration) -> bool {
+        let oldest = self.peers.get(peer).and_then(|peer| peer.oldest);
+        oldest.is_none_or(|(_, since)| now.saturating_sub(since) <= UNCONFIRMED)
     }
 
     /// Whether it has listened to a member for [`SILENCE`] without an interruption, and has not heard from it.

@@ -24,6 +24,9 @@ pub use exchange::SharingError;
 pub const SILENCE: Duration = Duration::from_secs(30);
 /// A balancer that was heard from within this time is there: it counts, and may be given parts.
 pub const RECENT: Duration = Duration::from_secs(1);
+/// A balancer that has not confirmed a transfer for longer is given nothing more: messages may reach only one of both, and
+/// what is on its way to the other one is admitted by nobody.
+const UNCONFIRMED: Duration = Duration::from_secs(2);
 /// A longer gap between two rounds is an interruption: what was said meanwhile may have been missed.
 const INTERRUPTION: Duration = Duration::from_secs(2);
 
@@ -259,12 +262,18 @@ impl Sharing {
     }
 
     fn give(&mut self, next: &mut Ledger, now: Duration) {
+        for (name, peer) in &mut self.peers {
+            peer.note_oldest(next.pairs.get(name), now);
+        }
         let reachable: Vec<(&Name, &Message)> = self
             .peers
             .keys()
             .filter_map(|name| Some((name, self.heard(name, RECENT, now)?)))
             .filter(|(name, message)| {
                 self.is_member(name)
+                    && self.confirms(name, now)
+                    // It hears from this balancer too, since its last start.
+                    && message.receiver_incarnation == self.ledger.incarnation
                     && message.epoch == next.epoch
                     && !message.store_is_old
                     && !message.is_leaving

@@ -28,9 +28,19 @@ fn enforced(sharing: &Sharing) -> Parts {
 }
 
 fn tell(from: &mut Sharing, to: &mut Sharing) {
+    tell_at(SECOND, from, to);
+}
+
+fn tell_at(now: Duration, from: &mut Sharing, to: &mut Sharing) {
     let name = to.name().clone();
-    for (_, message) in from.messages(SECOND, [&name]) {
-        to.receive(SECOND, message).unwrap();
+    for (_, message) in from.messages(now, [&name]) {
+        to.receive(now, message).unwrap();
+    }
+}
+
+fn stored_round(sharing: &mut Sharing, now: Duration) {
+    if sharing.round(now).is_some() {
+        sharing.stored(true);
     }
 }
 
@@ -41,6 +51,7 @@ fn nothing_moves_before_it_is_stored() {
     let (mut a, mut b) = (balancer("a", false), balancer("b", false));
     a.set_demand(&group(), demand(0.0));
     b.set_demand(&group(), demand(900.0));
+    tell(&mut a, &mut b);
     tell(&mut b, &mut a);
     assert!(a.round(SECOND).is_some());
     assert_eq!(enforced(&a), HALF);
@@ -61,6 +72,51 @@ fn nothing_moves_before_it_is_stored() {
     assert_eq!(enforced(&b), HALF + given);
     tell(&mut b, &mut a);
     assert_eq!(a.ledger().on_its_way(&name("b"), &group()), Parts::NONE);
+}
+
+#[test]
+fn one_that_does_not_hear_is_given_nothing() {
+    let (mut a, mut b) = (balancer("a", false), balancer("b", false));
+    a.set_demand(&group(), demand(0.0));
+    b.set_demand(&group(), demand(900.0));
+    for round in 4..60 {
+        let now = round * SECOND / 4;
+        tell_at(now, &mut b, &mut a);
+        stored_round(&mut a, now);
+        stored_round(&mut b, now);
+    }
+    assert_eq!(enforced(&a), HALF, "no message has reached b");
+    tell_at(15 * SECOND, &mut a, &mut b);
+    tell_at(15 * SECOND, &mut b, &mut a);
+    stored_round(&mut a, 15 * SECOND);
+    assert!(enforced(&a) < HALF);
+}
+
+#[test]
+fn one_that_confirms_nothing_is_given_no_more() {
+    let (mut a, mut b) = (balancer("a", false), balancer("b", false));
+    a.set_demand(&group(), demand(400.0));
+    tell(&mut a, &mut b);
+    // From now on messages reach only a. b is offered more, and three seconds later much more.
+    let mut owned = Vec::new();
+    for round in 4..60 {
+        let now = round * SECOND / 4;
+        b.set_demand(&group(), demand(if round < 16 { 1_200.0 } else { 90_000.0 }));
+        tell_at(now, &mut b, &mut a);
+        stored_round(&mut a, now);
+        stored_round(&mut b, now);
+        owned.push(enforced(&a));
+    }
+    assert!(owned[0] < HALF, "it was given something once");
+    assert!(owned.iter().all(|it| *it == owned[0]), "{owned:?}");
+    // It hears again, and confirms what was on its way.
+    let now = 15 * SECOND;
+    tell_at(now, &mut a, &mut b);
+    stored_round(&mut b, now);
+    assert_eq!(enforced(&a) + enforced(&b), Parts::WHOLE);
+    tell_at(now, &mut b, &mut a);
+    stored_round(&mut a, now);
+    assert!(enforced(&a) < owned[0], "it gives again");
 }
 
 #[test]

@@ -184,6 +184,10 @@ impl IntoStatus for Refusal {
             Refusal::Fleet(FleetRefusal::Unknown(_)) => {
                 error(Code::Unknown, ErrorReason::FleetUnknown).hint(FLEET_UNKNOWN_HINT)
             }
+            Refusal::Fleet(FleetRefusal::NotAMember(_)) => {
+                error(Code::FailedPrecondition, ErrorReason::FleetMembership)
+                    .hint("nothing was changed")
+            }
             Refusal::Fleet(FleetRefusal::Diverged(_)) => {
                 error(Code::FailedPrecondition, ErrorReason::FleetConflict)
                     .hint(FLEET_CONFLICT_HINT)

@@ -227,11 +227,13 @@ impl<E: Enforcer> SharingLoop<E> {
     }
 
     fn take_messages(&mut self) {
+        let incarnation = self.parts.sharing.ledger().incarnation;
         for (from, ReceivedMessage { message, at }) in self.parts.inbox.take() {
             let PeerMessage { message, program_version, clock_ahead_ms } = message;
             let status = PeerStatus {
                 last_heard: Instant::now().checked_sub(boot_clock::now().saturating_sub(at)),
                 incarnation: message.incarnation,
+                hears_this: message.receiver_incarnation == incarnation,
                 epoch: message.epoch,
                 version: program_version,
                 clock_ahead_ms,

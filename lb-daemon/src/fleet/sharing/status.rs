@@ -65,6 +65,8 @@ pub(crate) struct PeerStatus {
     /// When its last message came.
     pub(crate) last_heard: Option<Instant>,
     pub(crate) incarnation: u64,
+    /// It has heard from this balancer since its last start.
+    pub(crate) hears_this: bool,
     pub(crate) epoch: u64,
     /// Version of its program.
     pub(crate) version: String,

@@ -16,6 +16,7 @@ use lb_tests::{
     process::{PATIENCE, pause, until},
     random::Random,
     sandbox::Sandbox,
+    topology::Cut,
     traffic::{LongConnectionServer, LongConnections},
 };
 use serde_json::Value;
@@ -67,6 +68,28 @@ pub(super) fn wrong_joins(sandbox: &Sandbox) -> Result<()> {
         &["fleet", "join"],
         (CONFLICT, &["is a member of fleet edge already"]),
     )?;
+
+    // The last one leaves, and joins again: the capacities are its own still.
+    fleet.spillway(0, &["fleet", "leave", "--yes"])?;
+    fleet.spillway(0, &["fleet", "join", "--yes"])?;
+    wait_for_whole(&fleet, 0, &[0])?;
+
+    // What is wrong with the settings is seen before anybody hears of it.
+    for (wrong, words) in wrong_settings(&fleet)? {
+        fleet.balancers[2].write_settings(&wrong)?;
+        fleet.balancers[2].stop()?;
+        fleet.balancers[2].start()?;
+        for argument in ["--dry-run", "--yes"] {
+            let output = fleet.balancers[2].try_cli(&["fleet", "join", argument], None)?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            let has_words = said.contains(words) && said.contains("nothing was changed");
+            ensure!(!output.status.success() && has_words, "{words}: {said}");
+        }
+        ensure!(!is_member(&fleet, 2)?);
+    }
+    let members = fleet.etcd.as_ref().context("there is no etcd")?;
+    let members = members.ask(&["get", "--prefix", "--keys-only", "/spillway/edge/members/lb"])?;
+    ensure!(members.trim() == "/spillway/edge/members/lb-1", "{members}");
 
     // A misspelled fleet is not founded beside the one that is there, unless that is meant.
     let table = fleet.fleet_table(2)?.replace("\"edge\"", "\"egde\"");
@@ -130,6 +153,83 @@ pub(super) fn wrong_joins(sandbox: &Sandbox) -> Result<()> {
         "{output:?}"
     );
     wait_for_whole(&fleet, 0, &[0, 1])
+}
+
+/// Tables of the third balancer with a mistake, and what is said of each.
+fn wrong_settings(fleet: &FleetFixture) -> Result<Vec<(String, &'static str)>> {
+    let table = fleet.fleet_table(2)?;
+    let other = fleet.fleet_table(0)?;
+    let line = |table: &str, setting: &str| {
+        let line = table.lines().find(|line| line.starts_with(setting));
+        line.map(str::to_owned).with_context(|| format!("no {setting}: {table}"))
+    };
+    let replaced = |with: &[&str]| -> Result<String> {
+        with.iter().try_fold(table.clone(), |table, setting| {
+            Ok(table.replace(&line(&table, setting)?, &line(&other, setting)?))
+        })
+    };
+    let etcd = line(&table, "etcd")?;
+    let address = line(&table, "address")?;
+    let port = "etcd = [\"https://10.0.9.2:1\"]";
+    Ok(vec![
+        (
+            replaced(&["tls-cert", "tls-key"])?,
+            "the certificate is of lb-1, but this balancer is lb-3",
+        ),
+        (replaced(&["tls-key"])?, "lb-3"),
+        (
+            replaced(&["address"])?,
+            "10.0.1.2:7946: this host cannot listen for the other balancers there",
+        ),
+        (
+            table.replace(&address, "address = \"127.0.0.1:7946\""),
+            "127.0.0.1:7946: lb-1 cannot reach this host there",
+        ),
+        (table.replace(&etcd, port), "(etcd in the settings: https://10.0.9.2:1)"),
+    ])
+}
+
+/// Traffic to a balancer that has no portions because no other one can reach it would be refused, so it is not ready.
+pub(super) fn unreached(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = FleetFixture::prepare(sandbox, "unreached", THREE)?;
+    for balancer in &mut fleet.balancers {
+        balancer.spawn()?;
+    }
+    for balancer in &mut fleet.balancers {
+        balancer.wait_until_it_answers()?;
+    }
+    fleet.balancers[0].apply(&text(&fleet)?)?;
+    for balancer in 0..2 {
+        fleet.spillway(balancer, &["fleet", "join", "--yes"])?;
+    }
+    wait_for_whole(&fleet, 0, &[0, 1])?;
+    fleet.fabric.cut(2, Cut::FromPeers)?;
+    fleet.spillway(2, &["fleet", "join", "--yes"])?;
+    // Longer than anything waits for portions.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(12) {
+        let own = status(&fleet, 2)?;
+        ensure!(own["balancers"][2]["ready"] == false, "{own:#}");
+        let sum: f64 = portions(&status(&fleet, 0)?)?.values().sum();
+        ensure!(sum > 2.0 - WHOLE && sum <= WHOLE, "{sum} of a capacity is owned");
+        pause(Duration::from_millis(200));
+    }
+    let own = status(&fleet, 2)?;
+    let cause = own["balancers"][2]["not_ready_cause"].as_str().unwrap_or_default();
+    ensure!(cause.contains("no other balancer exchanges messages with it"), "{cause}");
+    let problems = own["problems"].as_array().context("no problems")?;
+    let silent = problems.iter().filter(|it| it["reason"] == "silent");
+    ensure!(silent.count() == 2, "{problems:#?}");
+    ensure_refused(&fleet, 2, &["fleet", "status", "--check"], (1, &["10.0.3.2:7946"]))?;
+    let seen = status(&fleet, 0)?;
+    let said = seen["balancers"][2]["peer_problem"].as_str().unwrap_or_default();
+    ensure!(said.contains("10.0.3.2:7946"), "{seen:#}");
+
+    fleet.fabric.heal(2)?;
+    wait_for_whole(&fleet, 0, &[0, 1, 2])?;
+    until("it is ready", PATIENCE, || {
+        Ok((status(&fleet, 2)?["balancers"][2]["ready"] == true).then_some(()))
+    })
 }
 
 /// A balancer leaves, is independent, and joins again.

@@ -119,7 +119,7 @@ fn parse(files: &TlsFiles, contents: FileContents, version: u64) -> Result<PeerT
 
 /// The balancers that a certificate may speak for: its DNS names that are names of balancers. The common name counts only
 /// if there are no alternative names (RFC 9525, 2), because certificates for etcd have it.
-pub(super) fn balancers(chain: Option<&[CertificateDer<'_>]>) -> BTreeSet<Name> {
+pub(crate) fn balancers(chain: Option<&[CertificateDer<'_>]>) -> BTreeSet<Name> {
     let mut names = tls::names(chain);
     if names.is_empty() {
         let first = chain.and_then(<[_]>::first);

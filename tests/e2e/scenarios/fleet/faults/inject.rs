@@ -165,7 +165,7 @@ impl Injector {
                 Undo::StartDaemon(balancer)
             }
             Fault::DaemonStopped(balancer) => {
-                fleet.balancers[balancer].stop()?;
+                fleet.balancers[balancer].stop_at_any_time()?;
                 Undo::StartDaemon(balancer)
             }
             Fault::DaemonFrozen(balancer) => {
