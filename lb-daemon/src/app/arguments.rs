@@ -363,7 +363,7 @@ impl BalancerArguments {
             (Some(settings), Some(file)) => {
                 let (file, fleet) = (file.display(), &settings.fleet);
                 let sentence = format!(
-                    "--apply {file}: a balancer of a fleet has the configuration of the fleet, here --fleet-name {fleet}, \
+                    "--apply {file}: a balancer of a fleet has the configuration of the fleet, here {fleet}, \
                      and none of a file"
                 );
                 Err(Failure::new(sentence).hint(

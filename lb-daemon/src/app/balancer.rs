@@ -536,10 +536,14 @@ fn open_fleet(arguments: &BalancerArguments, pins: &Pins) -> Result<FleetStart, 
         let named = settings.as_ref().map(|settings| (&settings.fleet, &settings.name));
         if named != Some((&record.fleet, &record.balancer)) {
             let (fleet, balancer) = (&record.fleet, &record.balancer);
+            let said = match named {
+                Some((fleet, name)) => format!("{name} of fleet {fleet}"),
+                None => "no fleet".into(),
+            };
             return Err(Failure::new(format!(
-                "--fleet-name: this balancer is {balancer} of fleet {fleet}, and the settings name no or another one"
+                "this balancer has joined as {balancer} of fleet {fleet}, but the settings say {said}"
             ))
-            .hint("set it as it was, and leave the fleet first: `spillway fleet leave`"));
+            .hint("set it as it was; to change it, leave the fleet first: `spillway fleet leave`"));
         }
     }
     let lost_maps = !pins.map(names::ARRAYS).exists();

@@ -48,7 +48,7 @@ impl FleetArguments {
     pub(super) fn settings(&self, region: Option<&Name>) -> Result<Option<FleetSettings>, Failure> {
         let Some(fleet) = &self.fleet_name else { return Ok(None) };
         let missing = |setting: &str| {
-            Failure::new(format!("--fleet-name {fleet}: --{setting} is missing")).hint(HINT)
+            Failure::new(format!("fleet {fleet}: --{setting} is missing")).hint(HINT)
         };
         let name = self.fleet_balancer.clone().ok_or_else(|| missing("fleet-balancer"))?;
         let address = self.fleet_address.ok_or_else(|| missing("fleet-address"))?;
@@ -83,8 +83,9 @@ impl FleetArguments {
         }
         let [authorities, certificate, key] = files.map(|(setting, file)| {
             file.clone().ok_or_else(|| {
-                Failure::new(format!("--{setting} is missing: balancers of a fleet use TLS"))
-                    .hint("in a laboratory without certificates, set --fleet-insecure")
+                Failure::new(format!("--{setting} is missing: balancers of a fleet use TLS")).hint(
+                    "set it; only a laboratory goes without certificates, by --fleet-insecure",
+                )
             })
         });
         Ok(Some(EtcdTls { authorities: authorities?, certificate: certificate?, key: key? }))

@@ -22,8 +22,8 @@ impl Membership {
     /// [`MembershipError`]
     pub async fn leave(&self, abandon: bool, dry_run: bool) -> Result<bool, MembershipError> {
         let _turn = self.turn().await;
-        if !self.context().is_member.is_member() {
-            return Err(MembershipError::NoMember);
+        if !self.is_member() {
+            return Err(self.no_member());
         }
         if dry_run {
             return Ok(abandon);

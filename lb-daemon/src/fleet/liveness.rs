@@ -23,7 +23,9 @@ use super::{
     Member,
     follower::{REMOVED, RefusedGeneration},
     questions::own_digests,
-    table_comparison, versions,
+    table_comparison,
+    unowned::Unowned,
+    versions,
 };
 
 /// How often it is looked at. It is written to etcd only when something changed.
@@ -54,11 +56,13 @@ pub(super) async fn report(
     let mut in_force = member.watch_in_force();
     let (mut digested, mut digest) = (None, String::new());
     let (mut last_texts, mut texts_at) = (BTreeSet::new(), None);
+    let mut unowned = Unowned::default();
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             changed = in_force.changed() => if changed.is_err() { return },
         }
+        unowned.look(&member);
         let not_ready = member.not_ready();
         let now = member.in_force();
         let state = (now.revision, now.generation);

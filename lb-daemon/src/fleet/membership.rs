@@ -58,9 +58,7 @@ pub enum MembershipError {
     Removed,
     #[error("this balancer is no member of a fleet")]
     NoMember,
-    #[error(
-        "this balancer does not take part in its fleet yet, so it cannot give its portions to the others"
-    )]
+    #[error("this balancer does not take part in its fleet yet")]
     NotStarted,
     #[error("{0} is a member of the fleet, and alive, at {1}: another host has this name")]
     NameInUse(Name, String),
@@ -143,6 +141,15 @@ impl Membership {
         self.0.member.borrow().clone()
     }
 
+    /// What a balancer is told that is no member.
+    pub(super) fn no_member(&self) -> MembershipError {
+        match (self.settings(), self.is_member()) {
+            (_, true) => MembershipError::NotStarted,
+            (None, false) => MembershipError::NoSettings,
+            (Some(_), false) => MembershipError::NoMember,
+        }
+    }
+
     /// Whether it has joined, also if it does not take part yet.
     pub fn is_member(&self) -> bool {
         self.0.context.is_member.is_member()
@@ -209,7 +216,7 @@ impl Membership {
     /// # Errors
     /// [`MembershipError`]
     pub async fn remove(&self, name: &Name, dry_run: bool) -> Result<(), MembershipError> {
-        let member = self.member().ok_or(MembershipError::NoMember)?;
+        let member = self.member().ok_or_else(|| self.no_member())?;
         if member.settings().name == *name {
             return Err(MembershipError::IsThis(name.clone()));
         }
@@ -243,7 +250,7 @@ impl Membership {
         dry_run: bool,
     ) -> Result<(u64, Applied), MembershipError> {
         let _turn = self.turn().await;
-        let member = self.member().ok_or(MembershipError::NoMember)?;
+        let member = self.member().ok_or_else(|| self.no_member())?;
         member.restore(from_etcd, dry_run).await
     }
 }

@@ -35,6 +35,7 @@ mod restore;
 pub(crate) mod sharing;
 mod status;
 mod table_comparison;
+mod unowned;
 mod versions;
 mod wall_clock;
 

@@ -34,6 +34,19 @@ pub(super) enum Value {
 /// Tables that group settings: `name` in `[fleet]` is the setting `fleet-name`.
 const GROUPS: [&str; 1] = ["fleet"];
 
+/// The group of a setting, and its name there.
+pub(super) fn grouped(name: &str) -> Option<(&'static str, &str)> {
+    GROUPS.iter().find_map(|group| Some((*group, name.strip_prefix(group)?.strip_prefix('-')?)))
+}
+
+/// A setting as a settings file has it: `fleet-name` is `name in [fleet]`.
+pub(super) fn in_file(name: &str) -> String {
+    match grouped(name) {
+        Some((group, name)) => format!("{name} in [{group}]"),
+        None => name.to_owned(),
+    }
+}
+
 const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
 
 impl SettingsFile {
@@ -66,7 +79,7 @@ impl SettingsFile {
 
     /// `FILE: line 3, column 1: cause`.
     pub(super) fn at(&self, setting: &FileSetting, cause: &str) -> Failure {
-        self.wrong(Some(setting.at), &format!("{}: {cause}", setting.name))
+        self.wrong(Some(setting.at), &format!("{}: {cause}", in_file(&setting.name)))
     }
 
     fn wrong(&self, at: Option<usize>, cause: &str) -> Failure {

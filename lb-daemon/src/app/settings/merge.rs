@@ -7,7 +7,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::file::{FileSetting, SettingsFile, Value};
+use super::file::{FileSetting, SettingsFile, Value, grouped};
 use crate::app::Failure;
 
 const NOT_SETTINGS: [&str; 3] = ["config", "help", "version"];
@@ -53,10 +53,23 @@ fn argument<'c>(
         .get_subcommands()
         .map(Command::get_name)
         .find(|component| flag_of(component).is_some());
-    let hint = match (other, similar(relaxed, component, &setting.name)) {
-        (Some(other), _) => format!("it is one of `spillwayd {other}`"),
-        (None, Some(name)) => format!("did you mean `{name}`?"),
-        (None, None) => format!("`spillwayd {component} --help` lists them, without their dashes"),
+    // What belongs above a table, or has the table's name once more, is not misspelled.
+    let misplaced = grouped(&setting.name).and_then(|(group, name)| {
+        let flag = settings(relaxed, component).find(|it| it.get_long() == Some(name))?;
+        Some((group, flag.get_long()?))
+    });
+    let similar = similar(relaxed, component, &setting.name);
+    let hint = match (misplaced, other, similar.as_deref()) {
+        (Some((group, name)), ..) if grouped(name).is_none() => {
+            format!("`{name}` is in no table: it stands above the line `[{group}]`")
+        }
+        (Some((_, name)), ..) | (None, None, Some(name)) => {
+            format!("did you mean `{}`?", grouped(name).map_or(name, |(_, name)| name))
+        }
+        (None, Some(other), _) => format!("it is one of `spillwayd {other}`"),
+        (None, None, None) => {
+            format!("`spillwayd {component} --help` lists them, without their dashes")
+        }
     };
     Err(file.at(setting, &format!("no such setting of the {component}")).hint(hint))
 }

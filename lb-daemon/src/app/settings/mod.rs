@@ -24,7 +24,7 @@ use super::{
     Failure,
     arguments::{Arguments, Component},
 };
-use file::SettingsFile;
+use file::{SettingsFile, grouped, in_file};
 
 /// Command line and settings file together.
 #[derive(Debug)]
@@ -118,13 +118,16 @@ fn missing_settings(error: clap::Error, file: Option<&PathBuf>) -> SettingsError
     };
     let names: Vec<_> = missing.iter().map(name).collect();
     let (file, is_are) = (file.display(), if names.len() == 1 { "is" } else { "are" });
-    let failure = Failure::new(format!("{file}: {} {is_are} not set", names.join(", ")));
+    let spelled: Vec<_> = names.iter().map(|name| in_file(name)).collect();
+    let failure = Failure::new(format!("{file}: {} {is_are} not set", spelled.join(", ")));
     let first = names.first().map(String::as_str).unwrap_or_default();
     let value = if is_list(first) { "[\"…\"]" } else { "\"…\"" };
-    SettingsError::File(failure.hint(format!(
-        "set {} in {file}, as `{first} = {value}`",
-        if names.len() == 1 { "it" } else { "them" }
-    )))
+    let it_them = if names.len() == 1 { "it" } else { "them" };
+    let (place, first) = match grouped(first) {
+        Some((group, first)) => (format!("the table [{group}] of {file}"), first),
+        None => (file.to_string(), first),
+    };
+    SettingsError::File(failure.hint(format!("set {it_them} in {place}, as `{first} = {value}`")))
 }
 
 /// Whether a setting may have several values.
@@ -183,9 +186,12 @@ impl FileNames {
         let mut parts = text.split("--");
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |before, part| {
-            let name = part.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).next();
-            let is_setting = name.is_some_and(|name| self.0.contains(name));
-            before + if is_setting { "" } else { "--" } + part
+            let end = part.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+            let (name, rest) = part.split_at(end.unwrap_or(part.len()));
+            match self.0.contains(name) {
+                true => before + &in_file(name) + rest,
+                false => before + "--" + part,
+            }
         })
     }
 }

@@ -47,6 +47,10 @@ fn what_must_be_set_and_is_not_is_named_with_its_file() {
     let (sentence, hint) = dir.refusal("receiver", "interface = [\"eth0\"]\n");
     assert_eq!(sentence, "allow-source, vip are not set");
     assert_eq!(hint, format!("set them in {file}, as `allow-source = [\"…\"]`"));
+    let (sentence, hint) =
+        dir.refusal("balancer", "interface = [\"eth0\"]\n[fleet]\nbalancer = \"lb-1\"\n");
+    assert_eq!(sentence, "name in [fleet] is not set");
+    assert_eq!(hint, format!("set it in the table [fleet] of {file}, as `name = \"…\"`"));
     // Without a file it is the command line that is wrong.
     let line = ["spillwayd", "balancer"].map(OsString::from);
     assert!(matches!(Settings::read(&line), Err(SettingsError::CommandLine(_))));
@@ -114,6 +118,21 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "zzz = 1",
             "line 1, column 1: zzz: no such setting of the balancer",
             "`spillwayd balancer --help` lists them, without their dashes",
+        ),
+        (
+            "[fleet]\nectd = 1",
+            "line 2, column 1: ectd in [fleet]: no such setting of the balancer",
+            "did you mean `etcd`?",
+        ),
+        (
+            "[fleet]\nfleet-name = 1",
+            "line 2, column 1: fleet-name in [fleet]: no such setting of the balancer",
+            "did you mean `name`?",
+        ),
+        (
+            "[fleet]\nregion = \"eu\"",
+            "line 2, column 1: region in [fleet]: no such setting of the balancer",
+            "`region` is in no table: it stands above the line `[fleet]`",
         ),
         (
             "config = \"other.toml\"",

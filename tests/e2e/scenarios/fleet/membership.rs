@@ -520,6 +520,15 @@ pub(super) fn unknown_to_etcd(sandbox: &Sandbox) -> Result<()> {
         Ok(own.is_some_and(|it| it["ready"] == true))
     };
     ensure!(!ready()?, "{:#}", status(&fleet, 2)?);
+    // It changes nothing, and each answer says what to do.
+    let backend = fleet.fabric.backends[0].v4.to_string();
+    let says = [words, "`spillway fleet leave`, and join again"];
+    ensure_refused(&fleet, 2, &reweigh(&backend, "3"), (CONFLICT, &says))?;
+    ensure_refused(&fleet, 2, &["backend", "drain", &backend, "--yes"], (CONFLICT, &says))?;
+    ensure_refused(&fleet, 2, &["fleet", "join", "--yes"], (CONFLICT, &says))?;
+    let check = ["fleet", "status", "--check"];
+    ensure_refused(&fleet, 2, &check, (1, &["the fleet has removed lb-3", says[1]]))?;
+    wait_in_force(&fleet, 0, 1)?;
     fleet.spillway(2, &["fleet", "leave", "--yes"])?;
     ensure!(condition(&fleet, 2, "fleet membership")?.is_none(), "the condition stays");
     fleet.spillway(2, &["fleet", "join", "--yes"])?;
