@@ -24,12 +24,12 @@ use spillway_proto::v1::{
     ApplyRequest, ApplyResult, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
     CaptureResponse, DiffGenerationsRequest, DiffGenerationsResponse, ErrorReason, ExplainRequest,
     ExplainResponse, ExportRequest, ExportResponse, ListGenerationsRequest,
-    ListGenerationsResponse, ListOverridesRequest, ListOverridesResponse, ProbeVipsRequest,
-    ProbeVipsResponse, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse,
-    RemoveOverridesRequest, RemoveOverridesResponse, RollbackRequest, SetOverridesRequest,
-    SetOverridesResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, TableRequest,
-    TableResponse, WatchRequest, WatchResponse, fleet_client::FleetClient,
-    objects_client::ObjectsClient, overrides_client::OverridesClient,
+    ListGenerationsResponse, ListOverridesRequest, ListOverridesResponse, OverrideKind,
+    ProbeVipsRequest, ProbeVipsResponse, RegionsRequest, RegionsResponse, ReloadRequest,
+    ReloadResponse, RemoveOverridesRequest, RemoveOverridesResponse, RollbackRequest,
+    SetOverridesRequest, SetOverridesResponse, StatsRequest, StatsResponse, StatusRequest,
+    StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
+    fleet_client::FleetClient, objects_client::ObjectsClient, overrides_client::OverridesClient,
     spillway_client::SpillwayClient,
 };
 use tokio::{
@@ -57,6 +57,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Objects that are asked for at once: as many as the daemon allows.
 pub(crate) const MAX_PAGE: u32 = 10_000;
+/// What else can be done if etcd takes no override.
+const LOCAL_HINT: &str =
+    "nothing was changed; with --local it is made at this balancer alone, without etcd";
 /// Domain of the daemon's reasons of errors.
 const ERROR_DOMAIN: &str = "spillway";
 /// Largest answer, bytes: a configuration with as many backends as the maps hold.
@@ -195,8 +198,15 @@ impl DaemonClient {
         &mut self,
         request: SetOverridesRequest,
     ) -> Result<SetOverridesResponse, Failure> {
+        let may_be_local = matches!(request.kind(), OverrideKind::Drain | OverrideKind::Disable);
         let answer = timeout(READ_TIMEOUT, self.overrides.set_overrides(request)).await;
-        self.answer(answer)
+        self.answer(answer).map_err(|failure| {
+            let is_refused = failure.is_of_fleet && failure.code == Some(Code::Unavailable);
+            match is_refused && may_be_local {
+                true => failure.hint(LOCAL_HINT),
+                false => failure,
+            }
+        })
     }
 
     pub(crate) async fn remove_overrides(

@@ -83,7 +83,7 @@ pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
     }
     wait_for_condition(&fleet, 0, ("etcd", "etcd"))?;
     let drain = ["backend", "drain", &one, "--yes"];
-    ensure_refused(&fleet, 0, &drain, (UNAVAILABLE, &["etcd"]))?;
+    ensure_refused(&fleet, 0, &drain, (UNAVAILABLE, &["etcd", "with --local"]))?;
     let said = fleet.spillway(0, &[&drain[..], &["--local", "--reason", "ticket 7"]].concat())?;
     ensure!(said.contains(&format!("override {local} is in force")), "{said}");
     wait_for_state(&fleet, 0, &one, "draining")?;
