@@ -250,8 +250,9 @@ enum Event {
     OldDisk(usize),
     /// The daemon starts again, after a boot if its host was off.
     Start(usize),
-    /// Two hosts do not reach each other, or do again.
+    /// Two hosts do not reach each other, or one of them does not reach the other, or both do again.
     Cut(usize, usize),
+    CutOneWay(usize, usize),
     Heal(usize, usize),
     /// A host does not reach etcd, or does again.
     Alone(usize),
@@ -271,6 +272,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => host.clone().prop_map(Event::OldDisk),
         4 => host.clone().prop_map(Event::Start),
         2 => (host.clone(), host.clone()).prop_map(|(a, b)| Event::Cut(a, b)),
+        1 => (host.clone(), host.clone()).prop_map(|(a, b)| Event::CutOneWay(a, b)),
         2 => (host.clone(), host.clone()).prop_map(|(a, b)| Event::Heal(a, b)),
         1 => host.clone().prop_map(Event::Alone),
         2 => host.clone().prop_map(Event::Together),
@@ -320,11 +322,15 @@ fn happen(fleet: &mut Fleet, event: &Event, copies: &[Ledger]) {
         Event::Start(at) => start(fleet, at % hosts),
         Event::Cut(one, other) => {
             let (one, other) = (name(one % hosts), name(other % hosts));
-            fleet.cut.insert((one.clone().min(other.clone()), one.max(other)));
+            fleet.cut.extend([(one.clone(), other.clone()), (other, one)]);
+        }
+        Event::CutOneWay(from, to) => {
+            fleet.cut.insert((name(from % hosts), name(to % hosts)));
         }
         Event::Heal(one, other) => {
             let (one, other) = (name(one % hosts), name(other % hosts));
-            fleet.cut.remove(&(one.clone().min(other.clone()), one.max(other)));
+            fleet.cut.remove(&(one.clone(), other.clone()));
+            fleet.cut.remove(&(other, one));
         }
         Event::Alone(at) => fleet.hosts[at % hosts].reaches_etcd = false,
         Event::Together(at) => fleet.hosts[at % hosts].reaches_etcd = true,

@@ -75,7 +75,7 @@ pub(crate) struct Fleet {
     pub(crate) now: Duration,
     pub(crate) faults: Faults,
     pub(crate) counted: BTreeMap<GroupKey, Counted>,
-    /// Pairs of hosts that do not reach each other.
+    /// Hosts whose messages do not reach the second one.
     pub(crate) cut: BTreeSet<(Name, Name)>,
     /// What any second admitted beyond the capacity and the bursts.
     pub(crate) overshoot: Vec<String>,
@@ -422,8 +422,7 @@ impl Fleet {
         let names: Vec<Name> = self.hosts.iter().map(|host| host.name.clone()).collect();
         let from = names[at].clone();
         for (to, message) in self.hosts[at].messages(&names, self.now) {
-            let pair = (from.clone().min(to.clone()), from.clone().max(to.clone()));
-            if self.cut.contains(&pair) {
+            if self.cut.contains(&(from.clone(), to.clone())) {
                 continue;
             }
             let copies = usize::from(self.random.f64() >= self.faults.lost)
