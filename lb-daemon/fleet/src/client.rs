@@ -115,7 +115,8 @@ fn without_repetitions(text: &str) -> String {
 
 /// What TLS libraries say of certificates, in words that name the file.
 fn explained(text: String) -> String {
-    let cause = if text.contains("received fatal alert") {
+    let is_refusal = |text: &str| text.contains("Certificate") || text.contains("UnknownCA");
+    let cause = if text.contains("received fatal alert") && is_refusal(&text) {
         "it refuses this balancer's certificate, that of tls-cert"
     } else if text.contains("UnknownIssuer") {
         "its certificate is of no authority in tls-ca"
@@ -294,4 +295,26 @@ async fn read(path: &Path) -> Result<Vec<u8>, EtcdError> {
         path: path.display().to_string(),
         cause: error_chain::message(&error),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once_and_in_words() {
+        let said = |text: &str| explained(without_repetitions(text));
+        let refused = "tcp connect error: transport error: tcp connect error: Connection refused";
+        assert_eq!(said(refused), "tcp connect error: Connection refused");
+        let alert = "transport error: connection error: received fatal alert: BadCertificate";
+        let words = "it refuses this balancer's certificate, that of tls-cert";
+        let expected = format!("{words} (connection error: received fatal alert: BadCertificate)");
+        assert_eq!(said(alert), expected);
+        let other = "connection error: received fatal alert: ProtocolVersion";
+        assert_eq!(said(other), other);
+        let unknown = "transport error: invalid peer certificate: UnknownIssuer";
+        assert!(said(unknown).starts_with("its certificate is of no authority in tls-ca ("));
+        let host = "invalid peer certificate: certificate not valid for name \"etcd-1\"";
+        assert!(said(host).starts_with("its certificate does not have the host of its URL ("));
+    }
 }
