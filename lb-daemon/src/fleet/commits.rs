@@ -94,7 +94,7 @@ impl Member {
             Ok(base) => base,
             Err(refusal) => return Ok(Err(refusal.into())),
         };
-        let (author, reason) = (apply.actor.to_string(), apply.why());
+        let (author, reason) = (format!("{} at {}", apply.actor, self.name()), apply.why());
         let is_forced = apply.force;
         let planned = match self.plan(apply).await? {
             Ok(planned) => planned,
@@ -385,7 +385,7 @@ impl Member {
             return Ok(None);
         }
         self.replace_overrides(&fleet, &snapshot, overrides).await?;
-        let author = "join".to_owned();
+        let author = format!("join at {}", self.name());
         let reason = format!("the configuration of {}", self.name());
         let committed =
             self.commit_configuration(&fleet, &snapshot, configuration, author, reason).await?;

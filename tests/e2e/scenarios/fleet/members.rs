@@ -65,6 +65,9 @@ pub(crate) fn one_configuration(sandbox: &Sandbox) -> Result<()> {
     let export = fleet.spillway(0, &["export"])?;
     ensure!(export.contains("weight = 2"), "{export}");
 
+    let history = fleet.spillway(2, &["history"])?;
+    ensure!(["join at lb-1", "uid 0 at lb-4"].iter().all(|it| history.contains(it)), "{history}");
+
     // A rollback to a generation, at yet another one.
     fleet.spillway(1, &["rollback", "1", "--yes", "--wait"])?;
     wait_in_force(&fleet, 2, 3)?;
