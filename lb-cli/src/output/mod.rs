@@ -88,7 +88,8 @@ pub(crate) fn print_stderr(text: &str) {
     let size = is_terminal.then(crossterm::terminal::size).and_then(Result::ok);
     // A terminal that was told no size, such as that of `script` or of a serial line, has 0 columns.
     let width = size.map(|(columns, _)| columns.into()).filter(|columns| *columns > 0);
-    eprintln!("{}", wrap_lines(text, width));
+    // Whoever closed it does not want to read it.
+    let _ = writeln!(io::stderr(), "{}", wrap_lines(text, width));
 }
 
 fn wrap_lines(text: &str, width: Option<usize>) -> String {

@@ -1,11 +1,11 @@
 //! The connection to etcd, and what its errors mean.
 
-use std::{error::Error as _, future::Future, path::Path, sync::Arc, time::Duration};
+use std::{error::Error as _, path::Path, sync::Arc, time::Duration};
 
 use etcd_client::{Certificate, Client, ConnectOptions, GetOptions, Identity, TlsOptions};
 use lb_base::error_chain;
 use lb_model::Name;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep};
 
 use crate::{
     Keys,
@@ -24,6 +24,13 @@ const MAX_ANSWER: usize = 64 << 20;
 
 /// Keys in one answer.
 const PAGE: i64 = 200;
+
+/// How often a request is made that no server gets. Of three servers of which one refuses connections about every second
+/// request meets that one, since it never has anything to do.
+const TRIES: usize = 12;
+
+/// Between two of them.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// Most keys that are read to find other fleets.
 const MOST_LOOKS: usize = 20;
@@ -45,7 +52,7 @@ pub enum EtcdError {
     Compacted(String),
     #[error("a certificate of the connection to etcd has expired: {0}")]
     CertificateExpired(String),
-    #[error("etcd denies access: {0}")]
+    #[error("etcd denies access: {0}; docs/fleet.md lists the rights that a balancer needs")]
     Denied(String),
     #[error("{path}: cannot be read: {cause}")]
     File { path: String, cause: String },
@@ -205,7 +212,11 @@ impl Fleet {
 
     /// The row of a key, read linearizably.
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Row>, EtcdError> {
-        let answer = timed(self.client.kv_client().get(key, None)).await?;
+        let answer = timed(|| {
+            let (mut client, key) = (self.client.kv_client(), key.to_owned());
+            async move { client.get(key, None).await }
+        })
+        .await?;
         Ok(answer.kvs().first().map(Row::from))
     }
 
@@ -218,7 +229,7 @@ impl Fleet {
         at: Option<i64>,
         are_keys_only: bool,
     ) -> Result<Rows, EtcdError> {
-        let mut client = self.client.kv_client().max_decoding_message_size(MAX_ANSWER);
+        let client = self.client.kv_client().max_decoding_message_size(MAX_ANSWER);
         let mut all = Rows { rows: Vec::new(), revision: at.unwrap_or(0), cluster: 0 };
         let mut next = first.as_bytes().to_vec();
         loop {
@@ -227,7 +238,11 @@ impl Fleet {
             if are_keys_only {
                 options = options.with_keys_only();
             }
-            let answer = timed(client.get(next, Some(options))).await?;
+            let page = || {
+                let (mut client, next, options) = (client.clone(), next.clone(), options.clone());
+                async move { client.get(next, Some(options)).await }
+            };
+            let answer = timed(page).await?;
             if let Some(header) = answer.header() {
                 all.cluster = header.cluster_id();
                 if all.revision == 0 {
@@ -252,7 +267,12 @@ impl Fleet {
         let mut next = ROOT.as_bytes().to_vec();
         for _ in 0..MOST_LOOKS {
             let options = GetOptions::new().with_range(AFTER_ROOT).with_limit(1).with_keys_only();
-            let answer = match timed(self.client.kv_client().get(next, Some(options))).await {
+            let look = || {
+                let (mut client, next) = (self.client.kv_client(), next.clone());
+                let options = options.clone();
+                async move { client.get(next, Some(options)).await }
+            };
+            let answer = match timed(look).await {
                 Err(EtcdError::Denied(_)) => return Ok(Vec::new()),
                 answer => answer?,
             };
@@ -269,7 +289,11 @@ impl Fleet {
     }
 
     pub(crate) async fn put(&self, key: String, value: Vec<u8>) -> Result<(), EtcdError> {
-        self.written(timed(self.client.kv_client().put(key, value, None)).await).map(drop)
+        let put = || {
+            let (mut client, key, value) = (self.client.kv_client(), key.clone(), value.clone());
+            async move { client.put(key, value, None).await }
+        };
+        self.written(timed(put).await).map(drop)
     }
 
     /// Takes note of what a write says of etcd's space.
@@ -281,13 +305,45 @@ impl Fleet {
     }
 }
 
+/// Makes a request, and makes it again if no server got it: the client chooses one at random, also one that refuses
+/// connections as while it is restarted.
+///
 /// # Errors
 /// That of the request, or [`EtcdError::NoAnswer`].
-pub(crate) async fn timed<T>(
+pub(crate) async fn timed<T, F: Future<Output = Result<T, etcd_client::Error>>>(
+    mut request: impl FnMut() -> F,
+) -> Result<T, EtcdError> {
+    let tried = async {
+        for _ in 1..TRIES {
+            match request().await {
+                Err(error) if is_not_connected(&error) => sleep(BETWEEN_TRIES).await,
+                done => return done,
+            }
+        }
+        request().await
+    };
+    timed_once(tried).await
+}
+
+/// Makes a request on a connection that there is already.
+///
+/// # Errors
+/// That of the request, or [`EtcdError::NoAnswer`].
+pub(crate) async fn timed_once<T>(
     request: impl Future<Output = Result<T, etcd_client::Error>>,
 ) -> Result<T, EtcdError> {
     let answer = tokio::time::timeout(REQUEST_TIME, request).await;
     Ok(answer.map_err(|_| EtcdError::NoAnswer)??)
+}
+
+/// Whether there was no connection, so that the request cannot have been carried out.
+fn is_not_connected(error: &etcd_client::Error) -> bool {
+    let causes = match error {
+        etcd_client::Error::GRpcStatus(status) => status.source().map(error_chain::message),
+        etcd_client::Error::TransportError(error) => Some(error_chain::message(error)),
+        _ => None,
+    };
+    causes.is_some_and(|causes| causes.contains("tcp connect error"))
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, EtcdError> {

@@ -71,11 +71,11 @@ impl Fleet {
         state_tx: &watch::Sender<LeaseState>,
         shutdown: &CancellationToken,
     ) -> Result<(), EtcdError> {
-        let mut client = self.client().lease_client();
+        let client = self.client().lease_client();
         let mut renewed_at = time::Instant::now();
         let granted = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            granted = timed(client.grant(LEASE, None)) => self.written(granted)?,
+            granted = timed(|| { let mut client = client.clone(); async move { client.grant(LEASE, None).await } }) => self.written(granted)?,
         };
         let lease = granted.id();
         let mut shown: Option<Arc<Document<Liveness>>> = None;
@@ -103,16 +103,16 @@ impl Fleet {
             tokio::select! {
                 () = shutdown.cancelled() => {
                     // If it fails, the lease expires by itself.
-                    return timed(client.revoke(lease)).await.map(drop).or(Ok(()));
+                    return timed(|| { let mut client = client.clone(); async move { client.revoke(lease).await } }).await.map(drop).or(Ok(()));
                 }
                 changed = liveness_rx.changed() => {
                     if changed.is_err() {
-                        return timed(client.revoke(lease)).await.map(drop).or(Ok(()));
+                        return timed(|| { let mut client = client.clone(); async move { client.revoke(lease).await } }).await.map(drop).or(Ok(()));
                     }
                 }
                 _ = renewals.tick() => {
                     let asked_at = time::Instant::now();
-                    match timed(client.keep_alive(lease)).await {
+                    match timed(|| { let mut client = client.clone(); async move { client.keep_alive(lease).await } }).await {
                         Ok(_) => {
                             renewed_at = asked_at;
                             may_show = true;
@@ -147,9 +147,13 @@ impl Fleet {
     /// Whether the lease holds the key. It does not if the key was deleted, or if an earlier write, under another lease,
     /// arrived late.
     async fn is_shown(&self, lease: i64) -> Result<bool, EtcdError> {
-        let mut client = self.client().lease_client();
+        let client = self.client().lease_client();
         let options = LeaseTimeToLiveOptions::new().with_keys();
-        let held = timed(client.time_to_live(lease, Some(options))).await?;
+        let held = timed(|| {
+            let (mut client, options) = (client.clone(), options.clone());
+            async move { client.time_to_live(lease, Some(options)).await }
+        })
+        .await?;
         let key = self.keys().alive(self.name());
         Ok(held.keys().iter().any(|held| held == key.as_bytes()))
     }
@@ -158,7 +162,11 @@ impl Fleet {
         let key = self.keys().alive(self.name());
         let value = liveness.write(&key).map_err(|error| EtcdError::Refused(error.to_string()))?;
         let options = PutOptions::new().with_lease(lease);
-        let put = timed(self.client().kv_client().put(key, value, Some(options))).await;
-        self.written(put).map(drop)
+        let put = || {
+            let (mut client, key, value) = (self.client().kv_client(), key.clone(), value.clone());
+            let options = options.clone();
+            async move { client.put(key, value, Some(options)).await }
+        };
+        self.written(timed(put).await).map(drop)
     }
 }

@@ -19,7 +19,11 @@ pub(crate) struct Transacted {
 
 impl Fleet {
     pub(crate) async fn transact(&self, transaction: Txn) -> Result<Transacted, EtcdError> {
-        let answer = timed(self.client().kv_client().txn(transaction)).await;
+        let answer = timed(|| {
+            let (mut client, transaction) = (self.client().kv_client(), transaction.clone());
+            async move { client.txn(transaction).await }
+        })
+        .await;
         let answer = self.written(answer)?;
         let mut rows = Vec::new();
         for response in answer.op_responses() {

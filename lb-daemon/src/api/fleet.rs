@@ -257,6 +257,7 @@ fn milliseconds(time: Duration) -> u64 {
 
 fn shared_group((pool, region): &(Name, Name), shares: &GroupShares) -> v1::SharedGroup {
     let (capacity, in_flight) = (shares.capacity_per_second(), shares.in_flight.fraction());
+    let capacity_unknown = shares.capacity.is_none();
     let shares = shares.shares.iter().map(|(name, (parts, demand))| v1::GroupShare {
         balancer: name.to_string(),
         portion: parts.fraction(),
@@ -268,6 +269,7 @@ fn shared_group((pool, region): &(Name, Name), shares: &GroupShares) -> v1::Shar
         capacity_per_second: capacity,
         shares: shares.collect(),
         in_flight,
+        capacity_unknown,
     }
 }
 

@@ -8,6 +8,7 @@ use lb_control::{
     command::{Actor, OverrideChange},
     state::MarkOutDecision,
 };
+use lb_fleet::{EtcdError, members::MemberError};
 use tokio::time::timeout;
 
 use super::{Member, Membership, MembershipError, follower::SUBJECTS, record::MembershipRecord};
@@ -99,6 +100,9 @@ impl Member {
             if is_alone || current.is_none() || self.sharing().has_left() == current {
                 match fleet.leave(&snapshot).await {
                     Ok(()) => return Ok(()),
+                    Err(MemberError::Etcd(error @ EtcdError::Denied(_))) => {
+                        return Err(format!("this balancer cannot leave: {error}"));
+                    }
                     Err(error) => tracing::info!("leaving the fleet: {error}; trying again"),
                 }
             }

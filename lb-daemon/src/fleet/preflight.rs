@@ -19,6 +19,10 @@ pub(super) fn check_settings(settings: &FleetSettings) -> Result<(), MembershipE
         let wrong = |error| MembershipError::Settings(error_chain::message(&error));
         let contents = files.read().map_err(wrong)?;
         files.client(&contents).map_err(wrong)?;
+        files.verify_own(&contents).map_err(|error| {
+            let (cause, authorities) = (error_chain::message(&error), tls.authorities.display());
+            MembershipError::Settings(format!("{cause}, by the authorities in {authorities}"))
+        })?;
         let chain = files.own.read().and_then(|own| files.own.parse(&own)).map_err(wrong)?.chain;
         let names = sharing::balancers(Some(&chain));
         if !names.contains(&settings.name) {

@@ -4,7 +4,9 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
 use tokio_rustls::rustls::{
-    ClientConfig, RootCertStore, ServerConfig, pki_types::CertificateDer,
+    ClientConfig, RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, UnixTime},
     server::WebPkiClientVerifier,
 };
 
@@ -203,6 +205,25 @@ impl TlsFiles {
         let own = self.own.parse(&contents.own)?;
         let roots = self.roots(certificates(&self.authorities, &contents.authorities)?)?;
         self.own.client(own, roots, b"h2")
+    }
+
+    /// Checks that others, which trust the same authorities, will take this certificate from a client.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn verify_own(&self, contents: &FileContents) -> Result<(), TlsError> {
+        let chain = self.own.parse(&contents.own)?.chain;
+        let roots = self.roots(certificates(&self.authorities, &contents.authorities)?)?;
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let path = self.own.certificate.clone();
+        let verifier = verifier.build().map_err(|error| TlsError::Authority {
+            path: self.authorities.clone(),
+            cause: error.to_string(),
+        })?;
+        let Some((own, rest)) = chain.split_first() else { return Ok(()) };
+        let verified = verifier.verify_client_cert(own, rest, UnixTime::now());
+        verified.map(drop).map_err(|source| TlsError::Unusable { path, source })
     }
 
     fn roots(&self, authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {

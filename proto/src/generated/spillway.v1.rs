@@ -1965,7 +1965,7 @@ pub struct SharedGroup {
     /// Name of the region.
     #[prost(string, tag = "2")]
     pub region: ::prost::alloc::string::String,
-    /// New connections a second of the whole fleet, as this balancer sees it. Unset: no limit.
+    /// New connections a second of the whole fleet, as this balancer sees it. Unset: no limit, or capacity_unknown.
     #[prost(double, optional, tag = "3")]
     pub capacity_per_second: ::core::option::Option<f64>,
     /// What each balancer has of it, by name.
@@ -1974,6 +1974,9 @@ pub struct SharedGroup {
     /// The portion that this balancer gave to others, and that is not known to have arrived, 0 to 1.
     #[prost(double, tag = "5")]
     pub in_flight: f64,
+    /// Whether this balancer does not know the capacity yet, as in its first moments.
+    #[prost(bool, tag = "6")]
+    pub capacity_unknown: bool,
 }
 /// What one balancer has of a capacity.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -136,7 +136,11 @@ fn member_problems(
     if !member.peer_problem.is_empty() {
         let text = format!("{name}: {}", member.peer_problem);
         found.push((ProblemReason::Peer, text));
-    } else if *name != status.balancer && member.heard_ms_ago.is_none_or(|ago| ago >= SILENT_MS) {
+    } else if *name != status.balancer
+        // Before there is a configuration nobody has anything to say.
+        && status.generation > 0
+        && member.heard_ms_ago.is_none_or(|ago| ago >= SILENT_MS)
+    {
         let own = status.members.iter().find(|it| it.name == status.balancer);
         let address = own.map(|own| &*own.address).filter(|address| !address.is_empty());
         let address = address.unwrap_or("its address");

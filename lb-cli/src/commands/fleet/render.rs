@@ -218,7 +218,11 @@ impl Balancer {
 
 impl SharedGroup {
     fn capacity(&self) -> String {
-        self.capacity_per_second.map_or_else(|| "no limit".into(), format_rate)
+        match self.capacity_per_second {
+            Some(rate) => format_rate(rate),
+            None if self.capacity_unknown => "-".into(),
+            None => "no limit".into(),
+        }
     }
 
     fn share_of(&self, balancer: &str) -> String {

@@ -93,8 +93,9 @@ pub(super) struct Balancer {
 pub(super) struct SharedGroup {
     pub(super) pool: String,
     pub(super) region: String,
-    /// `null`: no limit.
+    /// `null`: no limit, or not known.
     pub(super) capacity_per_second: Option<f64>,
+    pub(super) capacity_unknown: bool,
     pub(super) shares: Vec<Share>,
     /// What this balancer gave to others, and is not known to have arrived; 0 to 1.
     in_flight: f64,
@@ -220,6 +221,7 @@ impl SharedGroup {
             pool: group.pool,
             region: group.region,
             capacity_per_second: group.capacity_per_second,
+            capacity_unknown: group.capacity_unknown,
             shares: group.shares.into_iter().map(share).collect(),
             in_flight: group.in_flight,
         }

@@ -42,6 +42,7 @@ fn fleet(balancers: u32) -> v1::FleetStatus {
         capacity_per_second,
         shares: shares.clone().collect(),
         in_flight: 0.0,
+        capacity_unknown: false,
     };
     v1::FleetStatus {
         fleet: "edge".into(),
@@ -336,6 +337,7 @@ fn unknown_values_are_dashes_and_null() {
     let mut status = fleet(2);
     status.groups.truncate(1);
     status.groups[0].shares.clear();
+    status.groups[0].capacity_unknown = true;
     (status.revision, status.generation) = (0, 0);
     for member in &mut status.members {
         let (name, alive) = (member.name.clone(), true);
@@ -351,11 +353,10 @@ lb-1      -       yes    no     -                 -  -        here
 lb-2      -       yes    no     -                 -  -       never
 
 POOL  REGION  CAPACITY  lb-1  lb-2
-dns   eu      no limit     -     -
+dns   eu             -     -     -
 
 lb-1 is not ready to take traffic
 lb-2 is not ready to take traffic
-lb-2: no message came from it yet; it has to reach this balancer at its address
 "
     );
     let json = serde_json::to_value(FleetReport::new(status)).unwrap();

@@ -26,7 +26,7 @@ pub use understood::Understood;
 
 use crate::{
     DocumentError, EtcdError, Fleet,
-    client::{Row, timed},
+    client::{Row, timed, timed_once},
     commit::Committed,
     pieces::{PieceCache, PiecesError},
 };
@@ -181,8 +181,12 @@ impl Reader {
 
     /// A cluster without space still answers reads, so it has to be asked. If it does not tell, a write will.
     async fn connection(&self) -> Connection {
-        let mut client = self.fleet.client().maintenance_client();
-        match timed(client.alarm(AlarmAction::Get, AlarmType::None, None)).await {
+        let client = self.fleet.client().maintenance_client();
+        let ask = || {
+            let mut client = client.clone();
+            async move { client.alarm(AlarmAction::Get, AlarmType::None, None).await }
+        };
+        match timed(ask).await {
             Ok(answer) if answer.alarms().iter().any(|it| it.alarm() == AlarmType::Nospace) => {
                 Connection::NoSpace
             }
@@ -206,9 +210,15 @@ impl Reader {
             Some(options.with_progress_notify().with_watch_id(id))
         };
         let shared = options(keys.end(), SHARED_WATCH);
-        let mut client = self.fleet.watches();
-        let mut stream = timed(client.watch(keys.after_chunks(), shared)).await?;
-        timed(stream.watch(keys.prefix(), options(keys.chunks(), PRESENCE_WATCH))).await?;
+        let client = self.fleet.watches();
+        let open = || {
+            let (mut client, shared) = (client.clone(), shared.clone());
+            let first = keys.after_chunks();
+            async move { client.watch(first, shared).await }
+        };
+        let mut stream = timed(open).await?;
+        let presence = options(keys.chunks(), PRESENCE_WATCH);
+        timed_once(stream.watch(keys.prefix(), presence)).await?;
         Ok(stream)
     }
 

@@ -15,7 +15,7 @@ use lb_fleet::{
 };
 use lb_sharing::epoch::{Contribution, EpochStep, Forgotten};
 
-use crate::{Following, cluster::Cluster, commit, look, name};
+use crate::{Following, attempt, cluster::Cluster, commit, look, name};
 
 pub(crate) fn member(epoch: u64) -> Document<FleetMember> {
     let address = "192.0.2.1:7000".parse().unwrap();
@@ -220,4 +220,21 @@ async fn of_two_that_join_an_empty_fleet_one_is_the_first() {
     // A member that cannot be read is one.
     cluster.etcdctl(&[0], &["put", "/spillway/edge/members/lb-3", "{}"]).unwrap();
     assert!(!look(&one).await.has_no_members());
+}
+
+/// As while one of three servers is restarted.
+#[tokio::test]
+async fn a_server_that_refuses_connections_is_not_noticed() {
+    let mut cluster = Cluster::start(3).await;
+    let leader = cluster.leader().await;
+    cluster.kill((leader + 1) % 3);
+    let fleet = cluster.fleet("lb-1").await;
+    let mut last = None;
+    for number in 1..=40_u64 {
+        let committed = fleet.commit(&attempt(last.as_ref(), &number.to_be_bytes())).await.unwrap();
+        assert_eq!(committed.document.body.number, number);
+        assert_eq!(fleet.current().await.unwrap().map(|it| it.digest), Some(committed.digest));
+        last = Some(committed);
+        look(&fleet).await;
+    }
 }

@@ -170,3 +170,39 @@ async fn a_peer_says_how_many_packets_it_sent_and_what_its_tables_are() {
     let tables = TableDigests::from([(name("dns"), 1), (name("web"), u64::MAX)]);
     assert_eq!(peer.digest_tables().await, Ok(tables));
 }
+
+/// Before anybody hears of a balancer that wants to join.
+#[test]
+fn a_certificate_that_others_would_refuse_is_no_one_to_join_with() {
+    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    let directory = tempfile::tempdir().unwrap();
+    let files = certificates::files(directory.path());
+    let tls = lb_fleet::settings::EtcdTls {
+        authorities: files.authorities.clone(),
+        certificate: files.own.certificate.clone(),
+        key: files.own.key.clone(),
+    };
+    let settings = lb_fleet::FleetSettings {
+        fleet: name("edge"),
+        endpoints: vec!["https://192.0.2.1:2379".into()],
+        tls: Some(tls),
+        name: name("a"),
+        address: "127.0.0.1:0".parse().unwrap(),
+        region: None,
+    };
+    let check = || {
+        let checked = crate::fleet::preflight::check_settings(&settings);
+        checked.map_err(|error| error.to_string())
+    };
+    ours.issue("a").write(directory.path(), &ours);
+    assert_eq!(check(), Ok(()));
+    theirs.issue("a").write(directory.path(), &ours);
+    let (certificate, authorities) = (files.own.certificate.display(), files.authorities.display());
+    let unknown = format!(
+        "{certificate}: cannot be used: invalid peer certificate: UnknownIssuer, by the authorities in {authorities}"
+    );
+    assert_eq!(check(), Err(unknown));
+    ours.issue("b").write(directory.path(), &ours);
+    let other = format!("{certificate}: the certificate is of b, but this balancer is a");
+    assert_eq!(check(), Err(other));
+}
