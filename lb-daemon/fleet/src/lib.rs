@@ -11,6 +11,7 @@ pub mod collect;
 pub mod commit;
 pub mod documents;
 pub mod epochs;
+mod error;
 pub mod history;
 pub mod homes;
 pub mod keys;
@@ -24,7 +25,8 @@ pub mod reader;
 pub mod settings;
 pub mod transaction;
 
-pub use client::{EtcdError, Fleet};
+pub use client::Fleet;
 pub use documents::{Document, DocumentError};
+pub use error::EtcdError;
 pub use keys::{FleetKey, Keys};
 pub use settings::FleetSettings;

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{LeaseTimeToLiveOptions, PutOptions};
+use etcd_client::{KvClient, LeaseClient, LeaseTimeToLiveOptions, PutOptions};
 use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{Document, EtcdError, Fleet, client::timed, documents::Liveness};
+use crate::{Document, EtcdError, Fleet, client::request, documents::Liveness};
 
 /// How long a balancer counts as alive after its last renewal, seconds.
 pub const LEASE: i64 = 10;
@@ -72,12 +72,15 @@ impl Fleet {
         shutdown: &CancellationToken,
     ) -> Result<(), EtcdError> {
         let client = self.client().lease_client();
+        let grant = |mut it: LeaseClient| async move { it.grant(LEASE, None).await };
         let mut renewed_at = time::Instant::now();
         let granted = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            granted = timed(|| { let mut client = client.clone(); async move { client.grant(LEASE, None).await } }) => self.written(granted)?,
+            granted = request(&client, grant) => self.written(granted)?,
         };
         let lease = granted.id();
+        let revoke = |mut it: LeaseClient| async move { it.revoke(lease).await };
+        let keep_alive = |mut it: LeaseClient| async move { it.keep_alive(lease).await };
         let mut shown: Option<Arc<Document<Liveness>>> = None;
         // After a failure the lease is renewed first: writes that hang must not keep it from that.
         let mut may_show = true;
@@ -103,16 +106,16 @@ impl Fleet {
             tokio::select! {
                 () = shutdown.cancelled() => {
                     // If it fails, the lease expires by itself.
-                    return timed(|| { let mut client = client.clone(); async move { client.revoke(lease).await } }).await.map(drop).or(Ok(()));
+                    return request(&client, revoke).await.map(drop).or(Ok(()));
                 }
                 changed = liveness_rx.changed() => {
                     if changed.is_err() {
-                        return timed(|| { let mut client = client.clone(); async move { client.revoke(lease).await } }).await.map(drop).or(Ok(()));
+                        return request(&client, revoke).await.map(drop).or(Ok(()));
                     }
                 }
                 _ = renewals.tick() => {
                     let asked_at = time::Instant::now();
-                    match timed(|| { let mut client = client.clone(); async move { client.keep_alive(lease).await } }).await {
+                    match request(&client, keep_alive).await {
                         Ok(_) => {
                             renewed_at = asked_at;
                             may_show = true;
@@ -147,13 +150,11 @@ impl Fleet {
     /// Whether the lease holds the key. It does not if the key was deleted, or if an earlier write, under another lease,
     /// arrived late.
     async fn is_shown(&self, lease: i64) -> Result<bool, EtcdError> {
-        let client = self.client().lease_client();
-        let options = LeaseTimeToLiveOptions::new().with_keys();
-        let held = timed(|| {
-            let (mut client, options) = (client.clone(), options.clone());
-            async move { client.time_to_live(lease, Some(options)).await }
-        })
-        .await?;
+        let ask = |mut client: LeaseClient| async move {
+            let options = LeaseTimeToLiveOptions::new().with_keys();
+            client.time_to_live(lease, Some(options)).await
+        };
+        let held = request(&self.client().lease_client(), ask).await?;
         let key = self.keys().alive(self.name());
         Ok(held.keys().iter().any(|held| held == key.as_bytes()))
     }
@@ -162,11 +163,10 @@ impl Fleet {
         let key = self.keys().alive(self.name());
         let value = liveness.write(&key).map_err(|error| EtcdError::Refused(error.to_string()))?;
         let options = PutOptions::new().with_lease(lease);
-        let put = || {
-            let (mut client, key, value) = (self.client().kv_client(), key.clone(), value.clone());
-            let options = options.clone();
-            async move { client.put(key, value, Some(options)).await }
+        let put = |mut kv: KvClient| {
+            let (key, value, options) = (key.clone(), value.clone(), options.clone());
+            async move { kv.put(key, value, Some(options)).await }
         };
-        self.written(timed(put).await).map(drop)
+        self.written(request(&self.client().kv_client(), put).await).map(drop)
     }
 }

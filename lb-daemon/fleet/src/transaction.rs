@@ -1,8 +1,11 @@
 //! Transactions, and what they compare.
 
-use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse};
 
-use crate::{EtcdError, Fleet, client::Row, client::timed};
+use crate::{
+    EtcdError, Fleet,
+    client::{Row, request},
+};
 
 /// Largest value, bytes. etcd takes 1.5 MiB in one request by default, and the rest of the request needs some of that.
 pub const MAX_VALUE: usize = 1 << 20;
@@ -19,11 +22,11 @@ pub(crate) struct Transacted {
 
 impl Fleet {
     pub(crate) async fn transact(&self, transaction: Txn) -> Result<Transacted, EtcdError> {
-        let answer = timed(|| {
-            let (mut client, transaction) = (self.client().kv_client(), transaction.clone());
-            async move { client.txn(transaction).await }
-        })
-        .await;
+        let commit = |mut kv: KvClient| {
+            let transaction = transaction.clone();
+            async move { kv.txn(transaction).await }
+        };
+        let answer = request(&self.client().kv_client(), commit).await;
         let answer = self.written(answer)?;
         let mut rows = Vec::new();
         for response in answer.op_responses() {

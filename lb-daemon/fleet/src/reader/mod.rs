@@ -13,7 +13,10 @@ mod understood;
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{AlarmAction, AlarmType, EventType, WatchOptions, WatchResponse, WatchStream};
+use etcd_client::{
+    AlarmAction, AlarmType, EventType, MaintenanceClient, WatchClient, WatchOptions, WatchResponse,
+    WatchStream,
+};
 use tokio::{
     sync::watch,
     time::{self, Instant},
@@ -26,7 +29,7 @@ pub use understood::Understood;
 
 use crate::{
     DocumentError, EtcdError, Fleet,
-    client::{Row, timed, timed_once},
+    client::{Row, request, timed},
     commit::Committed,
     pieces::{PieceCache, PiecesError},
 };
@@ -181,12 +184,10 @@ impl Reader {
 
     /// A cluster without space still answers reads, so it has to be asked. If it does not tell, a write will.
     async fn connection(&self) -> Connection {
-        let client = self.fleet.client().maintenance_client();
-        let ask = || {
-            let mut client = client.clone();
-            async move { client.alarm(AlarmAction::Get, AlarmType::None, None).await }
+        let ask = |mut client: MaintenanceClient| async move {
+            client.alarm(AlarmAction::Get, AlarmType::None, None).await
         };
-        match timed(ask).await {
+        match request(&self.fleet.client().maintenance_client(), ask).await {
             Ok(answer) if answer.alarms().iter().any(|it| it.alarm() == AlarmType::Nospace) => {
                 Connection::NoSpace
             }
@@ -210,15 +211,13 @@ impl Reader {
             Some(options.with_progress_notify().with_watch_id(id))
         };
         let shared = options(keys.end(), SHARED_WATCH);
-        let client = self.fleet.watches();
-        let open = || {
-            let (mut client, shared) = (client.clone(), shared.clone());
-            let first = keys.after_chunks();
+        let open = |mut client: WatchClient| {
+            let (first, shared) = (keys.after_chunks(), shared.clone());
             async move { client.watch(first, shared).await }
         };
-        let mut stream = timed(open).await?;
+        let mut stream = request(&self.fleet.watches(), open).await?;
         let presence = options(keys.chunks(), PRESENCE_WATCH);
-        timed_once(stream.watch(keys.prefix(), presence)).await?;
+        timed(stream.watch(keys.prefix(), presence)).await?;
         Ok(stream)
     }
 
