@@ -71,12 +71,12 @@ impl Ledger {
 
     /// The ledger of a balancer that joins a fleet without members: the others gave their portions to each other until the last
     /// one left, so nobody owns anything, and it has the whole of each group. Otherwise as [`Self::new_member`].
-    pub fn only_member<'g>(
+    pub fn only_member(
         generation: u64,
         epoch: u64,
-        groups: impl IntoIterator<Item = &'g GroupKey>,
+        groups: impl IntoIterator<Item = GroupKey>,
     ) -> Self {
-        let owned = groups.into_iter().map(|group| (group.clone(), Parts::WHOLE)).collect();
+        let owned = groups.into_iter().map(|group| (group, Parts::WHOLE)).collect();
         Self { owned, ..Self::new_member(generation, epoch) }
     }
 

@@ -285,7 +285,6 @@ impl IntoStatus for MembershipError {
                 "add the table [fleet] to the settings and restart the daemon; \
                  /usr/share/doc/spillway/docs/fleet.md has an example",
             ),
-            Self::Removed => membership().hint("nothing was changed"),
             Self::Settings(_) => membership()
                 .hint("nothing was changed; correct the table [fleet] of the settings and restart the daemon"),
             Self::Unanswered { .. } => error(Code::Unavailable, ErrorReason::FleetUnavailable)

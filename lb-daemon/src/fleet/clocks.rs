@@ -8,9 +8,6 @@ use super::Member;
 /// Clocks that differ by more do not agree.
 const TOLERANCE: Duration = Duration::from_secs(5);
 
-/// A clock that was heard of longer ago does not count.
-const HEARD: Duration = Duration::from_secs(10);
-
 /// What others are ahead of a clock, milliseconds: the median of them, if the clock agrees with no majority of all clocks,
 /// itself among them.
 fn deviation(mut ahead: Vec<i64>) -> Option<i64> {
@@ -40,8 +37,7 @@ impl Member {
     pub(super) fn clock_problem(&self) -> Option<String> {
         let status = self.sharing().status();
         let status = status.borrow();
-        let is_recent = |heard: tokio::time::Instant| heard.elapsed() < HEARD;
-        let heard = status.peers.values().filter(|it| it.last_heard.is_some_and(is_recent));
+        let heard = status.peers.values().filter(|it| it.is_heard());
         sentence(heard.filter_map(|it| it.clock_ahead_ms).collect())
     }
 }

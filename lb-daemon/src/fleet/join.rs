@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use lb_base::error_chain;
 use lb_control::{
-    command::{Applied, Apply, OverridesInForce},
+    command::{Applied, Apply, FleetRefusal, OverridesInForce},
     store,
 };
 use lb_fleet::{
@@ -17,6 +17,7 @@ use lb_sharing::Ledger;
 
 use super::{
     Membership, MembershipError, SharingStartError, StartError, commits, etcd,
+    follower::REMOVED,
     member::Member,
     membership::{has_been_forgotten, member_error},
     preflight,
@@ -62,7 +63,7 @@ impl Membership {
         let settings = context.settings.clone().ok_or(MembershipError::NoSettings)?;
         if context.is_member.is_member() {
             return Err(match self.member().is_some_and(|member| member.is_removed()) {
-                true => MembershipError::Removed,
+                true => FleetRefusal::NotAMember(REMOVED.into()).into(),
                 false => MembershipError::IsMember(settings.fleet),
             });
         }
@@ -76,7 +77,8 @@ impl Membership {
         preflight::check_address(&settings, &snapshot)?;
         let is_empty = snapshot.configuration.is_none() && snapshot.members.is_empty();
         if is_empty && !join.is_new_fleet {
-            let others = fleet.other_fleets().await?;
+            let others = fleet.other_fleets().await;
+            let others = others.map_err(|error| unanswered(error.to_string()))?;
             if !others.is_empty() {
                 let others: Vec<_> = others.iter().map(Name::as_str).collect();
                 return Err(MembershipError::OtherFleets(settings.fleet, others.join(", ")));
@@ -228,15 +230,13 @@ impl Membership {
         );
         // What a member of that name owns, and this ledger does not know, comes back when the others forget it.
         let is_old_copy = before.is_some() && !has_been_forgotten(snapshot, &settings.name);
-        let is_only_one_of =
-            snapshot.has_no_members().then(|| snapshot.births().into_keys().collect::<Vec<_>>());
+        let ledger = match snapshot.has_no_members() {
+            true => Ledger::only_member(generation, epoch, snapshot.births().into_keys()),
+            false => Ledger::new_member(generation, epoch),
+        };
         let write = move || {
             let own = file.read().map_or(0, |ledger| ledger.incarnation);
             let incarnation = known.max(own);
-            let ledger = match &is_only_one_of {
-                Some(groups) => Ledger::only_member(generation, epoch, groups),
-                None => Ledger::new_member(generation, epoch),
-            };
             let ledger = Ledger { incarnation, is_old_copy, ..ledger };
             file.write(&ledger).map(|()| incarnation)
         };

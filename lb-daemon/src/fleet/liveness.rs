@@ -42,9 +42,6 @@ const SELDOM: Duration = Duration::from_secs(10);
 /// none before it is offered connections itself.
 const FIRST_PORTIONS: Duration = Duration::from_secs(10);
 
-/// A balancer that was heard from within this time exchanges messages.
-const HEARD: Duration = Duration::from_secs(5);
-
 /// Shows whether this balancer is ready, what is wrong with it, and the digest of its tables.
 pub(super) async fn report(
     member: Arc<Member>,
@@ -90,11 +87,6 @@ pub(super) async fn report(
             is_new
         });
     }
-}
-
-/// Whether a message that came then says that its sender is there.
-fn is_recent(heard: Instant) -> bool {
-    heard.elapsed() < HEARD
 }
 
 impl Member {
@@ -148,7 +140,7 @@ impl Member {
             return Some("its ledger is an old copy: the others have to forget it first".into());
         }
         drop(sharing);
-        if self.has_no_portion() && snapshot.is_some_and(|it| self.is_alone_among_others(it)) {
+        if self.has_no_portion() && snapshot.is_some_and(|it| self.exchanges_with_nobody(it)) {
             return Some(format!(
                 "it has no portions of capacities, because no other balancer exchanges messages with it: they have to \
                  reach it at {}, and it them",
@@ -164,13 +156,13 @@ impl Member {
     }
 
     /// Whether others are alive, and none of them is heard and hears this balancer.
-    fn is_alone_among_others(&self, snapshot: &Snapshot) -> bool {
+    fn exchanges_with_nobody(&self, snapshot: &Snapshot) -> bool {
         let status = self.sharing().status();
         let status = status.borrow();
         let mut others = snapshot.alive.keys().filter(|name| *name != self.name()).peekable();
         let exchanges = |name: &Name| {
             let peer = status.peers.get(name);
-            peer.is_some_and(|it| it.hears_this && it.last_heard.is_some_and(is_recent))
+            peer.is_some_and(|it| it.hears_this && it.is_heard())
         };
         others.peek().is_some() && !others.any(exchanges)
     }

@@ -14,6 +14,7 @@ use lb_fleet::{
     Document, Fleet, FleetSettings,
     documents::Liveness,
     reader::{Snapshot, View},
+    settings::EtcdTls,
 };
 use lb_model::Name;
 use tokio::{
@@ -326,12 +327,13 @@ fn peer_security(
     conditions: &Conditions,
 ) -> Result<PeerSecurity, TlsError> {
     let Some(files) = &settings.tls else { return Ok(PeerSecurity::Plain) };
+    PeerCredentials::open(tls_files(files), conditions.clone()).map(PeerSecurity::Tls)
+}
+
+/// The files with which balancers reach etcd and each other.
+pub(super) fn tls_files(files: &EtcdTls) -> TlsFiles {
     let (certificate, key) = (files.certificate.clone(), files.key.clone());
-    let files = TlsFiles {
-        own: CertificateFiles { certificate, key },
-        authorities: files.authorities.clone(),
-    };
-    PeerCredentials::open(files, conditions.clone()).map(PeerSecurity::Tls)
+    TlsFiles { own: CertificateFiles { certificate, key }, authorities: files.authorities.clone() }
 }
 
 /// The last start of this balancer that etcd knows of; 0: none, or etcd does not answer.

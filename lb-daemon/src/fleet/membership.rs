@@ -54,8 +54,6 @@ pub enum MembershipError {
     NoSettings,
     #[error("this balancer is a member of fleet {0} already")]
     IsMember(Name),
-    #[error("{}", super::follower::REMOVED)]
-    Removed,
     #[error("this balancer is no member of a fleet")]
     NoMember,
     #[error("this balancer does not take part in its fleet yet")]

@@ -3,10 +3,11 @@
 use std::net::TcpListener;
 
 use lb_base::error_chain;
-use lb_fleet::{FleetSettings, reader::Snapshot};
+use lb_fleet::{FleetSettings, reader::Snapshot, settings::EtcdTls};
+use lb_model::Name;
 
-use super::{MembershipError, sharing};
-use crate::tls::{CertificateFiles, TlsFiles};
+use super::{MembershipError, member::tls_files, sharing};
+use crate::tls::TlsError;
 
 /// Whether the files can be used, the certificate is this balancer's, and its address is one of this host's.
 ///
@@ -14,25 +15,7 @@ use crate::tls::{CertificateFiles, TlsFiles};
 /// The sentence says what is wrong.
 pub(super) fn check_settings(settings: &FleetSettings) -> Result<(), MembershipError> {
     if let Some(tls) = &settings.tls {
-        let own = CertificateFiles { certificate: tls.certificate.clone(), key: tls.key.clone() };
-        let files = TlsFiles { own, authorities: tls.authorities.clone() };
-        let wrong = |error| MembershipError::Settings(error_chain::message(&error));
-        let contents = files.read().map_err(wrong)?;
-        files.client(&contents).map_err(wrong)?;
-        files.verify_own(&contents).map_err(|error| {
-            let (cause, authorities) = (error_chain::message(&error), tls.authorities.display());
-            MembershipError::Settings(format!("{cause}, by the authorities in {authorities}"))
-        })?;
-        let chain = files.own.read().and_then(|own| files.own.parse(&own)).map_err(wrong)?.chain;
-        let names = sharing::balancers(Some(&chain));
-        if !names.contains(&settings.name) {
-            let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
-            let of = if names.is_empty() { "no balancer".to_owned() } else { names.join(" or ") };
-            let (path, name) = (tls.certificate.display(), &settings.name);
-            return Err(MembershipError::Settings(format!(
-                "{path}: the certificate is of {of}, but this balancer is {name}"
-            )));
-        }
+        check_certificate(&settings.name, tls)?;
     }
     // Free until the member listens there.
     TcpListener::bind(settings.address).map(drop).map_err(|error| {
@@ -42,6 +25,24 @@ pub(super) fn check_settings(settings: &FleetSettings) -> Result<(), MembershipE
             settings.address
         ))
     })
+}
+
+fn check_certificate(name: &Name, tls: &EtcdTls) -> Result<(), MembershipError> {
+    let wrong = |error: &TlsError| MembershipError::Settings(error_chain::message(error));
+    let files = tls_files(tls);
+    let contents = files.read().map_err(|error| wrong(&error))?;
+    files.client(&contents).map_err(|error| wrong(&error))?;
+    let chain = files.verify_own(&contents).map_err(|error| {
+        let (cause, authorities) = (error_chain::message(&error), tls.authorities.display());
+        MembershipError::Settings(format!("{cause}, by the authorities in {authorities}"))
+    })?;
+    let names = sharing::balancers(Some(&chain));
+    if names.contains(name) {
+        return Ok(());
+    }
+    let (path, owner) = (tls.certificate.display(), sharing::owner(&names));
+    let text = format!("{path}: the certificate is {owner}, but this balancer is {name}");
+    Err(MembershipError::Settings(text))
 }
 
 /// Whether the others can reach its address, as far as that can be told.

@@ -24,9 +24,6 @@ const LASTS: Duration = Duration::from_secs(30);
 /// A smaller part does no harm that could be noticed.
 const LEAST: f64 = 0.05;
 
-/// A balancer that was heard of longer ago may own something else by now.
-const HEARD: Duration = Duration::from_secs(5);
-
 /// Since when a part of a capacity has had no owner.
 #[derive(Debug, Default)]
 pub(super) struct Unowned {
@@ -36,15 +33,18 @@ pub(super) struct Unowned {
 impl Unowned {
     /// Looks at what all balancers say that they own.
     pub(super) fn look(&mut self, member: &Member) {
-        let found = member.find_unowned();
-        let since = found.as_ref().map(|_| self.since.unwrap_or_else(Instant::now));
-        self.since = since;
-        match found.filter(|_| since.is_some_and(|since| since.elapsed() >= LASTS)) {
-            Some((group, part)) => {
-                member.conditions().begin(&FLEET_PORTIONS, &sentence(&group, part));
-            }
+        match self.note(member.find_unowned(), Instant::now()) {
+            Some(problem) => member.conditions().begin(&FLEET_PORTIONS, &problem),
             None => member.conditions().end(&FLEET_PORTIONS),
         }
+    }
+
+    /// Takes note of what has no owner now. Returns what is wrong, once it has lasted.
+    fn note(&mut self, found: Option<(GroupKey, f64)>, now: Instant) -> Option<String> {
+        let since = found.as_ref().map(|_| self.since.unwrap_or(now));
+        self.since = since;
+        let has_lasted = since.is_some_and(|since| now.duration_since(since) >= LASTS);
+        found.filter(|_| has_lasted).map(|(group, part)| sentence(&group, part))
     }
 }
 
@@ -79,7 +79,8 @@ fn reports<'s>(
     name: &Name,
 ) -> Option<&'s Arc<BTreeMap<GroupKey, GroupReport>>> {
     let peer = status.peers.get(name)?;
-    peer.last_heard.is_some_and(|at| at.elapsed() < HEARD).then_some(&peer.groups)
+    // One that is silent may own something else by now.
+    peer.is_heard().then_some(&peer.groups)
 }
 
 /// The group of which most has no owner, and how much. A group that a balancer says nothing of may be new to it.
@@ -146,6 +147,20 @@ mod tests {
         // A fleet of one that owns nothing.
         let nothing = [(group("web"), share(0.0, 0.0))].into();
         assert_eq!(largest(&nothing, &[]), Some((group("web"), 1.0)));
+    }
+
+    #[test]
+    fn only_what_lasts_is_a_problem() {
+        let (mut unowned, start) = (Unowned::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let some = || Some((group("web"), 0.2));
+        assert_eq!(unowned.note(some(), start), None);
+        assert_eq!(unowned.note(some(), at(29)), None);
+        assert!(unowned.note(some(), at(30)).is_some());
+        assert_eq!(unowned.note(None, at(31)), None);
+        // From the beginning.
+        assert_eq!(unowned.note(some(), at(60)), None);
+        assert!(unowned.note(some(), at(90)).is_some());
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::sleep};
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore, ServerConfig,
-    crypto::ring,
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, UnixTime},
-    server::WebPkiClientVerifier,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
 use super::{
@@ -186,15 +186,8 @@ impl TlsFiles {
         let own = self.own.parse(&contents.own)?;
         let authorities = certificates(&self.authorities, &contents.authorities)?;
         let validities = Validities::read(&own.chain, &authorities);
-        let roots = self.roots(authorities)?;
         let clients_need_certificates = |builder: ServerBuilder| {
-            let provider = builder.crypto_provider().clone();
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            let verifier = verifier.map_err(|error| TlsError::Authority {
-                path: self.authorities.clone(),
-                cause: error.to_string(),
-            })?;
+            let verifier = self.verifier(authorities, Arc::clone(builder.crypto_provider()))?;
             Ok(builder.with_client_cert_verifier(verifier))
         };
         Ok((self.own.server(own, b"h2", clients_need_certificates)?, validities))
@@ -207,23 +200,38 @@ impl TlsFiles {
         self.own.client(own, roots, b"h2")
     }
 
-    /// Checks that others, which trust the same authorities, will take this certificate from a client.
+    /// The own certificate with its intermediate certificates, if others that trust the same authorities will take it from a
+    /// client.
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn verify_own(&self, contents: &FileContents) -> Result<(), TlsError> {
+    pub(crate) fn verify_own(
+        &self,
+        contents: &FileContents,
+    ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let chain = self.own.parse(&contents.own)?.chain;
-        let roots = self.roots(certificates(&self.authorities, &contents.authorities)?)?;
-        let provider = Arc::new(ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-        let path = self.own.certificate.clone();
-        let verifier = verifier.build().map_err(|error| TlsError::Authority {
+        let authorities = certificates(&self.authorities, &contents.authorities)?;
+        let verifier = self.verifier(authorities, Arc::new(ring::default_provider()))?;
+        if let Some((own, rest)) = chain.split_first() {
+            let verified = verifier.verify_client_cert(own, rest, UnixTime::now());
+            let path = self.own.certificate.clone();
+            verified.map_err(|source| TlsError::Unusable { path, source })?;
+        }
+        Ok(chain)
+    }
+
+    /// What accepts certificates of clients.
+    fn verifier(
+        &self,
+        authorities: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+        let roots = Arc::new(self.roots(authorities)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+        verifier.map_err(|error| TlsError::Authority {
             path: self.authorities.clone(),
             cause: error.to_string(),
-        })?;
-        let Some((own, rest)) = chain.split_first() else { return Ok(()) };
-        let verified = verifier.verify_client_cert(own, rest, UnixTime::now());
-        verified.map(drop).map_err(|source| TlsError::Unusable { path, source })
+        })
     }
 
     fn roots(&self, authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {

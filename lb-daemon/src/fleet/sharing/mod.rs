@@ -37,7 +37,7 @@ pub(crate) use handle::{SharingHandle, start};
 pub(crate) use lb_peers::PROGRAM_VERSION;
 pub(crate) use ledger_file::LedgerFile;
 pub(crate) use peers::{
-    Answers, AskedPeer, PeerCredentials, PeerErrors, PeerSecurity, TableDigests, balancers,
+    Answers, AskedPeer, PeerCredentials, PeerErrors, PeerSecurity, TableDigests, balancers, owner,
 };
 pub(crate) use status::{GroupShare, PeerStatus, SharingStatus};
 

@@ -1,6 +1,6 @@
 //! What can be seen of sharing from outside.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_model::Name;
 use lb_sharing::{GroupKey, GroupReport, Parts, ReportedCapacity};
@@ -77,4 +77,14 @@ pub(crate) struct PeerStatus {
     pub(crate) errors: PeerErrors,
     /// What it said of each group.
     pub(crate) groups: Arc<BTreeMap<GroupKey, GroupReport>>,
+}
+
+/// A balancer whose last message is older is silent: they come four times a second.
+const SILENT: Duration = Duration::from_secs(5);
+
+impl PeerStatus {
+    /// Whether its messages come.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.last_heard.is_some_and(|at| at.elapsed() < SILENT)
+    }
 }

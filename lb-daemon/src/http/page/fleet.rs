@@ -63,8 +63,9 @@ struct FleetBalancer {
 struct SharedGroup {
     pool: String,
     region: String,
-    /// New connections a second; `None`: no limit.
+    /// New connections a second; `None`: no limit, or not known.
     capacity: Option<f64>,
+    capacity_unknown: bool,
     /// What this balancer gave to others, and is not known to have arrived; 0 to 1.
     in_flight: f64,
     shares: Vec<Share>,
@@ -135,6 +136,7 @@ impl SharedGroup {
             pool: pool.to_string(),
             region: region.to_string(),
             capacity: shares.capacity_per_second(),
+            capacity_unknown: shares.capacity.is_none(),
             in_flight: shares.in_flight.fraction(),
             shares: shares.shares.iter().map(share).collect(),
         }

@@ -129,6 +129,15 @@ pub(crate) fn balancers(chain: Option<&[CertificateDer<'_>]>) -> BTreeSet<Name> 
     names.iter().filter_map(|text| Name::new(text).ok()).collect()
 }
 
+/// `of lb-1`: whose certificate it is, by [`balancers`].
+pub(crate) fn owner(balancers: &BTreeSet<Name>) -> String {
+    let names: Vec<_> = balancers.iter().map(Name::as_str).collect();
+    match names.join(" or ") {
+        names if names.is_empty() => "of no balancer".to_owned(),
+        names => format!("of {names}"),
+    }
+}
+
 /// The common name of a distinguished name (RFC 5280, 4.1.2.4), if it has exactly one. `subject` is the inside of its
 /// sequence.
 fn common_name(mut subject: &[u8]) -> Option<String> {

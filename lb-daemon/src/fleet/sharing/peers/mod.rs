@@ -9,7 +9,7 @@ mod questions;
 mod server;
 
 pub(crate) use client::PeerClients;
-pub(crate) use credentials::{PeerCredentials, PeerSecurity, balancers};
+pub(crate) use credentials::{PeerCredentials, PeerSecurity, balancers, owner};
 pub(crate) use inbox::{Direction, ErrorBoard, Inbox, PeerErrors, ReceivedMessage};
 pub(crate) use questions::{Answers, AskedPeer, TableDigests};
 pub(crate) use server::{PeerServer, PeerServerParts};

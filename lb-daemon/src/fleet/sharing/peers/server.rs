@@ -19,6 +19,7 @@ use tonic::{Request, Response, Status, transport::Server};
 use super::{
     Direction, ErrorBoard, Inbox, MAX_MESSAGE, PeerSecurity,
     connection::Caller,
+    credentials::owner,
     listener::{self, PeerAcceptor},
     questions::{Answers, MOST_BACKENDS},
 };
@@ -219,12 +220,8 @@ impl Exchange {
         if let Some(names) = &caller.certified
             && !names.contains(from)
         {
-            let names: Vec<_> = names.iter().map(Name::as_str).collect();
-            let owner = match names.join(" or ") {
-                names if names.is_empty() => "of no balancer".to_owned(),
-                names => format!("of {names}"),
-            };
-            let cause = format!("the message is of {from}, but the certificate is {owner}");
+            let cause =
+                format!("the message is of {from}, but the certificate is {}", owner(names));
             return Err(Status::unauthenticated(cause));
         }
         if *from == self.parts.name {
