@@ -10,6 +10,7 @@ mod members;
 mod membership;
 mod outages;
 mod portions;
+mod refused_members;
 mod removals;
 mod restores;
 mod sharing;
@@ -41,11 +42,11 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_group_that_is_younger_than_the_backup_stays", restores::born_again),
     Case::works("without_space_only_changes_stop", outages::no_space),
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
-    Case::works("a_wrong_join_changes_nothing", membership::wrong_joins),
-    Case::works("a_balancer_that_no_other_one_reaches_is_not_ready", membership::unreached),
+    Case::works("a_wrong_join_changes_nothing", refused_members::wrong_joins),
+    Case::works("a_balancer_that_no_other_one_reaches_is_not_ready", refused_members::unreached),
     Case::works("a_balancer_leaves_and_joins_again", membership::leave_and_join_again),
     Case::works("a_new_host_takes_the_name_of_one_that_is_gone", membership::name_taken_over),
-    Case::works("a_member_that_etcd_does_not_know_says_so", membership::unknown_to_etcd),
+    Case::works("a_member_that_etcd_does_not_know_says_so", refused_members::unknown_to_etcd),
     Case::works("a_balancer_drains_by_itself_without_etcd", local::without_etcd),
     Case::works("a_fleet_removes_much_only_by_force", removals::need_force),
     Case::works("of_two_changes_at_once_one_wins", membership::pairs),
