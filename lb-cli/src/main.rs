@@ -22,7 +22,6 @@ use std::{
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
-use lb_base::manual;
 use spillway_proto::v1;
 
 use crate::{
@@ -216,7 +215,7 @@ fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
 }
 
 fn print_completions(arguments: &CompletionsArguments) -> Result<(), Failure> {
-    let script = manual::completions(Cli::command(), arguments.shell);
+    let script = lb_manual::completions(Cli::command(), arguments.shell);
     match io::stdout().lock().write_all(&script) {
         // A reader that stops early (`| head`) is not an error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -228,7 +227,7 @@ fn print_completions(arguments: &CompletionsArguments) -> Result<(), Failure> {
 
 fn write_manual(arguments: &ManArguments) -> Result<(), Failure> {
     let directory = &arguments.directory;
-    manual::pages(Cli::command(), "1", directory)
+    lb_manual::write_pages(Cli::command(), "1", directory)
         .map_err(|error| Failure::path(directory, &error).hint("name an existing directory"))
 }
 

@@ -8,10 +8,10 @@ pub mod capture;
 pub mod fleet;
 pub mod http;
 pub mod metrics;
-mod packet_programs;
 pub mod reload;
 pub mod tls;
+mod tunnel_program;
 pub mod vip_probe;
 pub mod watchdog;
 
-pub use packet_programs::{OBJECTS, attach_tunnel_program};
+pub use tunnel_program::attach_tunnel_program;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use lb_tests::{packet_table, sample::Sample, sandbox};
+use lb_e2e::packet_table;
+use lb_tests::{sample::Sample, sandbox};
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {

@@ -6,7 +6,18 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::process;
+use crate::process::{self, Captured};
+
+/// Has cargo write a message for each unit to its standard output, and diagnostics to its standard error as ever.
+const MESSAGES: &str = "--message-format=json-render-diagnostics";
+
+/// What a cargo command made.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub(crate) programs: Vec<Program>,
+    /// Units that were compiled, those that were there already left out. A run of a build script is none.
+    pub(crate) units: usize,
+}
 
 /// A program that cargo built.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +37,8 @@ struct Message {
     manifest_path: Option<PathBuf>,
     target: Option<Target>,
     profile: Option<Profile>,
+    #[serde(default)]
+    fresh: bool,
     executable: Option<PathBuf>,
 }
 
@@ -39,9 +52,9 @@ struct Target {
     name: String,
 }
 
-/// Runs a cargo command and returns the programs it built. Its diagnostics are shown.
-pub(crate) fn build(command: &mut Command) -> Result<Vec<Program>> {
-    command.arg("--message-format=json-render-diagnostics");
+/// Runs a cargo command and returns what it built. Its diagnostics are shown.
+pub(crate) fn build(command: &mut Command) -> Result<Built> {
+    command.arg(MESSAGES);
     let output = process::output(command)?;
     if !output.status.success() {
         bail!("cargo: {}", output.status);
@@ -49,22 +62,39 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<Program>> {
     parse(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The executables among cargo's messages. Lines that are not messages are passed over.
-pub(crate) fn parse(messages: &str) -> Result<Vec<Program>> {
-    let mut programs = Vec::new();
+/// Has a cargo command whose output is captured write messages; [`count_units`] takes them out again. To be called before
+/// arguments for what cargo runs are added.
+pub(crate) fn with_messages(command: &mut Command) {
+    command.arg(MESSAGES);
+}
+
+/// Takes cargo's messages out of the output, and returns how many units it compiled.
+pub(crate) fn count_units(captured: &mut Captured) -> Result<usize> {
+    let is_message = |line: &&str| line.starts_with(r#"{"reason":""#);
+    let (messages, rest): (Vec<_>, Vec<_>) =
+        captured.output.split_inclusive('\n').partition(is_message);
+    let (messages, rest) = (messages.concat(), rest.concat());
+    captured.output = rest;
+    Ok(parse(&messages)?.units)
+}
+
+/// What cargo's messages say was built. Lines that are not messages are passed over.
+fn parse(messages: &str) -> Result<Built> {
+    let mut built = Built::default();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
         let message: Message = serde_json::from_str(line).context("message of cargo")?;
         if message.reason != "compiler-artifact" {
             continue;
         }
+        built.units += usize::from(!message.fresh);
         if let (Some(target), Some(executable)) = (message.target, message.executable) {
             let is_test = message.profile.is_some_and(|profile| profile.test);
             let mut package = message.manifest_path.unwrap_or_default();
             package.pop();
-            programs.push(Program { name: target.name, executable, package, is_test });
+            built.programs.push(Program { name: target.name, executable, package, is_test });
         }
     }
-    Ok(programs)
+    Ok(built)
 }
 
 #[cfg(test)]
@@ -76,7 +106,7 @@ mod tests {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"lb_tests","kind":["lib"]},"executable":null}
    Compiling something
 {"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"demo","kind":["bin"]},"profile":{"test":false},"executable":"/t/debug/demo"}
-{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"packets","kind":["test"]},"profile":{"test":true},"executable":"/t/debug/deps/packets-1"}
+{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"packets","kind":["test"]},"profile":{"test":true},"fresh":true,"executable":"/t/debug/deps/packets-1"}
 {"reason":"build-finished","success":true}
 "#;
         let program = |name: &str, executable: &str, is_test| Program {
@@ -89,6 +119,16 @@ mod tests {
             program("demo", "/t/debug/demo", false),
             program("packets", "/t/debug/deps/packets-1", true),
         ];
-        assert_eq!(parse(messages).unwrap(), expected);
+        // The library and the demo were compiled; the test program was there already.
+        assert_eq!(parse(messages).unwrap(), Built { programs: expected.into(), units: 2 });
+    }
+
+    #[test]
+    fn messages_are_taken_out_of_what_is_shown() {
+        let unit = r#"{"reason":"compiler-artifact","target":{"name":"a"},"fresh":false,"executable":null}"#;
+        let output = format!("   Compiling a\n{unit}\n{{\"a test\": 1}}\n{unit}\ntest b ... ok");
+        let mut captured = Captured { status: None, output };
+        assert_eq!(count_units(&mut captured).unwrap(), 2);
+        assert_eq!(captured.output, "   Compiling a\n{\"a test\": 1}\ntest b ... ok");
     }
 }

@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts;
 use crate::cargo::cargo;
 use crate::cli::BuildArgs;
-use crate::process;
 use crate::setup::toolchain::{TARGET, Toolchain};
 use crate::setup::{self, Wants};
 use crate::ui;
@@ -25,39 +24,60 @@ pub(crate) const OBJECTS_VARIABLE: &str = "SPILLWAY_BPF_OBJECTS";
 /// `cargo xtask build`.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::build(), false)?;
-    everything(&ready.toolchain, args.release)?;
+    host_programs(&ready.toolchain, args.release, Programs::All)?;
     println!("{}", workspace::binaries(args.release).display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packages of the programs that are tested, and of those that are there to try them out.
-const TESTED: [&str; 2] = ["lb-daemon", "lb-cli"];
-const TRYING: [&str; 1] = ["lb-tests"];
+/// Packages of host programs. Every build selects all of them, because cargo gives a dependency the features that any
+/// selected package asks for: with another selection it would be compiled again, and so would all that stands on it.
+const PACKAGES: [&str; 3] = ["lb-daemon", "lb-cli", "lb-tests"];
 
-/// Builds packet programs and host programs.
-pub(crate) fn everything(toolchain: &Toolchain, release: bool) -> Result<()> {
-    build(toolchain, host_programs(release, &[&TESTED[..], &TRYING].concat()))
+/// Which host programs a build makes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Programs {
+    /// What is installed on hosts, and tested.
+    Product,
+    /// What the demo runs: the product, and the demo's own programs.
+    Demo,
+    /// All, the bench too.
+    All,
 }
 
-/// Builds packet programs, and of the host programs those that are tested, for a release. Test programs bring
-/// their own of the others, which are not.
-pub(crate) fn tested(toolchain: &Toolchain) -> Result<()> {
-    build(toolchain, host_programs(true, &TESTED))
+impl Programs {
+    fn select(self, command: &mut Command) {
+        let names: &[&str] = match self {
+            Self::Product => &["spillwayd", "spillway"],
+            Self::Demo => &["spillwayd", "spillway", "demo", "webserver"],
+            Self::All => {
+                command.arg("--bins");
+                return;
+            }
+        };
+        names.iter().for_each(|name| {
+            command.args(["--bin", name]);
+        });
+    }
 }
 
-fn build(toolchain: &Toolchain, host_programs: Command) -> Result<()> {
+/// Builds packet programs and host programs, and returns how many units of the latter were compiled.
+pub(crate) fn host_programs(
+    toolchain: &Toolchain,
+    release: bool,
+    programs: Programs,
+) -> Result<usize> {
     ui::heading("packet programs");
     let objects = packet_programs(toolchain)?;
     ui::note(&format!("{} in {}", objects.join(" "), workspace::bpf_objects().display()));
     ui::heading("host programs");
-    process::check(host_programs)
+    Ok(artifacts::build(&mut host_command(release, programs))?.units)
 }
 
 /// Builds into `target/bpf/NAME.o` and returns the names. A file whose content is the same is left
 /// alone, so that what embeds it is not built again.
 pub(crate) fn packet_programs(toolchain: &Toolchain) -> Result<Vec<String>> {
     let mut command = packet_command(toolchain, "build")?;
-    let built = artifacts::build(command.arg("--bins"))?;
+    let built = artifacts::build(command.arg("--bins"))?.programs;
     ensure!(!built.is_empty(), "{PACKET_PROGRAMS}: has no programs");
     let dir = workspace::bpf_objects();
     fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
@@ -97,18 +117,30 @@ pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Comman
     Ok(command)
 }
 
-/// A cargo command that builds every program of some packages.
-fn host_programs(release: bool, packages: &[&str]) -> Command {
+/// The cargo command that builds host programs.
+pub(crate) fn host_command(release: bool, programs: Programs) -> Command {
     let mut command = cargo();
-    command.args(["build", "--bins"]);
-    for package in packages {
-        command.args(["--package", package]);
-    }
+    command.arg("build");
+    select(&mut command, PACKAGES);
+    programs.select(&mut command);
     if release {
         command.arg("--release");
+    } else {
+        select(&mut command, [FEATURES]);
     }
     with_objects(&mut command);
     command
+}
+
+/// The package whose dependencies have the features of all development. A command for development that does not take
+/// the whole workspace selects it too, so that it compiles nothing that another one has compiled. A release does not.
+pub(crate) const FEATURES: &str = "lb-features";
+
+/// Has cargo take these packages.
+pub(crate) fn select<'a>(command: &mut Command, packages: impl IntoIterator<Item = &'a str>) {
+    packages.into_iter().for_each(|package| {
+        command.args(["--package", package]);
+    });
 }
 
 /// Lets the daemon's build script embed the objects.

@@ -163,14 +163,14 @@ struct Target {
 }
 
 /// The packages of the workspace, by their names.
-struct Packages {
+pub(crate) struct Packages {
     /// Folder below the root, with a slash at its end.
     folders: BTreeMap<String, String>,
     packages: BTreeMap<String, Package>,
 }
 
 impl Packages {
-    fn read() -> Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         let mut command = cargo();
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         let metadata: Metadata =
@@ -187,7 +187,7 @@ impl Packages {
         Ok(Self { folders, packages })
     }
 
-    fn all(&self) -> BTreeSet<&str> {
+    pub(crate) fn all(&self) -> BTreeSet<&str> {
         self.packages.keys().map(String::as_str).collect()
     }
 
@@ -228,15 +228,15 @@ impl Packages {
     }
 
     /// Runs the unit tests of a package, and those of its other tests that are as quick; none if it has none.
-    fn unit_tests(&self, name: &str) -> Option<Command> {
+    pub(crate) fn unit_tests(&self, name: &str) -> Option<Command> {
         let package = self.packages.get(name)?;
         let mut kinds = BTreeSet::new();
         for target in package.targets.iter().filter(|target| target.test) {
             match target.kind.first().map(String::as_str) {
                 Some("lib") => kinds.insert("--lib".to_owned()),
                 Some("bin") => kinds.insert("--bins".to_owned()),
-                // Those of lb-tests want root.
-                Some("test") if name != "lb-tests" && !SLOW.contains(&&*target.name) => {
+                // Those of lb-e2e want root.
+                Some("test") if name != "lb-e2e" && !SLOW.contains(&&*target.name) => {
                     kinds.insert(format!("--test={}", target.name))
                 }
                 _ => false,
@@ -246,7 +246,8 @@ impl Packages {
             return None;
         }
         let mut command = cargo();
-        command.args(["test", "--no-fail-fast", "--package", name]).args(kinds);
+        command.args(["test", "--no-fail-fast"]).args(kinds);
+        build::select(&mut command, [name, build::FEATURES]);
         steps::many_at_a_time(&mut command);
         build::with_objects_if_built(&mut command);
         Some(command)
@@ -279,7 +280,7 @@ mod tests {
         let of = |name| packages.with_dependents(&BTreeSet::from([name])).into_iter().collect();
         let (fuzz, daemon): (Vec<_>, Vec<_>) = (of("lb-fuzz"), of("lb-daemon"));
         assert_eq!(fuzz, ["lb-fuzz"]);
-        assert_eq!(daemon, ["lb-daemon", "lb-fuzz", "lb-tests"]);
+        assert_eq!(daemon, ["lb-daemon", "lb-e2e", "lb-fuzz"]);
     }
 
     #[test]
@@ -289,7 +290,7 @@ mod tests {
             let command = packages.unit_tests(name).unwrap();
             command.get_args().map(|it| it.display().to_string()).collect::<Vec<_>>()
         };
-        assert!(arguments("lb-tests").iter().all(|it| !it.starts_with("--test=")));
+        assert!(arguments("lb-e2e").iter().all(|it| !it.starts_with("--test=")));
         let model = arguments("lb-model");
         assert!(model.contains(&"--test=flows".to_owned()), "{model:?}");
         let health = arguments("lb-health");

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::build;
+use crate::build::{self, Programs};
 use crate::cli::DemoArgs;
 use crate::process;
 use crate::root;
@@ -17,7 +17,7 @@ use crate::workspace;
 /// `cargo xtask demo`.
 pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::purpose(Purpose::Demo), args.no_install)?;
-    build::everything(&ready.toolchain, true)?;
+    build::host_programs(&ready.toolchain, true, Programs::Demo)?;
     show(&args.args)
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn build() -> Result<Vec<Program>> {
         "--profile",
         "fuzz",
     ]);
-    let mut targets = artifacts::build(command.args(["--target", &target]))?;
+    let mut targets = artifacts::build(command.args(["--target", &target]))?.programs;
     ensure!(!targets.is_empty(), "{PACKAGE}: has no targets");
     targets.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(targets)

@@ -22,6 +22,8 @@ mod signals;
 mod simulate;
 mod test;
 mod ui;
+#[cfg(test)]
+mod unit_graph;
 mod workspace;
 
 use std::process::ExitCode;

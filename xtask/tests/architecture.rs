@@ -228,14 +228,26 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("config", &["lb-base", "lb-common", "lb-model"]),
     ("maps", &["lb-base", "lb-common"]),
     ("net", &["lb-base", "lb-common", "lb-model"]),
-    ("fleet", &["lb-base", "lb-model", "lb-sharing"]),
+    ("fleet", &["lb-base", "lb-model", "lb-pieces", "lb-sharing"]),
+    ("manual", &[]),
+    ("pieces", &[]),
+    ("programs", &["lb-maps"]),
     ("sharing", &["lb-model"]),
     ("peers", &["lb-model", "lb-sharing"]),
     ("inspect", &["lb-base", "lb-common", "lb-config", "lb-maps", "lb-model"]),
     ("health", &["lb-base", "lb-common", "lb-model", "lb-net"]),
     (
         "control",
-        &["lb-base", "lb-common", "lb-config", "lb-health", "lb-maps", "lb-model", "lb-net"],
+        &[
+            "lb-base",
+            "lb-common",
+            "lb-config",
+            "lb-health",
+            "lb-maps",
+            "lb-model",
+            "lb-net",
+            "lb-pieces",
+        ],
     ),
 ];
 

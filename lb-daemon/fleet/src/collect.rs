@@ -14,7 +14,7 @@ use etcd_client::{Txn, TxnOp};
 use tokio::time::Instant;
 use tracing::warn;
 
-use lb_base::pieces::Digest;
+use lb_pieces::Digest;
 
 use crate::{
     DocumentError, EtcdError, Fleet, FleetKey,

@@ -12,7 +12,7 @@ use std::{
 use etcd_client::{Txn, TxnOp};
 use lb_model::Name;
 
-use lb_base::pieces::{Digest, MAX_PIECE};
+use lb_pieces::{Digest, MAX_PIECE};
 use lb_sharing::GroupKey;
 
 use crate::{

@@ -19,7 +19,7 @@ use lb_model::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use lb_base::pieces::Digest;
+use lb_pieces::Digest;
 
 use crate::births::owners_by_birth;
 

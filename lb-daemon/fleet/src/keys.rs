@@ -6,7 +6,7 @@ use lb_model::{
     overrides::{Key as OverrideKey, Kind},
 };
 
-use lb_base::pieces::Digest;
+use lb_pieces::Digest;
 
 /// Where all fleets are.
 pub(crate) const ROOT: &str = "/spillway/";

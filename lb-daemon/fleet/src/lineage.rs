@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lb_base::pieces::Digest;
+use lb_pieces::Digest;
 use serde::{Deserialize, Serialize};
 
 /// A generation and the one that it builds on.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lb_base::pieces::{Digest, MAX_PIECE};
+use lb_pieces::{Digest, MAX_PIECE};
 
 use crate::{EtcdError, Fleet, commit::MAX_PIECES, documents::Generation};
 

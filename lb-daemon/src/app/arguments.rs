@@ -247,7 +247,7 @@ impl PathArguments {
             XdpMode::Generic => lb_maps::XdpMode::Generic,
         };
         Options {
-            objects: crate::OBJECTS,
+            objects: lb_programs::OBJECTS,
             bpffs: self.bpffs.clone(),
             interfaces: self.interface.clone(),
             hook: mode.into(),
@@ -448,7 +448,7 @@ fn answers() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// The version, and the digests of the packet programs.
 fn version() -> String {
-    let object = |role: lb_maps::Component| match crate::OBJECTS.digest(role) {
+    let object = |role: lb_maps::Component| match lb_programs::OBJECTS.digest(role) {
         Some(digest) => format!("{role} program: {digest:016x}"),
         None => format!("{role} program: none in this build"),
     };

@@ -625,7 +625,7 @@ fn open_audit(arguments: &BalancerArguments, conditions: &Conditions) -> Result<
 /// Has the kernel's tracepoints count what is dropped after the packet program. A kernel without them is no reason to
 /// complain: drivers count most of it.
 fn trace_drops(bpffs: &Path) {
-    match lb_maps::attach_tracepoints(&crate::OBJECTS, bpffs) {
+    match lb_maps::attach_tracepoints(&lb_programs::OBJECTS, bpffs) {
         Ok(()) => tracing::info!(
             "the kernel's tracepoints count what is dropped after the packet program"
         ),

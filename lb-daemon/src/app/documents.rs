@@ -11,7 +11,6 @@ use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 
 use super::{Failure, arguments::Arguments};
-use lb_base::manual;
 
 #[derive(Debug, Parser)]
 #[command(name = "spillwayd")]
@@ -32,10 +31,12 @@ enum Documents {
 pub(super) fn run(line: &[OsString]) -> Option<Result<(), Failure>> {
     let verb = line.get(1)?.to_str()?;
     ["man", "completions"].contains(&verb).then(|| match Documents::parse_from(line) {
-        Documents::Man { directory } => manual::pages(Arguments::command(), "8", &directory)
-            .map_err(|error| Failure::about(&directory.display().to_string(), &error)),
+        Documents::Man { directory } => {
+            lb_manual::write_pages(Arguments::command(), "8", &directory)
+                .map_err(|error| Failure::about(&directory.display().to_string(), &error))
+        }
         Documents::Completions { shell } => {
-            let script = manual::completions(Arguments::command(), shell);
+            let script = lb_manual::completions(Arguments::command(), shell);
             io::stdout().write_all(&script).map_err(|error| Failure::about("stdout", &error))
         }
     })

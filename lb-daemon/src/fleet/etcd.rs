@@ -2,16 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lb_base::{
-    conditions::{Conditions, ETCD},
-    pieces::Digest,
-};
+use lb_base::conditions::{Conditions, ETCD};
 use lb_fleet::{
     Document, EtcdError, Fleet, FleetSettings,
     documents::Liveness,
     presence::LeaseState,
     reader::{Connection, LossCause, READ_AGAIN, Reader, Snapshot, View},
 };
+use lb_pieces::Digest;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},

@@ -92,8 +92,9 @@ fn build(
 ) -> fmt::Result {
     let name = component.to_string();
     sheet.family(&STARTED_AT, [([name.as_str()], live::seconds(started).into())])?;
-    let program =
-        crate::OBJECTS.digest(component).map_or("none".into(), |digest| format!("{digest:016x}"));
+    let program = lb_programs::OBJECTS
+        .digest(component)
+        .map_or("none".into(), |digest| format!("{digest:016x}"));
     let labels = [&name, env!("CARGO_PKG_VERSION"), region, &program];
     sheet.family(&BUILD, [(labels, Value::Info)])
 }

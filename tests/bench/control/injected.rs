@@ -60,7 +60,7 @@ struct LoopsAlone {
 impl LoopsAlone {
     fn start(bpffs: &Path, state_directory: &Path) -> Result<Self> {
         let options = Options {
-            objects: lb_daemon::OBJECTS,
+            objects: lb_programs::OBJECTS,
             bpffs: bpffs.into(),
             interfaces: Vec::new(),
             hook: XdpMode::Auto.into(),

@@ -1,9 +1,9 @@
 //! A balancer in the driver of a bond of two links goes on when one link goes down, with tagged packets too.
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::Tunnel;
 use lb_tests::{
     daemon::{XdpMode, xdp_mode},
-    fixture::Tunnel,
     process::until,
     sandbox::Sandbox,
     topology::Fabric,

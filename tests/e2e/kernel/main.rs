@@ -21,10 +21,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use lb_tests::{
-    daemon::Binaries,
+use lb_e2e::{
     machine::{self, Console, Guest, Machine},
     packet_table, receiver_hooks,
+};
+use lb_tests::{
+    daemon::Binaries,
     sample::Sample,
     sandbox::{self, Sandbox},
 };
@@ -66,11 +68,11 @@ type Run = fn(&Sandbox) -> Result<()>;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    if let Some(run) = std::env::var(machine::GUEST).ok().and_then(|role| virtio::role(&role)) {
+    if let Some(run) = std::env::var(sandbox::GUEST).ok().and_then(|role| virtio::role(&role)) {
         return play(run);
     }
     let sandbox = sandbox::enter();
-    if std::env::var_os(machine::GUEST).is_some() {
+    if std::env::var_os(sandbox::GUEST).is_some() {
         return libtest_mimic::run(&arguments, guest_trials(&sandbox)).exit_code();
     }
     let series = std::env::var(SERIES).unwrap_or_else(|_| "kernel".to_owned());

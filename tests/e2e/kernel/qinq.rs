@@ -4,9 +4,9 @@
 use std::{fs::File, net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{HTTP, Tunnel};
 use lb_tests::{
     daemon::Service,
-    fixture::{HTTP, Tunnel},
     random::Random,
     sandbox::Sandbox,
     topology::{Backend, Fabric, Node},

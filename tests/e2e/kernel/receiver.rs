@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::verdict::Verdict;
+use lb_e2e::fixture::Tunnel;
 use lb_maps::ReceiverMaps;
 use lb_tests::{
     daemon::{Binaries, Receiver},
-    fixture::Tunnel,
     packets::frames::{ETHERNET, Flow, Packet},
     sandbox::Sandbox,
     topology::{Fabric, Node, Topology},

@@ -44,7 +44,7 @@ fn run() -> Result<()> {
         interfaces: Vec::new(),
         hook: XdpMode::Generic.into(),
         sizes: SizeSettings::default(),
-        objects: lb_daemon::OBJECTS,
+        objects: lb_programs::OBJECTS,
     };
     let mut maps = Dataplane::open(&options)?.maps;
     maps.add_chunks(&(1..CHUNKS).collect::<Vec<_>>())?;

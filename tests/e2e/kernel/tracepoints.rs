@@ -5,10 +5,10 @@ use std::{collections::HashSet, net::SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::programs::XdpMode;
+use lb_e2e::fixture::{add_second_link, datagram_service};
 use lb_maps::TracedDrops;
 use lb_tests::{
     daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
-    fixture::{add_second_link, datagram_service},
     packets::objects,
     process::until,
     sandbox::Sandbox,

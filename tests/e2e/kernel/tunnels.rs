@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, HASH_KEY, Tunnel};
 use lb_tests::{
     daemon::{Balancer, Binaries, Check, Document, Member, Pool, Service},
-    fixture::{ECHO, HASH_KEY, Tunnel},
     process::until,
     sandbox::Sandbox,
     topology::{Backend, Fabric, REGIONS},

@@ -1,8 +1,8 @@
 //! A balancer on a trunk serves clients behind a VLAN device of the kernel at the other end.
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::Tunnel;
 use lb_tests::{
-    fixture::Tunnel,
     sandbox::Sandbox,
     topology::{Backend, Fabric, Node},
 };

@@ -1,7 +1,8 @@
 //! The doctor tells the state of the units: fresh, failed, stopped, and beside a daemon that was started by hand.
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{container::Container, process::until};
+use lb_e2e::container::Container;
+use lb_tests::process::until;
 use serde_json::{Value, json};
 
 use crate::fixture::{BALANCER, LIMIT, PackageFixture, SOCKET};

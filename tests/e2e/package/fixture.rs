@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use lb_e2e::container::Container;
 use lb_tests::{
-    container::Container,
     process::until,
     topology::{Backend, Fabric},
     traffic::{Requests, ensure_answered},

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use lb_tests::container::Container;
+use lb_e2e::container::Container;
 
 /// A file that whoever runs this names in a variable.
 pub(crate) fn given(variable: &str) -> Result<PathBuf> {

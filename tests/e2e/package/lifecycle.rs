@@ -3,10 +3,9 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::{container::Container, leftovers::pinned_below};
 use lb_tests::{
-    container::Container,
     daemon::{XdpMode, xdp_mode},
-    leftovers::pinned_below,
     process::eventually,
     topology::Fabric,
 };

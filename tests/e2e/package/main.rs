@@ -10,11 +10,13 @@ mod stopped_journal;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     container::{self, Container, Debian},
-    daemon::{XdpMode, xdp_mode},
     harness::{self, Case},
     leftovers::pinned_below,
+};
+use lb_tests::{
+    daemon::{XdpMode, xdp_mode},
     sandbox::Sandbox,
     topology::Fabric,
     traffic::Nginx,

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{container::Container, harness, process::until};
+use lb_e2e::{container::Container, harness};
+use lb_tests::process::until;
 
 use crate::{
     fixture::{BALANCER, LIMIT, PackageFixture, RECEIVER, SOCKET},

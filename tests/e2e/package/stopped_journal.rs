@@ -8,9 +8,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::{container::Container, harness};
 use lb_tests::{
-    container::Container,
-    harness,
     process::until,
     topology::Fabric,
     traffic::{Nginx, Requests},

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::GroupCounter;
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_e2e::harness::Case;
 use lb_maps::PinnedMaps;
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
-use lb_tests::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HASH_KEY, Tunnel};
+use lb_e2e::harness::{self, Case};
 use lb_tests::daemon::{Document, Member, Pool, Service};
-use lb_tests::fixture::{ECHO, Fixture, HASH_KEY, Tunnel};
-use lb_tests::harness::{self, Case};
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::random::Random;
 use lb_tests::sample::Sample;

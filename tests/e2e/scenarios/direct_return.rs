@@ -4,9 +4,9 @@ use std::fs;
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
 use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Service};
-use lb_tests::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

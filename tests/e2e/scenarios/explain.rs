@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
+use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
-use lb_tests::harness::Case;
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{name_over_http, name_over_udp};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
+use lb_e2e::harness::{self, Case};
 use lb_tests::capture::{Capture, Frames};
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
-use lb_tests::harness::{self, Case};
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

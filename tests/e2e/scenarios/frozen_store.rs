@@ -7,10 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    daemon::scrape,
+use lb_e2e::{
     fixture::{Fixture, HTTP, Tunnel},
     harness::{self, Case},
+};
+use lb_tests::{
+    daemon::scrape,
     openmetrics::Exposition,
     process::{PATIENCE, until},
     sandbox::Sandbox,

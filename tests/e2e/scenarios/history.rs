@@ -6,9 +6,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     fixture::{ECHO, Fixture, HTTP, Health, Tunnel},
     harness::Case,
+};
+use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{ClientCounters, Requests, Stream, ensure_answered},

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
+use lb_e2e::harness::{self, Case};
 use lb_tests::daemon::{HTTP_ADDRESS, scrape};
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
-use lb_tests::harness::{self, Case};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::harness::{self, Case};
 use lb_maps::PinnedMaps;
 use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Service};
-use lb_tests::harness::{self, Case};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
 

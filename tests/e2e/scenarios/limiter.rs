@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::ProgramFd};
 use lb_common::abi::{capture::Capture, limiter::LimitWord};
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 use lb_tests::packets::objects;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::test_run::{

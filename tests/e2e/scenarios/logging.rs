@@ -17,10 +17,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
+use lb_e2e::{
     fixture::{Fixture, HTTP, Health, Tunnel, configuration},
     harness::{self, Case},
+};
+use lb_tests::{
+    daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
     process::{PATIENCE, pause, until},
     sandbox::Sandbox,
     topology::REGIONS,

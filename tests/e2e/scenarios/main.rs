@@ -58,7 +58,7 @@ mod utilisation;
 
 use std::process::ExitCode;
 
-use lb_tests::harness::{self, Case};
+use lb_e2e::harness::{self, Case};
 
 /// The cases of each module, long ones first: they are begun in this order.
 const MODULES: &[(&str, &[Case])] = &[

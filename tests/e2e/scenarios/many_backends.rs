@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, HASH_KEY, HTTP};
+use lb_e2e::harness::{self, Case};
 use lb_tests::capture::Capture;
 use lb_tests::daemon::{Balancer, Binaries, Check, Document, Member, Pool, Receiver, Service};
-use lb_tests::fixture::{ECHO, HASH_KEY, HTTP};
-use lb_tests::harness::{self, Case};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, HTTP, Health, Tunnel, configuration};
+use lb_e2e::harness::Case;
 use lb_tests::daemon::{Balancer, Document, Service};
-use lb_tests::fixture::{Fixture, HTTP, Health, Tunnel, configuration};
-use lb_tests::harness::Case;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{Requests, ensure_answered};
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use lb_e2e::fixture::{Fixture, Health, configuration};
 use lb_tests::{
     daemon::{Balancer, Binaries, HTTP_ADDRESS},
     disk::Disk,
-    fixture::{Fixture, Health, configuration},
     sandbox::Sandbox,
     topology::REGIONS,
 };

@@ -3,8 +3,9 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lb_common::abi::names;
+use lb_e2e::harness::Case;
 use lb_maps::{Component, Pins};
-use lb_tests::{harness::Case, process::Running, sandbox::Sandbox};
+use lb_tests::{process::Running, sandbox::Sandbox};
 use serde_json::json;
 
 use crate::host::Host;

@@ -12,7 +12,7 @@ use lb_common::abi::{
     names::{BALANCER_SLOW, TRACEPOINTS},
     tracepoint::Tracepoint,
 };
-use lb_tests::harness::{self, Case};
+use lb_e2e::harness::{self, Case};
 use lb_tests::packets::objects;
 use lb_tests::sandbox::Sandbox;
 use object::{

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, Health, Tunnel, configuration};
+use lb_e2e::harness::Case;
 use lb_tests::daemon::Document;
-use lb_tests::fixture::{Fixture, Health, Tunnel, configuration};
-use lb_tests::harness::Case;
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Node;

@@ -4,16 +4,13 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::verdict::{Action, Verdict};
-use lb_maps::ReceiverMaps;
-use lb_tests::{
+use lb_e2e::{
     fixture::{self, Fixture, Health},
     harness::{self, Case},
-    random::Random,
     receiver_hooks,
-    sandbox::Sandbox,
-    topology::Backend,
-    traffic::Curl,
 };
+use lb_maps::ReceiverMaps;
+use lb_tests::{random::Random, sandbox::Sandbox, topology::Backend, traffic::Curl};
 
 /// Bytes that are sent each way.
 const BULK: usize = 3_000_000;

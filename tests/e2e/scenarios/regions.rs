@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
-use lb_tests::harness::Case;
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_e2e::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;

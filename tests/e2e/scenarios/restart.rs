@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
+use lb_e2e::harness::{self, Case};
 use lb_tests::daemon::{XdpMode, xdp_mode};
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
-use lb_tests::harness::{self, Case};
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{ClientCounters, Requests, Stream, ensure_answered};

@@ -3,9 +3,9 @@
 use std::{net::TcpStream, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::harness::Case;
 use lb_tests::daemon::Binaries;
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
-use lb_tests::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

@@ -4,9 +4,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_e2e::harness::Case;
 use lb_tests::daemon::{Document, Member};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
-use lb_tests::harness::Case;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::REGIONS;
 use lb_tests::traffic::Stream;

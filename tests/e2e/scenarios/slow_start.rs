@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
-use lb_tests::harness::{self, Case};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
+use lb_e2e::harness::{self, Case};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{Fixture, HASH_KEY, HTTP, Tunnel};
-use lb_tests::harness::Case;
+use lb_e2e::fixture::{Fixture, HASH_KEY, HTTP, Tunnel};
+use lb_e2e::harness::Case;
 use lb_tests::process::{PATIENCE, eventually, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Backend, Fabric, REGIONS};

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, Health, Tunnel, configuration};
+use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
 use lb_tests::daemon::{Binaries, Receiver};
-use lb_tests::fixture::{Fixture, Health, Tunnel, configuration};
-use lb_tests::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node};

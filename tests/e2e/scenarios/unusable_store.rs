@@ -5,9 +5,9 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::daemon::rewrite_store;
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
-use lb_tests::harness::Case;
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
+use lb_e2e::harness::Case;
+use lb_fake::stored;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{Requests, Stream, ensure_answered};
@@ -29,7 +29,7 @@ const SUBJECT: &str = "stored configuration";
 
 /// The store's first pool gets a settle time that no version allows.
 fn refuse(state_directory: &Path) -> Result<()> {
-    rewrite_store(state_directory, |_, configuration, _| {
+    stored::rewrite(state_directory, |_, configuration, _| {
         if let Some(settle_time) = &mut configuration.pools[0].settle_time {
             (settle_time.seconds, settle_time.nanos) = (0, 500_000_000);
         }
@@ -167,7 +167,7 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     host.stop(&mut running)?;
 
     // At the start, in the place of one of a newer schema, which takes the word.
-    rewrite_store(&host.path("state"), |description, _, more| {
+    stored::rewrite(&host.path("state"), |description, _, more| {
         description["schema"] = 1_000.into();
         more.extend([0xc0, 0x3e, 7]);
     })?;
@@ -183,7 +183,7 @@ fn until_the_word(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "newer", Health::QUICK)?;
     let good = fixture.balancer.cli(&["export"])?;
     fixture.balancer.stop()?;
-    rewrite_store(&fixture.balancer.state, |description, _, more| {
+    stored::rewrite(&fixture.balancer.state, |description, _, more| {
         description["schema"] = 1_000.into();
         // Field 1000 of the configuration, which no version has yet.
         more.extend([0xc0, 0x3e, 7]);

@@ -7,10 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    disk::Disk,
+use lb_e2e::{
     fixture::{HTTP, Tunnel},
     harness::{self, Case},
+};
+use lb_tests::{
+    disk::Disk,
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{Requests, ensure_answered},

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use lb_tests::packet_table::row::Expected;
+use lb_tests::packets::expected::Expected;
 use lb_tests::packets::fixture::{Form, MapFixture, Member};
 
 use crate::ip::{self, ETHERNET, Ip};

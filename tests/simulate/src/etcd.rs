@@ -8,12 +8,12 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use lb_base::pieces::Digest;
 use lb_fleet::{
     Document,
     documents::{FleetMember, Generation, Liveness},
 };
 use lb_model::Name;
+use lb_pieces::Digest;
 use lb_sharing::epoch::{Contribution, Epoch, compute_result};
 
 use crate::{

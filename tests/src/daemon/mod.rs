@@ -10,7 +10,6 @@ mod web;
 pub use balancer::Balancer;
 pub use binaries::Binaries;
 pub use document::{Check, Document, Member, Pool, Service};
-pub use lb_fake::stored::rewrite as rewrite_store;
 pub use link::{XdpMode, xdp_mode};
 pub use receiver::Receiver;
 pub use web::{HTTP_ADDRESS, get, scrape};

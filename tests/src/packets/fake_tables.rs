@@ -33,7 +33,7 @@ use lb_common::{
 
 use lb_maps::clock;
 
-use crate::packet_table::row::Expected;
+use super::expected::Expected;
 
 use super::{
     fixture::{MapFixture, STRANGER, TABLES},

@@ -1,7 +1,7 @@
 //! Single packets through the loaded programs, by `BPF_PROG_TEST_RUN`.
 //!
 //! A [`fixture::MapFixture`] says in plain numbers what stands in the maps; [`balancer::Balancer`] and
-//! [`receiver::Receiver`] load the objects, fill the maps and run a frame; [`Row`](crate::packet_table::row::Row) says what must
+//! [`receiver::Receiver`] load the objects, fill the maps and run a frame; [`expected::Expected`] says what must
 //! come of it, to the byte and to the counter. What is expected comes from `etherparse`, from [`flow_hash`]
 //! and from `docs/verdicts.md`, never from the code under test; map values are laid out by hand in
 //! [`layout`]. Only [`fake_tables`] uses `lb-common`: it lets the pure decision run on the same fixture.
@@ -10,6 +10,7 @@
 
 pub mod balancer;
 pub mod counters;
+pub mod expected;
 pub mod fake_tables;
 pub mod fixture;
 pub mod flow_hash;

@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// process 1 heeds it.
 const MARK: &str = "SPILLWAY_SANDBOX";
 
+/// Set for a program that runs as the whole system of a guest, to what it is there.
+pub const GUEST: &str = "SPILLWAY_GUEST";
+
 /// Where a sandbox keeps its files: a tmpfs that nobody outside sees.
 const ROOT: &str = "/run/sandbox";
 
@@ -49,13 +52,13 @@ pub fn enter() -> Sandbox {
     std::process::exit(1);
 }
 
-/// Takes the whole of a [guest](crate::machine::GUEST) for a sandbox: its devices are in it, and it all goes with
+/// Takes the whole of a [guest](GUEST) for a sandbox: its devices are in it, and it all goes with
 /// the guest.
 ///
 /// # Errors
 /// This is no guest, or a BPF file system cannot be mounted.
 pub fn whole_system() -> anyhow::Result<Sandbox> {
-    anyhow::ensure!(std::env::var_os(crate::machine::GUEST).is_some(), "not in a guest");
+    anyhow::ensure!(std::env::var_os(GUEST).is_some(), "not in a guest");
     let sandbox = Sandbox { root: ROOT.into() };
     inside::mount_bpf(&sandbox.root)?;
     Ok(sandbox)

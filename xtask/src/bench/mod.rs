@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::build;
+use crate::build::{self, Programs};
 use crate::cli::BenchArgs;
 use crate::demo;
 use crate::process;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
     // Before anything is installed or built: a revision that there is not ends it.
     let commit = args.against.as_deref().map(git::commit).transpose()?;
     let ready = setup::ensure(&Wants::purpose(purpose(&args.args)), args.no_install)?;
-    build::everything(&ready.toolchain, true)?;
+    build::host_programs(&ready.toolchain, true, Programs::All)?;
     let mut all: Vec<OsString> = Vec::new();
     for (flag, is_given) in
         [("--quick", args.quick), ("--peers", args.peers), ("--document", args.document)]

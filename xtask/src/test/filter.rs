@@ -34,7 +34,7 @@ impl Filter {
         }
     }
 
-    /// Whether a step needs the test programs of lb-tests.
+    /// Whether a step needs the test programs of lb-e2e.
     pub(crate) fn wants_test_programs(&self) -> bool {
         [Step::Root, Step::Mutants, Step::Package].into_iter().any(|step| self.wants(step))
     }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail, ensure};
 
+use crate::artifacts;
 use crate::build;
 use crate::cargo;
 use crate::cli::TestArgs;
@@ -81,19 +82,23 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
         ui::heading(&rotation.describe());
     }
     let ready = setup::ensure(&Wants::tests(&args.kernels(), args.long), false)?;
+    let report = Report::default();
+    report.step("setup", start, 0);
     let run = Run {
         args,
         filter: Filter::new(&args.filter, args.long),
         rotation,
         ready,
         slots: Slots::default(),
-        report: Report::default(),
+        report,
     };
     run.run_steps()?;
     let is_blind = !run.filter.tests().is_empty() && !run.report.has_tested();
-    let (mut total, slowest) = run.report.finish();
+    let (mut total, slowest, steps) = run.report.finish();
     ui::heading("what took longest");
     eprint!("{slowest}");
+    ui::heading("each step: its time, and units that it compiled; unit to root overlap");
+    eprint!("{steps}");
     if let Some(rotation) = &run.rotation {
         ui::note(&rotation.describe());
     }
@@ -145,10 +150,14 @@ impl Run<'_> {
                     wanted.try_for_each(|&step| self.run_in_background(step, built.as_ref()))
                 })
             });
+            let start = Instant::now();
             let tested = self.run_in_parallel(&beside);
+            self.report.step("root, beside the others", start, 0);
             behind.into_iter().map(join).fold(tested, Result::and)
         })?;
+        let start = Instant::now();
         self.run_in_parallel(&alone)?;
+        self.report.step("root, alone", start, 0);
         self.run_in_order(&LAST)
     }
 
@@ -209,14 +218,17 @@ impl Run<'_> {
             return Ok(None);
         }
         let start = self.report.begin("build: packet programs and host programs, for a release");
-        let built = build::tested(&self.ready.toolchain);
+        let built = build::host_programs(&self.ready.toolchain, true, build::Programs::Product);
         self.report.conclude("build", start, &built)?;
+        self.report.step("build", start, *built.as_ref().unwrap_or(&0));
         if built.is_err() || !self.filter.wants_test_programs() {
             return Ok(None);
         }
         let start = self.report.begin("build: test programs");
         let programs = Programs::build();
         self.report.conclude("build of test programs", start, &programs)?;
+        let units = programs.as_ref().map_or(0, |programs| programs.units);
+        self.report.step("build of test programs", start, units);
         Ok(programs.ok())
     }
 
@@ -254,8 +266,10 @@ impl Run<'_> {
     /// A step that is one test.
     fn check(&self, name: &str, job: impl Into<Job>) -> Result<()> {
         let start = Instant::now();
-        let captured = process::capture(job, LIMIT, name)?;
+        let mut captured = process::capture(job, LIMIT, name)?;
+        let units = artifacts::count_units(&mut captured)?;
         self.report.ran(name, start, &captured, Tally::step(captured.success()));
+        self.report.step(name, start, units);
         Ok(())
     }
 
@@ -283,12 +297,14 @@ impl Run<'_> {
     fn cargo_test(&self, name: &str, mut command: Command) -> Result<()> {
         let start = Instant::now();
         command.envs([self.sample()]);
-        let captured = process::capture(command, LIMIT, name)?;
+        let mut captured = process::capture(command, LIMIT, name)?;
+        let units = artifacts::count_units(&mut captured)?;
         let tally = Tally::read(&captured.output, captured.success());
         for (program, time) in tally::times(&captured.output) {
             self.report.time(&format!("{name}: {program}"), time);
         }
         self.report.tested(name, start, &captured, tally);
+        self.report.step(name, start, units);
         Ok(())
     }
 
@@ -330,9 +346,11 @@ impl Run<'_> {
         let (name, start) = ("packages of two versions", Instant::now());
         let prepared = package::prepare();
         self.report.conclude(name, start, &prepared)?;
-        let Ok(mut variables) = prepared else { return Ok(()) };
+        let Ok((mut variables, units)) = prepared else { return Ok(()) };
         variables.extend(self.variables());
-        self.run_in_parallel(&[programs.package(&variables)])
+        self.run_in_parallel(&[programs.package(&variables)])?;
+        self.report.step(Step::Package.name(), start, units);
+        Ok(())
     }
 
     /// The packet table on each mutant: a test that passes if the table fails.
@@ -344,9 +362,11 @@ impl Run<'_> {
             failed => return self.report.conclude(Step::Mutants.name(), start, &failed),
         };
         let is_sampled = |place| self.rotation.as_ref().is_none_or(|it| it.has(place, MUTANTS));
+        let (begun, mut units) = (start, 0);
         for (_, mutant) in mutants.iter().enumerate().filter(|(place, _)| is_sampled(*place)) {
             let start = Instant::now();
-            let seen = copy.build(&self.ready.toolchain, mutant).and_then(|objects| {
+            let seen = copy.build(&self.ready.toolchain, mutant).and_then(|(objects, compiled)| {
+                units += compiled;
                 let _taken = self.slots.take(2);
                 let captured = mutant.run(programs.packet_table(), &objects)?;
                 let rows = mutants::red_rows(&captured);
@@ -355,6 +375,7 @@ impl Run<'_> {
             });
             self.report.conclude(&format!("mutant: {}", mutant.name), start, &seen)?;
         }
+        self.report.step(Step::Mutants.name(), begun, units);
         Ok(())
     }
 
@@ -386,7 +407,7 @@ impl Run<'_> {
     /// The experiments at their real size.
     fn experiments(&self) -> Result<()> {
         let start = self.report.begin("programs of the experiments");
-        let built = build::everything(&self.ready.toolchain, true);
+        let built = build::host_programs(&self.ready.toolchain, true, build::Programs::Demo);
         self.report.conclude("build of the experiments", start, &built)?;
         if built.is_err() {
             return Ok(());

@@ -111,9 +111,9 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Builds the packet program with a mistake in it, and answers the folder that it is in; the copy is as
-    /// before afterwards.
-    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<PathBuf> {
+    /// Builds the packet program with a mistake in it, and returns the folder that it is in, and how many units were
+    /// compiled; the copy is as before afterwards.
+    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<(PathBuf, usize)> {
         let path = self.tree.join(&mutant.file);
         let source = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         fs::write(&path, mutant.applied(&source)?).with_context(|| path.display().to_string())?;
@@ -122,18 +122,19 @@ impl Copy {
         built
     }
 
-    fn packet_program(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<PathBuf> {
+    fn packet_program(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<(PathBuf, usize)> {
         let mut command = build::packet_command(toolchain, "build")?;
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
         // A folder for each: the table may still be run on the one before.
         let objects = self.objects.join(mutant.name.replace(['/', ' ', ':', ',', '\''], "-"));
         fs::create_dir_all(&objects).with_context(|| objects.display().to_string())?;
         let command = cargo::at_idle_priority(command.args(["--bin", mutant.program.name()]));
-        for built in artifacts::build(&mut { command })? {
+        let built = artifacts::build(&mut { command })?;
+        for built in built.programs {
             let object = objects.join(format!("{}.o", built.name));
             fs::copy(&built.executable, &object).with_context(|| object.display().to_string())?;
         }
-        Ok(objects)
+        Ok((objects, built.units))
     }
 }
 

@@ -1,7 +1,6 @@
 //! What the test of the package needs: packages of two versions, a build that must not be packaged,
 //! and a Debian.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,14 +13,14 @@ use crate::setup;
 use crate::ui;
 use crate::workspace;
 
-use super::steps;
+use super::{root_tests::Variables, steps};
 
 /// The version that the other one is an upgrade of.
 const BEFORE: &str = "0~before";
 const AFTER: &str = "0";
 
-/// What the test program is told.
-pub(super) fn prepare() -> Result<Vec<(String, OsString)>> {
+/// What the test program is told, and how many units were compiled for it.
+pub(super) fn prepare() -> Result<(Variables, usize)> {
     let debian = setup::debian()?;
     let out = workspace::target().join("package/test");
     let again = out.join("again");
@@ -32,7 +31,7 @@ pub(super) fn prepare() -> Result<Vec<(String, OsString)>> {
     ensure!(fs::read(&after)? == fs::read(&same)?, "{}: packed twice, and differs", same.display());
     ui::note(&format!("{}: {}", after.display(), ui::megabytes(fs::metadata(&after)?.len())));
 
-    let stub = stub()?;
+    let (stub, units) = stub()?;
     refuse(&stub)?;
     let variables = [
         ("SPILLWAY_DEBIAN", debian),
@@ -40,14 +39,15 @@ pub(super) fn prepare() -> Result<Vec<(String, OsString)>> {
         ("SPILLWAY_DEB", after),
         ("SPILLWAY_STUB", stub),
     ];
-    Ok(variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec())
+    Ok((variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec(), units))
 }
 
 /// A daemon without packet programs.
-fn stub() -> Result<PathBuf> {
+fn stub() -> Result<(PathBuf, usize)> {
     let built = artifacts::build(&mut cargo::at_idle_priority(&steps::stub()))?;
-    let daemon = built.into_iter().find(|program| program.name == "spillwayd");
-    Ok(daemon.context("lb-daemon: has no program spillwayd")?.executable)
+    let daemon = built.programs.into_iter().find(|program| program.name == "spillwayd");
+    let daemon = daemon.context("lb-daemon: has no program spillwayd")?;
+    Ok((daemon.executable, built.units))
 }
 
 /// Packaging must refuse a daemon without packet programs.

@@ -26,6 +26,15 @@ struct Ended {
     /// Tests of test programs among them.
     tests: u64,
     times: Vec<(Duration, String)>,
+    steps: Vec<StepCost>,
+}
+
+/// What a step of the run took: those that run beside each other overlap.
+struct StepCost {
+    name: String,
+    time: Duration,
+    /// What cargo compiled in it.
+    units: usize,
 }
 
 impl Report {
@@ -105,6 +114,11 @@ impl Report {
         ended.times.push((time, name.to_owned()));
     }
 
+    /// A step ended, in which so many units were compiled.
+    pub(super) fn step(&self, name: &str, start: Instant, units: usize) {
+        self.lock().steps.push(StepCost { name: name.to_owned(), time: start.elapsed(), units });
+    }
+
     /// A test that was skipped for a reason of this run's.
     pub(super) fn skip(&self, name: &str, reason: &str) {
         let mut ended = self.lock();
@@ -112,17 +126,27 @@ impl Report {
         ended.total.skipped.push(name.to_owned());
     }
 
-    /// What everything came to, and the table of what took longest.
-    pub(super) fn finish(self) -> (Tally, String) {
-        let Ended { total, mut times, .. } =
+    /// What everything came to, the table of what took longest, and the one of steps in the order in which they ended.
+    pub(super) fn finish(self) -> (Tally, String, String) {
+        let Ended { total, mut times, steps, .. } =
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let steps = steps.iter().fold(String::new(), |mut table, step| {
+            let _ = writeln!(
+                table,
+                "    {:>12}  {:>6}  {}",
+                ui::elapsed(step.time),
+                step.units,
+                step.name
+            );
+            table
+        });
         times.sort_by_key(|(time, _)| Reverse(*time));
         let rows = times.iter().take(SLOWEST);
         let table = rows.fold(String::new(), |mut table, (time, name)| {
             let _ = writeln!(table, "    {:>12}  {name}", ui::elapsed(*time));
             table
         });
-        (total, table)
+        (total, table, steps)
     }
 
     fn lock(&self) -> MutexGuard<'_, Ended> {
@@ -145,7 +169,12 @@ mod tests {
             let outcome = if seconds == 7 { Err(anyhow!("broken")) } else { Ok(()) };
             report.conclude(&format!("step {seconds}"), start, &outcome).unwrap();
         }
-        let (total, table) = report.finish();
+        report.step("build", now, 42);
+        report.step("unit", now, 0);
+        let (total, table, steps) = report.finish();
+        let steps: Vec<Vec<_>> =
+            steps.lines().map(|line| line.split_whitespace().skip(2).collect()).collect();
+        assert_eq!(steps, [["42", "build"], ["0", "unit"]]);
         assert_eq!((total.passed, total.failed), (29, 1));
         let rows: Vec<_> = table.lines().collect();
         assert_eq!(rows.len(), SLOWEST);

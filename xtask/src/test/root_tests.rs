@@ -1,4 +1,4 @@
-//! The tests that are run as root: the test programs of lb-tests, and of `scenarios` each case by itself.
+//! The tests that are run as root: the test programs of lb-e2e, and of `scenarios` each case by itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,23 +6,27 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::artifacts::{self, Program};
+use crate::artifacts::{self, Built, Program};
+use crate::build;
 use crate::process::{self, Job};
 use crate::root;
+use crate::workspace;
 
 use super::{slots, steps};
 
 /// Environment variables, by name.
 pub(super) type Variables = Vec<(String, OsString)>;
 
-/// The test programs of lb-tests.
+/// The test programs of lb-e2e.
 pub(super) struct Programs {
     scenarios: PathBuf,
     packet_table: PathBuf,
     kernel: PathBuf,
     package: PathBuf,
-    /// Unit tests of lb-tests itself.
-    units: Vec<Program>,
+    /// Unit tests of lb-e2e and lb-tests themselves.
+    unit_tests: Vec<Program>,
+    /// Units that were compiled for them.
+    pub(super) units: usize,
 }
 
 /// A program to run as root.
@@ -38,18 +42,21 @@ pub(super) struct Test {
 }
 
 impl Programs {
-    /// Builds them, and with them all other test programs.
+    /// Builds them, and with them all other test programs, and the demo, which some cases start.
     pub(super) fn build() -> Result<Self> {
-        let mut built = artifacts::build(&mut steps::test_programs())?;
-        built.retain(|program| program.is_test && program.package.ends_with("tests"));
+        let Built { programs: mut built, units } = artifacts::build(&mut steps::test_programs())?;
+        let demo = artifacts::build(&mut build::host_command(false, build::Programs::Demo))?;
+        let units = units + demo.units;
+        let folders = ["tests", "tests/e2e"].map(|folder| workspace::root().join(folder));
+        built.retain(|program| program.is_test && folders.contains(&program.package));
         let mut find = |name: &str| -> Result<PathBuf> {
             let place = built.iter().position(|program| program.name == name);
-            let place = place.with_context(|| format!("lb-tests: has no program {name}"))?;
+            let place = place.with_context(|| format!("lb-e2e: has no program {name}"))?;
             Ok(built.swap_remove(place).executable)
         };
         let [scenarios, packet_table, kernel, package] =
             [find("scenarios")?, find("packet_table")?, find("kernel")?, find("package")?];
-        Ok(Self { scenarios, packet_table, kernel, package, units: built })
+        Ok(Self { scenarios, packet_table, kernel, package, unit_tests: built, units })
     }
 
     /// The program of the packet table.
@@ -86,8 +93,8 @@ impl Programs {
             add(&format!("kernel {series}"), &self.kernel, &variables);
         }
         add("packet_table", &self.packet_table, variables);
-        for Program { name, executable, .. } in &self.units {
-            add(&format!("lb-tests: {name}"), executable, variables);
+        for Program { name, executable, .. } in &self.unit_tests {
+            add(&format!("unit tests of {name}"), executable, variables);
         }
         let cases = self.cases(variables)?;
         let wanted = cases.into_iter().filter(|case| is_wanted(&case.name, words));
@@ -166,7 +173,7 @@ struct Case {
     slots: usize,
 }
 
-/// Lines such as `[waits] displaced::many_entries: test`; the weights are those of lb-tests' `harness`.
+/// Lines such as `[waits] displaced::many_entries: test`; the weights are those of lb-e2e's `harness`.
 fn parse(lines: &str) -> Result<Vec<Case>> {
     lines
         .lines()

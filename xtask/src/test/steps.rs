@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::artifacts;
 use crate::build;
 use crate::cargo::cargo;
 use crate::setup::toolchain::Toolchain;
@@ -29,7 +30,7 @@ pub(crate) enum Step {
     Doc,
     /// `cargo test`, as the user.
     Unit,
-    /// The test programs of lb-tests, as root.
+    /// The test programs of lb-e2e, as root.
     Root,
     /// The packet table on programs with a mistake in them.
     Mutants,
@@ -105,11 +106,12 @@ pub(crate) fn fmt() -> Command {
 const FUZZ_TARGETS: &str = "lb-fuzz/targets";
 
 /// Everything but the packet programs, which are no programs of the host's.
-pub(super) fn clippy_everything() -> Command {
+pub(crate) fn clippy_everything() -> Command {
     let mut command = cargo();
     command.args(["clippy", "--workspace", "--exclude", "lb-ebpf", "--all-targets"]);
     command.args(["--features", FUZZ_TARGETS]);
     build::with_objects(&mut command);
+    artifacts::with_messages(&mut command);
     command.args(["--", "-D", "warnings"]);
     command
 }
@@ -118,9 +120,7 @@ pub(super) fn clippy_everything() -> Command {
 pub(crate) fn clippy_packages(packages: &BTreeSet<&str>) -> Command {
     let mut command = cargo();
     command.args(["clippy", "--all-targets"]);
-    packages.iter().for_each(|name| {
-        command.args(["--package", name]);
-    });
+    build::select(&mut command, packages.iter().copied().chain([build::FEATURES]));
     if packages.contains("lb-fuzz") {
         command.args(["--features", FUZZ_TARGETS]);
     }
@@ -131,11 +131,12 @@ pub(crate) fn clippy_packages(packages: &BTreeSet<&str>) -> Command {
 
 /// Private items too: comments are read in the code, and their links break as those of public items do. So a link from
 /// public to private is none to refuse.
-pub(super) fn doc() -> Command {
+pub(crate) fn doc() -> Command {
     const RUSTDOC_FLAGS: &str = "-D warnings -A rustdoc::private-intra-doc-links";
     let mut command = cargo();
     command.args(["doc", "--workspace", "--exclude", "lb-ebpf", "--no-deps"]);
     command.arg("--document-private-items").env("RUSTDOCFLAGS", RUSTDOC_FLAGS);
+    artifacts::with_messages(&mut command);
     build::with_objects_if_built(&mut command);
     command
 }
@@ -177,7 +178,7 @@ pub(crate) fn many_at_a_time(command: &mut Command) {
 
 /// The packages that a plain `cargo test` runs, and the one whose tests want etcd; of their tests those whose names contain
 /// `word`.
-pub(super) fn unit(word: Option<&str>) -> Command {
+pub(crate) fn unit(word: Option<&str>) -> Command {
     let mut command = unit_of(&[]);
     command.arg("--").args(word);
     command
@@ -193,25 +194,28 @@ pub(super) fn unit_on_etcd(word: Option<&str>) -> Command {
 fn unit_of(targets: &[&str]) -> Command {
     let mut command = cargo();
     command.args(["test", "--no-fail-fast", "--workspace"]);
-    command.args(["--exclude", "lb-ebpf", "--exclude", "lb-tests"]).args(targets);
+    command.args(["--exclude", "lb-ebpf", "--exclude", "lb-tests", "--exclude", "lb-e2e"]);
+    command.args(targets);
+    artifacts::with_messages(&mut command);
     many_at_a_time(&mut command);
     build::with_objects(&mut command);
     command
 }
 
-/// The daemon as plain cargo builds it, without packet programs. With a setting of its own, so that the
-/// build with them is not thrown away.
-pub(super) fn stub() -> Command {
+/// The daemon as plain cargo builds it, without packet programs. What embeds them is built with a setting of its own, so
+/// that the build with them is not thrown away.
+pub(crate) fn stub() -> Command {
     let mut command = cargo();
     command.env_remove(build::OBJECTS_VARIABLE);
-    command.args(["build", "--package", "lb-daemon"]);
-    command.args(["--config", "profile.dev.package.lb-daemon.debug=false"]);
+    command.args(["build", "--bin", "spillwayd"]);
+    build::select(&mut command, ["lb-daemon", build::FEATURES]);
+    command.args(["--config", "profile.dev.package.lb-programs.debug=false"]);
     command
 }
 
 /// Builds all test programs without running them: at once, so that each dependency is built once, with the
 /// features that any of them wants.
-pub(super) fn test_programs() -> Command {
+pub(crate) fn test_programs() -> Command {
     let mut command = cargo();
     command.args(["test", "--no-run", "--workspace", "--exclude", "lb-ebpf"]);
     build::with_objects(&mut command);

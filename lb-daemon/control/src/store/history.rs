@@ -15,8 +15,8 @@ use super::{
     record,
     rows::{Description, FORMAT, fixed, generation_key},
 };
-use lb_base::pieces::Digest;
 use lb_model::Configuration;
+use lb_pieces::Digest;
 
 /// Generations that the store keeps, the current one among them.
 pub const HISTORY: usize = 20;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::xxh64;
 
-use lb_base::pieces::{Digest, MAX_PIECE};
 use lb_model::{Configuration, Name, Pool};
+use lb_pieces::{Digest, MAX_PIECE};
 
 /// Groups of pools. Each group is a piece, so a change of a pool writes its group anew.
 const BUCKETS: u64 = 256;

@@ -19,9 +19,9 @@ use super::{
         is_summed, piece_key, row_hash,
     },
 };
-use lb_base::pieces::Digest;
 use lb_config::StoredMessage;
 use lb_model::{Configuration, ids::Ids};
+use lb_pieces::Digest;
 
 pub(super) const CURRENT_FORMAT: u32 = 3;
 

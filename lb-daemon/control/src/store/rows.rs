@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, hash::Hasher, time::SystemTime};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::Xxh64;
 
-use lb_base::pieces::Digest;
+use lb_pieces::Digest;
 
 use super::{Revision, Series, error::Cause, pieces::PieceList};
 use lb_model::ids::Ids;

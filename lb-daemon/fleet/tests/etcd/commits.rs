@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use lb_base::pieces::{Digest, MAX_PIECE};
 use lb_fleet::{
     EtcdError, Fleet,
     collect::{Collected, Collector, GRACE, HISTORY},
@@ -18,6 +17,7 @@ use lb_fleet::{
     documents::WallTime,
 };
 use lb_model::Name;
+use lb_pieces::{Digest, MAX_PIECE};
 use lb_sharing::GroupKey;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
-use lb_base::pieces::Digest;
 use lb_fleet::{
     DocumentError, EtcdError, Fleet,
     collect::{CollectError, Collector},
@@ -14,6 +13,7 @@ use lb_fleet::{
     reader::{Connection, LossCause, View},
 };
 use lb_model::overrides::Action;
+use lb_pieces::Digest;
 
 use crate::{
     Following,

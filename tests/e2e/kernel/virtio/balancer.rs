@@ -3,9 +3,9 @@
 use std::net::{TcpListener, TcpStream};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, HASH_KEY, HTTP};
 use lb_tests::{
     daemon::{Balancer, Binaries, Check, Document, Member, Pool, Service, XdpMode, xdp_mode},
-    fixture::{ECHO, HASH_KEY, HTTP},
     sandbox::Sandbox,
     topology::{Node, Topology},
 };

@@ -4,9 +4,9 @@
 use std::{io::Read as _, net::SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::HTTP;
 use lb_tests::{
     daemon::{Balancer, XdpMode},
-    fixture::HTTP,
     random::Random,
     sandbox::Sandbox,
     topology::Node,

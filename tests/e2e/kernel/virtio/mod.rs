@@ -17,10 +17,8 @@ mod neighbour;
 use std::net::Ipv4Addr;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    machine::{Cable, Console, Machine},
-    sandbox::Sandbox,
-};
+use lb_e2e::machine::{Cable, Console, Machine};
+use lb_tests::sandbox::Sandbox;
 
 use super::{Parts, Run, service::LIMIT};
 

@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, HTTP};
 use lb_tests::{
     daemon::{Binaries, Receiver, XdpMode, xdp_mode},
-    fixture::{ECHO, HTTP},
     process::until,
     sandbox::Sandbox,
     topology::{Node, Topology},

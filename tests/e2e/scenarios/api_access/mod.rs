@@ -5,7 +5,7 @@ mod remote_queries;
 mod roles;
 pub(crate) mod tls;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_remote_client_does_what_its_role_may", tls::roles),

@@ -4,9 +4,9 @@
 use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
 use lb_tests::{
     daemon::Binaries,
-    fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration},
     process::{PATIENCE, until},
     random::Random,
     sandbox::Sandbox,

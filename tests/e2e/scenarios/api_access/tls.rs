@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{daemon::Binaries, fixture::Fixture, sandbox::Sandbox, topology::Fabric};
+use lb_e2e::fixture::Fixture;
+use lb_tests::{daemon::Binaries, sandbox::Sandbox, topology::Fabric};
 use nix::sys::signal::Signal;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 use serde_json::Value;

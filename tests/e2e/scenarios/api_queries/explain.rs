@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{Fixture, HTTP, Health, Tunnel};
+use lb_e2e::fixture::{Fixture, HTTP, Health, Tunnel};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::name_over_http;

@@ -1,7 +1,7 @@
 //! The history of a backend has each change of its state.
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{Fixture, Health};
+use lb_e2e::fixture::{Fixture, Health};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use spillway_proto::v1::{

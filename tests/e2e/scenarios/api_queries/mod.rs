@@ -7,7 +7,7 @@ mod map_memory;
 mod stats;
 mod watch;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("explain_names_the_backend_that_answers", explain::comes_true),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns;

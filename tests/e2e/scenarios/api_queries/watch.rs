@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use lb_tests::fixture::{Fixture, Health};
+use lb_e2e::fixture::{Fixture, Health};
 use lb_tests::process::{Running, until};
 use lb_tests::sandbox::Sandbox;
 use spillway_proto::v1::watch_response::Event;

@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, Map, MapData};
 use lb_common::abi::capture::Capture;
+use lb_e2e::fixture::Fixture;
 use lb_maps::{Component, Pins};
 use lb_tests::capture::Frames;
-use lb_tests::fixture::Fixture;
 use lb_tests::process::{PATIENCE, Running, until};
 use lb_tests::topology::Node;
 

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, UdpSocket};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_maps::PinnedMaps;
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::process::{PATIENCE, Running, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

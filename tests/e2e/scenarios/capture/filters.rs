@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node};
 use lb_tests::traffic::name_over_udp;

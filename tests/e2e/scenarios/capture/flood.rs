@@ -4,8 +4,8 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
-use lb_tests::harness;
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::harness;
 use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::Flood;

@@ -13,7 +13,7 @@ mod replies;
 mod tcpdump;
 mod tunnels;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_connection_is_captured_as_the_wire_has_it", connections::of_connections),

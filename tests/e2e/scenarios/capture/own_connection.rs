@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, Health};
 use lb_tests::{
     capture::{Capture, Frames},
-    fixture::{Fixture, Health},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::Fabric,

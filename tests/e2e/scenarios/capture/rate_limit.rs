@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::capture::{Capture, Frames};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::process::pause;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, HTTP, Health, Tunnel};
 use lb_tests::capture::{Capture, Frames};
-use lb_tests::fixture::{Fixture, HTTP, Health, Tunnel};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

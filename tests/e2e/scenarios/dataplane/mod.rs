@@ -19,11 +19,12 @@ use aya::{
     programs::links::{FdLink, PinnedLink},
 };
 use lb_common::abi::{LAYOUT_VERSION, sizes::Size};
+use lb_e2e::harness::Case;
 use lb_maps::{
     AllowLists, AttachedMode, Component, Dataplane, Detached, FlowTables, Options, PinnedMaps,
     Pins, Prefix, Receiver, ReceiverMaps, SizeSettings, XdpMode, detach,
 };
-use lb_tests::{harness::Case, sandbox::Sandbox};
+use lb_tests::sandbox::Sandbox;
 use nix::{
     sched::{CpuSet, sched_setaffinity},
     unistd::Pid,
@@ -82,7 +83,7 @@ fn options(bpffs: &Path, interfaces: &[&str], mode: XdpMode) -> Options {
         interfaces,
         hook: mode.into(),
         sizes: SizeSettings::default(),
-        objects: lb_daemon::OBJECTS,
+        objects: lb_programs::OBJECTS,
     }
 }
 

@@ -5,7 +5,7 @@ mod overflow;
 mod run;
 mod tour;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("the_report_adds_up", tour::the_report_adds_up),

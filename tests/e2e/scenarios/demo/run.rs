@@ -7,16 +7,24 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::leftovers::{BpfObject, others, pinned_below};
 use lb_tests::daemon::Binaries;
-use lb_tests::leftovers::{BpfObject, others, pinned_below};
 use lb_tests::process::{PATIENCE, eventually, until};
 use serde_json::Value;
+
+/// The demo, which stands where cargo put the programs of this build; our own is in `deps` there.
+fn program() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("find our own program")?;
+    let program = own.parent().and_then(Path::parent).context("our own program")?.join("demo");
+    ensure!(program.is_file(), "{}: not built; `cargo xtask test` does", program.display());
+    Ok(program)
+}
 
 /// Starts it with these words behind its own.
 pub(crate) fn start(out: &Path, words: &[&str]) -> Result<Child> {
     let daemon = Binaries::find()?.spillwayd;
     let directory = daemon.parent().context("spillwayd is in a directory")?;
-    Command::new(env!("CARGO_BIN_EXE_demo"))
+    Command::new(program()?)
         .arg("--bin-dir")
         .arg(directory)
         .arg("--out")

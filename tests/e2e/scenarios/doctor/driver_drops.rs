@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{add_second_link, datagram_service};
 use lb_tests::daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape};
-use lb_tests::fixture::{add_second_link, datagram_service};
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node, REGIONS};

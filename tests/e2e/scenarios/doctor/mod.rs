@@ -10,8 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use host::DoctorHost;
+use lb_e2e::harness::Case;
 use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Receiver, Service};
-use lb_tests::harness::Case;
 use lb_tests::process::Running;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Backend, Fabric, REGIONS};

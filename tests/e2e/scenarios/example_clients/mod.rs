@@ -10,9 +10,9 @@ mod python;
 use std::{fmt::Write as _, process::Command, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::harness::{Case, note};
 use lb_tests::{
     daemon::{Balancer, Binaries},
-    harness::{Case, note},
     sandbox::Sandbox,
     topology::{Fabric, REGIONS},
 };

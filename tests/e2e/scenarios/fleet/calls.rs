@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{FleetFixture, FleetPlan, Health};
 use lb_tests::{
-    fixture::{FleetFixture, FleetPlan, Health},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,

@@ -1,9 +1,9 @@
 //! Clusters of etcd as fleets use them.
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::certificates::{Authority, Certificate};
-use lb_tests::etcd::{EtcdCluster, EtcdOptions, Identity, put_to_watch};
-use lb_tests::harness;
+use lb_e2e::certificates::{Authority, Certificate};
+use lb_e2e::etcd::{EtcdCluster, EtcdOptions, Identity, put_to_watch};
+use lb_e2e::harness;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Cut, FleetFabric, Host};

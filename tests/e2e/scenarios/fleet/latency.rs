@@ -8,11 +8,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    daemon::{Balancer, Member, Pool, Service},
+use lb_e2e::{
     etcd::put_to_watch,
     fixture::{FleetFixture, FleetPlan, Health, Tunnel},
     harness,
+};
+use lb_tests::{
+    daemon::{Balancer, Member, Pool, Service},
     process::PATIENCE,
     sample::Sample,
     sandbox::Sandbox,

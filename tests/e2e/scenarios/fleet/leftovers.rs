@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use lb_tests::fixture::{FleetFixture, FleetPlan};
-use lb_tests::leftovers::{others, pinned_below};
+use lb_e2e::fixture::{FleetFixture, FleetPlan};
+use lb_e2e::leftovers::{others, pinned_below};
 use lb_tests::process::{PATIENCE, eventually};
 use lb_tests::sandbox::Sandbox;
 

@@ -1,8 +1,8 @@
 //! Overrides of one balancer alone, which need no etcd.
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{FleetFixture, FleetPlan};
 use lb_tests::{
-    fixture::{FleetFixture, FleetPlan},
     process::{PATIENCE, until},
     sandbox::Sandbox,
 };

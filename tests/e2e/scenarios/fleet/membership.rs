@@ -10,9 +10,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     fixture::{FleetFixture, FleetPlan, Health, Tunnel},
     harness,
+};
+use lb_tests::{
     process::{PATIENCE, pause, until},
     random::Random,
     sandbox::Sandbox,

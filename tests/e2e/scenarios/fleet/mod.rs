@@ -20,7 +20,7 @@ mod standalone;
 mod traffic;
 mod versions;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::alone("equal_shares_overflow_though_there_is_room", standalone::equal_shares),

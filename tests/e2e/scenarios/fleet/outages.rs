@@ -6,10 +6,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     etcd::{EtcdCluster, EtcdOptions, Identity, field},
     fixture::{FleetFixture, FleetPlan},
     harness,
+};
+use lb_tests::{
     process::{PATIENCE, pause, until},
     sample::Sample,
     sandbox::Sandbox,

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::FleetFixture;
+use lb_e2e::fixture::FleetFixture;
 use lb_tests::syns::{FullestSecond, Load, Portions, Rates, Schedule};
 use spillway_proto::v1::{FleetStatus, GetFleetStatusRequest, fleet_client::FleetClient};
 use tokio::runtime::Builder;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{FleetFixture, FleetPlan};
 use lb_tests::{
-    fixture::{FleetFixture, FleetPlan},
     process::{PATIENCE, pause, until},
     sandbox::Sandbox,
     topology::Cut,

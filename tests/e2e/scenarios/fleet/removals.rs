@@ -1,10 +1,8 @@
 //! Changes that remove much at once.
 
 use anyhow::{Result, ensure};
-use lb_tests::{
-    fixture::{FleetPlan, Health},
-    sandbox::Sandbox,
-};
+use lb_e2e::fixture::{FleetPlan, Health};
+use lb_tests::sandbox::Sandbox;
 
 use super::calls::{CONFLICT, joined_as, refused};
 use super::members::wait_in_force;

@@ -1,9 +1,11 @@
 //! etcd loses what it had, and a balancer's own word becomes that of the fleet again.
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     etcd::Identity,
     fixture::{FleetFixture, FleetPlan},
+};
+use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     fixture::{FleetFixture, Health},
     harness,
+};
+use lb_tests::{
     sandbox::Sandbox,
     syns::{Demand, FullestSecond, Schedule},
 };

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::{fixture::FleetFixture, harness};
 use lb_tests::{
-    fixture::FleetFixture,
-    harness,
     process::{PATIENCE, until},
     sample::Sample,
     sandbox::Sandbox,

@@ -5,10 +5,10 @@ use lb_common::abi::{
     names,
     slot::{TABLE_HEAD, TableShape},
 };
+use lb_e2e::fixture::{FleetFixture, FleetPlan};
 use lb_maps::{Component, Pins};
 use lb_tests::{
     daemon::{HTTP_ADDRESS, get, scrape},
-    fixture::{FleetFixture, FleetPlan},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,

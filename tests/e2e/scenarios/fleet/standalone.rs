@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, FleetFixture, FleetPlan, HTTP, Health, Tunnel};
+use lb_e2e::harness;
 use lb_tests::daemon::scrape;
-use lb_tests::fixture::{ECHO, FleetFixture, FleetPlan, HTTP, Health, Tunnel};
-use lb_tests::harness;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

@@ -3,10 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use lb_tests::{
-    fixture::{ECHO, FleetFixture, HTTP, Tunnel},
-    traffic::{Requests, Stream, ensure_answered},
-};
+use lb_e2e::fixture::{ECHO, FleetFixture, HTTP, Tunnel};
+use lb_tests::traffic::{Requests, Stream, ensure_answered};
 
 /// Streams through each tunnel.
 const STREAMS: u64 = 2;

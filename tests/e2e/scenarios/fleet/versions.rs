@@ -3,10 +3,12 @@
 use std::{fs::File, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_base::pieces::Digest;
-use lb_tests::{
+use lb_e2e::{
     etcd::EtcdCluster,
     fixture::{FleetFixture, FleetPlan},
+};
+use lb_pieces::Digest;
+use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
 };

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
 use anyhow::Result;
+use lb_e2e::fixture::{ECHO, HASH_KEY};
 use lb_tests::daemon::{Balancer, Binaries, HTTP_ADDRESS, Receiver};
-use lb_tests::fixture::{ECHO, HASH_KEY};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns;
 use lb_tests::topology::{Backend, Fabric, REGIONS};

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use lb_e2e::fixture::HASH_KEY;
+use lb_e2e::harness;
 use lb_tests::daemon::{Balancer, Binaries, HTTP_ADDRESS, get, scrape};
-use lb_tests::fixture::HASH_KEY;
-use lb_tests::harness;
 use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};

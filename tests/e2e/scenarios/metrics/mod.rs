@@ -7,7 +7,7 @@ mod large_scrape;
 mod status_page;
 mod tokens;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("every_metric_is_moved_by_what_it_is_about", every_metric::every_metric),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::ECHO;
 use lb_tests::daemon::{get, scrape};
-use lb_tests::fixture::ECHO;
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;

@@ -3,10 +3,10 @@
 mod resolver;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::harness::Case;
 use lb_model::{next_hop::NextHop, plan::Sources};
 use lb_net::{self};
 use lb_tests::{
-    harness::Case,
     process::until,
     sandbox::Sandbox,
     topology::{Node, Topology},

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{Requests, Stream, StreamReport, ensure_answered};
 

@@ -5,11 +5,11 @@ mod drain;
 mod edit;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::harness::Case;
+use lb_e2e::transcript;
 use lb_tests::daemon::{Balancer, Binaries};
-use lb_tests::harness::Case;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
-use lb_tests::transcript;
 use serde_json::{Value, json};
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");

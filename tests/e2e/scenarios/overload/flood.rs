@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
+use lb_e2e::harness;
 use lb_maps::FlowTables;
-use lb_tests::harness;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::Flood;
 use lb_tests::traffic::LongConnections;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use lb_tests::harness;
+use lb_e2e::harness;
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 

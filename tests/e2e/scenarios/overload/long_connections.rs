@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lb_common::abi::counter::Event;
-use lb_tests::fixture::Health;
-use lb_tests::harness;
+use lb_e2e::fixture::Health;
+use lb_e2e::harness;
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::LongConnections;

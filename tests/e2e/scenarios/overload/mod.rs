@@ -6,7 +6,7 @@ mod flood;
 mod limit;
 mod long_connections;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::alone("a_region_takes_its_limit_and_no_more_in_any_window", limit::twice_the_capacity),

@@ -8,10 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    daemon::scrape,
+use lb_e2e::{
     fixture::{ECHO, HTTP, Tunnel},
     harness,
+};
+use lb_tests::{
+    daemon::scrape,
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{Requests, Stream, ensure_answered},

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, HTTP, Health, Tunnel};
 use lb_tests::{
-    fixture::{Fixture, HTTP, Health, Tunnel},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{Requests, ensure_answered},

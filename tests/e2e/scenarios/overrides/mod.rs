@@ -12,11 +12,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use lb_tests::{
+use lb_e2e::{
     fixture::{Fixture, HTTP, Tunnel},
     harness::Case,
-    traffic::{Requests, ensure_answered},
 };
+use lb_tests::traffic::{Requests, ensure_answered};
 use serde_json::Value;
 
 use disk::Fault;

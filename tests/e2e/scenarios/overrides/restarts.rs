@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
 use lb_tests::{
-    fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{Requests, Stream, ensure_answered},

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
+use lb_e2e::{
     fixture::{ECHO, Fixture, Health, Tunnel, configuration},
     harness,
+};
+use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::Stream,

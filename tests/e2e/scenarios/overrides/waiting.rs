@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::{
-    fixture::{ECHO, Fixture, Health, Tunnel},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::Stream,

@@ -10,11 +10,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::verdict::Action;
+use lb_e2e::{
+    fixture::{self, ECHO, Fixture, Health},
+    harness::Case,
+};
 use lb_maps::ReceiverMaps;
 use lb_tests::{
     daemon::{Binaries, Receiver},
-    fixture::{self, ECHO, Fixture, Health},
-    harness::Case,
     packets::frames::{ETHERNET, Flow, Packet},
     process::{PATIENCE, until},
     sandbox::Sandbox,

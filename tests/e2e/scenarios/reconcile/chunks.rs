@@ -119,7 +119,7 @@ pub(crate) fn left_half_way(sandbox: &Sandbox) -> Result<()> {
 pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
     const MANY: u32 = 64;
     let options = Options {
-        objects: lb_daemon::OBJECTS,
+        objects: lb_programs::OBJECTS,
         bpffs: sandbox.bpffs("chunks")?,
         interfaces: vec![],
         hook: XdpMode::Auto.into(),

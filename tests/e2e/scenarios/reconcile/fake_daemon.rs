@@ -109,7 +109,7 @@ impl FakeDaemon {
 
     fn open(bpffs: &Path, sizes: SizeSettings) -> Result<Self> {
         let options = Options {
-            objects: lb_daemon::OBJECTS,
+            objects: lb_programs::OBJECTS,
             bpffs: bpffs.into(),
             interfaces: vec![],
             hook: XdpMode::Auto.into(),

@@ -16,7 +16,7 @@ mod remap;
 mod services;
 mod sizes;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::works("maps_equal_the_model_after_any_history", histories::maps_equal_the_model),

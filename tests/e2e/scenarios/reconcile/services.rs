@@ -37,7 +37,7 @@ fn program(bpffs: &Path) -> Result<aya::Ebpf> {
         // Of the capture's section the object has another name, and nothing is captured here.
         loader.map_pin_path(name, pins.map(name));
     }
-    let mut object = loader.load(lb_daemon::OBJECTS.balancer)?;
+    let mut object = loader.load(lb_programs::OBJECTS.balancer)?;
     let balancer: &mut Xdp = object.program_mut("balancer").context("no program")?.try_into()?;
     balancer.load()?;
     load_slow_path(&mut object)?;

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, UdpSocket};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::harness::Case;
 use lb_tests::capture::{Capture, Frames};
-use lb_tests::harness::Case;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Node, Topology};
 use socket2::{Domain, Protocol, Socket, Type};

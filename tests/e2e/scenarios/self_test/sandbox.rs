@@ -14,8 +14,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::harness::Case;
-use lb_tests::leftovers::{BpfObject, others};
+use lb_e2e::harness::Case;
+use lb_e2e::leftovers::{BpfObject, others};
 use lb_tests::process::{PATIENCE, eventually, pause, until};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::Fabric;

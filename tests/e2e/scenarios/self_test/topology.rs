@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use anyhow::{Result, ensure};
+use lb_e2e::harness::Case;
 use lb_tests::{
-    harness::Case,
     process::PATIENCE,
     sandbox::Sandbox,
     topology::{Fabric, REGIONS},

@@ -7,7 +7,7 @@ mod removals;
 pub(crate) mod settings_files;
 mod start;
 
-use lb_tests::harness::Case;
+use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_file_is_in_force_when_ready_and_again_after_sighup", settings_files::in_force),

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

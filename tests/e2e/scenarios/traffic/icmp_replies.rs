@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::packets::frames::{ETHERNET, Flow, Packet};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;

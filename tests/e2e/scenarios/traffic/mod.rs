@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
 use lb_tests::daemon::{XdpMode, xdp_mode};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
-use lb_tests::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

@@ -3,8 +3,8 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{Fixture, Health, Tunnel};
 use lb_tests::capture::{Capture, Frames};
-use lb_tests::fixture::{Fixture, Health, Tunnel};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;

@@ -1,7 +1,7 @@
 //! A condition reports routes to backends that leave less than IPv6's minimum MTU in the tunnel, and ends with them.
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{Fixture, Health};
+use lb_e2e::fixture::{Fixture, Health};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 

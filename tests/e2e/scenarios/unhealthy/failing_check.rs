@@ -4,7 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
+use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Node;
 use lb_tests::traffic::{Requests, Stream, ensure_answered};

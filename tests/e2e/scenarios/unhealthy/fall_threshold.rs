@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use lb_tests::fixture::{Fixture, Health, configuration};
+use lb_e2e::fixture::{Fixture, Health, configuration};
 use lb_tests::process::pause;
 use lb_tests::sandbox::Sandbox;
 

@@ -6,8 +6,8 @@ mod host_replies;
 mod unreachable_host;
 
 use anyhow::{Context as _, Result};
-use lb_tests::fixture::Fixture;
-use lb_tests::harness::Case;
+use lb_e2e::fixture::Fixture;
+use lb_e2e::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 
 pub(crate) const CASES: &[Case] = &[

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{ECHO, HASH_KEY};
+use lb_e2e::harness::{self, Case};
 use lb_tests::daemon::{Balancer, Binaries, Receiver};
-use lb_tests::fixture::{ECHO, HASH_KEY};
-use lb_tests::harness::{self, Case};
 use lb_tests::process::{pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Backend, Fabric, REGIONS};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::store::pieces::{Contents, PieceList};
-use lb_base::pieces::{Digest, MAX_PIECE};
+use lb_pieces::{Digest, MAX_PIECE};
 
 fn name(text: &str) -> lb_model::Name {
     lb_model::Name::new(text).unwrap()

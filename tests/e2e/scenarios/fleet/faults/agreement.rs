@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{fixture::FleetFixture, process::until, traffic::LongConnections};
+use lb_e2e::fixture::FleetFixture;
+use lb_tests::{process::until, traffic::LongConnections};
 use serde_json::Value;
 
 use super::super::calls::{WHOLE, portions, wait_for_whole};

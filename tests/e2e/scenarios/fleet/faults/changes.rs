@@ -6,12 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    fixture::{FleetFixture, Health, Tunnel},
-    process::until,
-    random::Random,
-    topology::REGIONS,
-};
+use lb_e2e::fixture::{FleetFixture, Health, Tunnel};
+use lb_tests::{process::until, random::Random, topology::REGIONS};
 use serde_json::Value;
 
 use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE};

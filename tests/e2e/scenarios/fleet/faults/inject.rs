@@ -5,12 +5,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use lb_tests::{
+use lb_e2e::{
     etcd::EtcdCluster,
     faults::{Fault, Incident},
     fixture::FleetFixture,
-    process::{PATIENCE, until},
 };
+use lb_tests::process::{PATIENCE, until};
 use nix::sys::signal::Signal;
 
 /// What ends a fault.

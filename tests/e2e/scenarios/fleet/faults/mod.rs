@@ -14,11 +14,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
-use lb_maps::PinnedMaps;
-use lb_tests::{
+use lb_e2e::{
     faults::{self, Size},
     fixture::{FleetFixture, FleetPlan, HTTP, Tunnel},
     harness,
+};
+use lb_maps::PinnedMaps;
+use lb_tests::{
     process::{PATIENCE, pause},
     random::Random,
     sample::Sample,

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::ECHO;
 use lb_tests::daemon::scrape;
-use lb_tests::fixture::ECHO;
 use lb_tests::openmetrics::Exposition;
 use lb_tests::process::until;
 use lb_tests::topology::{Backend, Fabric};

@@ -1,0 +1,130 @@
+//! What goes wrong with a cluster's data, and what an administrator does about it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::EtcdCluster;
+use super::cluster::field;
+use lb_tests::process::{PATIENCE, until};
+
+/// Bytes of a value that is only to take room; a request may have 1.5 MiB.
+const LARGE: usize = 1 << 20;
+
+/// Whether a restored cluster can be told from the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// It has the same id, as when an administrator gives the same token.
+    Same,
+    /// It has a new id.
+    New,
+}
+
+impl EtcdCluster {
+    /// The id of the cluster.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn id(&self) -> Result<u64> {
+        field(&self.ask(&["get", "/", "--keys-only", "--write-out=fields"])?, "ClusterID")
+    }
+
+    /// The revision that its store has.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn revision(&self) -> Result<u64> {
+        field(&self.ask(&["get", "/", "--keys-only", "--write-out=fields"])?, "Revision")
+    }
+
+    /// Saves all data, as a backup does, and answers where.
+    ///
+    /// # Errors
+    /// When the first server does not answer.
+    pub fn save_snapshot(&self, name: &str) -> Result<PathBuf> {
+        let path = self.hosts[0].node.directory().join(format!("{name}.snapshot"));
+        self.ask_at(0, &["snapshot", "save", &path.display().to_string()])?;
+        Ok(path)
+    }
+
+    /// Kills all servers and starts fresh ones with the data of a snapshot, under the same addresses. Waits until all
+    /// answer.
+    ///
+    /// # Errors
+    /// When one of that fails.
+    pub fn restore(&mut self, snapshot: &Path, identity: Identity) -> Result<()> {
+        self.kill_all()?;
+        self.restored += 1;
+        if identity == Identity::New {
+            self.token = format!("test-{}", self.restored);
+        }
+        for server in 0..self.size() {
+            self.ask_at(
+                server,
+                &[
+                    "snapshot",
+                    "restore",
+                    &snapshot.display().to_string(),
+                    &format!("--name={}", self.hosts[server].name()),
+                    &format!("--data-dir={}", self.data(server).display()),
+                    &format!("--initial-cluster={}", self.initial_cluster()),
+                    &format!("--initial-cluster-token={}", self.token),
+                    &format!("--initial-advertise-peer-urls={}", self.peer_url(server)),
+                ],
+            )?;
+        }
+        self.start_all()
+    }
+
+    /// Takes away all history before the present revision, which it answers.
+    ///
+    /// # Errors
+    /// When the cluster does not answer.
+    pub fn compact(&self) -> Result<u64> {
+        let revision = self.revision()?;
+        self.ask(&["compact", "--physical", &revision.to_string()])?;
+        Ok(revision)
+    }
+
+    /// Writes large values until there is no more room: the cluster takes no more writes. It must have a quota, of a few
+    /// MiB at best.
+    ///
+    /// # Errors
+    /// When the alarm does not come.
+    pub fn fill(&self) -> Result<()> {
+        // An argument of a program has at most 128 KiB; standard input is a value without a bound.
+        let value = self.hosts[0].node.directory().join("large");
+        std::fs::write(&value, vec![b'x'; LARGE]).context("write a large value")?;
+        let mut number = 0;
+        until("etcd has no more room", PATIENCE, || {
+            number += 1;
+            let mut command = self.etcdctl(&self.hosts[0].node, self.administrator());
+            command.args(["put", &format!("{FILL}{number}")]);
+            command.stdin(std::fs::File::open(&value).context("open a large value")?);
+            let output = command.output().context("start etcdctl")?;
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let is_full = said.contains("database space exceeded");
+            ensure!(output.status.success() || is_full, "etcdctl put: {said}");
+            Ok(is_full.then_some(()))
+        })?;
+        let alarms = self.ask(&["alarm", "list"])?;
+        ensure!(alarms.contains("NOSPACE"), "alarms: {alarms}");
+        Ok(())
+    }
+
+    /// Undoes [`Self::fill`], as the documentation of etcd says: deletes, compacts, defragments, disarms.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    pub fn make_room(&self) -> Result<()> {
+        self.ask(&["del", "--prefix", FILL])?;
+        self.compact()?;
+        for server in 0..self.size() {
+            self.ask_at(server, &["defrag"])?;
+        }
+        self.ask(&["alarm", "disarm"]).map(drop)
+    }
+}
+
+/// Before keys of [`EtcdCluster::fill`]; no fleet has such keys.
+const FILL: &str = "/harness/fill/";
