@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts;
 use crate::cargo::cargo;
 use crate::cli::BuildArgs;
+use crate::process::Background;
 use crate::setup::toolchain::{TARGET, Toolchain};
 use crate::setup::{self, Wants};
 use crate::ui;
@@ -130,6 +131,15 @@ pub(crate) fn host_command(release: bool, programs: Programs) -> Command {
     }
     with_objects(&mut command);
     command
+}
+
+/// Builds of a release what needs nothing that setup gets: the command line, which has neither packet programs nor a
+/// client of etcd inside, and all that it stands on. What goes wrong is left for the build proper to say.
+pub(crate) fn begin_release() -> Result<Background> {
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--release", "--bin", "spillway"]);
+    select(&mut command, PACKAGES);
+    Background::start(command)
 }
 
 /// The package whose dependencies have the features of all development. A command for development that does not take

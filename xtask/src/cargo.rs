@@ -49,6 +49,13 @@ pub(crate) fn install(name: &str, version: &str, root: &Path) -> Command {
     command
 }
 
+/// For a tool that runs a few times only: what makes it quick would take longer than it saves.
+pub(crate) fn build_quickly(command: &mut Command) {
+    for (setting, value) in [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")] {
+        command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+    }
+}
+
 /// Takes out of a command's environment what cargo put there for us.
 pub(crate) fn clean(command: &mut Command) {
     for (name, _) in env::vars_os() {

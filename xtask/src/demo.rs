@@ -16,7 +16,9 @@ use crate::workspace;
 
 /// `cargo xtask demo`.
 pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
-    let ready = setup::ensure(&Wants::purpose(Purpose::Demo), args.no_install)?;
+    // All that stands behind the word is passed on.
+    let purpose = if args.args.is_empty() { Purpose::Demo } else { Purpose::Experiment };
+    let ready = setup::ensure(&Wants::purpose(purpose), args.no_install)?;
     build::host_programs(&ready.toolchain, true, Programs::Demo)?;
     show(&args.args)
 }

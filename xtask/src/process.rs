@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::unistd::Pid;
 
-use crate::signals::{self, Target};
+use crate::signals::{self, Directed, Target};
 use crate::ui;
 
 /// A program to run: as the user, or as root behind a holder that reads our pipe.
@@ -79,6 +79,36 @@ pub(crate) fn output(command: &mut Command) -> Result<Output> {
     drop(directed);
     signals::check()?;
     Ok(output)
+}
+
+/// A program that runs beside what we do, and whose output nobody wants.
+pub(crate) struct Background {
+    child: Child,
+    directed: Directed,
+}
+
+impl Background {
+    pub(crate) fn start(mut command: Command) -> Result<Self> {
+        let name = name(&command);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let (child, directed) = signals::direct(|| {
+            let child = spawn(&mut command, &name)?;
+            let target = Target::Group(pid(&child));
+            Ok((child, target))
+        })?;
+        Ok(Self { child, directed })
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(mut self) -> Result<ExitStatus> {
+        Ok(self.child.wait()?)
+    }
+
+    /// Ends it and all that it has started in its process group.
+    pub(crate) fn kill(self) -> Result<ExitStatus> {
+        self.directed.kill();
+        self.wait()
+    }
 }
 
 /// How a captured program ended.
@@ -201,6 +231,8 @@ fn name(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     fn sh(script: &str) -> Command {
@@ -210,6 +242,23 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_runs_beside_us_is_killed_with_what_it_started() {
+        let ended = Background::start(sh("exit 3")).unwrap().wait().unwrap();
+        assert_eq!(ended.code(), Some(3));
+
+        // Who reads the pipe waits for the end of all that write to it.
+        let (mut reader, writer) = pipe().unwrap();
+        let path = format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd());
+        let begun =
+            Background::start(sh(&format!("exec >{path}; sleep 600 & echo begun; wait"))).unwrap();
+        let mut word = [0; 6];
+        reader.read_exact(&mut word).unwrap();
+        drop(writer);
+        assert!(!begun.kill().unwrap().success());
+        assert_eq!(reader.read(&mut word).unwrap(), 0);
+    }
 
     #[test]
     fn capture_keeps_both_streams_and_the_status() {

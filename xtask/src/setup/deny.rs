@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::cache::{self, Entry};
-use crate::cargo::install;
+use crate::cargo::{at_idle_priority, build_quickly, install};
 use crate::process;
 use crate::ui;
 
@@ -36,17 +36,10 @@ pub(crate) fn ensure() -> Result<PathBuf> {
     if !entry.is_finished() {
         entry.fill(|dir| {
             ui::heading(&format!("cargo-deny {VERSION} (two to five minutes)"));
-            process::check({
-                let mut command = install("cargo-deny", VERSION, dir);
-                command.arg("--no-default-features");
-                // It is run once: what makes it quick takes longer than it saves.
-                for (setting, value) in
-                    [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")]
-                {
-                    command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
-                }
-                command
-            })
+            let mut command = install("cargo-deny", VERSION, dir);
+            command.arg("--no-default-features");
+            build_quickly(&mut command);
+            process::check(at_idle_priority(&command))
         })?;
     }
     Ok(entry.path.join("bin/cargo-deny"))

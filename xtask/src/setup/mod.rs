@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::build;
 use crate::cli::SetupArgs;
 use crate::ui;
 use apt::Lists;
@@ -29,7 +30,11 @@ use toolchain::Toolchain;
 
 /// `cargo xtask setup`.
 pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
-    let wants = Wants { everything: true, ..Wants::tests(&kernel::SERIES[..1], false) };
+    let wants = Wants {
+        everything: true,
+        builds_release: false,
+        ..Wants::tests(&kernel::SERIES[..1], false)
+    };
     if args.no_install {
         return Ok(if Missing::look_up(&wants)?.is_nothing() {
             ui::heading("nothing is missing");
@@ -53,6 +58,8 @@ pub(crate) struct Wants<'a> {
     kernels: &'a [&'a str],
     /// Go too, for example clients.
     go: bool,
+    /// A release is built next.
+    builds_release: bool,
 }
 
 impl<'a> Wants<'a> {
@@ -63,7 +70,8 @@ impl<'a> Wants<'a> {
 
     /// For one verb.
     pub(crate) fn purpose(purpose: Purpose) -> Self {
-        Self { everything: false, purpose, kernels: &[], go: false }
+        let builds_release = !matches!(purpose, Purpose::Build | Purpose::Fuzz);
+        Self { everything: false, purpose, kernels: &[], go: false, builds_release }
     }
 
     /// For the tests; cargo-deny, modules of Python and a kernel among it, and Go for a long run.
@@ -96,7 +104,7 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
     if no_install && !missing.is_nothing() {
         bail!("listed above: missing; without --no-install it is installed");
     }
-    missing.get()?;
+    missing.get_beside_build(wants)?;
     let Some(toolchain) = Toolchain::find()? else {
         bail!("BPF toolchain: not there, though made")
     };
@@ -109,7 +117,7 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
     Ok(Ready { toolchain, kernels, python, newer_etcd })
 }
 
-/// cargo-deny's program; built first if it is missing.
+/// cargo-deny's program; built first, on idle CPU time, if it is missing.
 pub(crate) fn cargo_deny() -> Result<PathBuf> {
     deny::ensure()
 }
@@ -121,19 +129,23 @@ pub(crate) fn debian() -> Result<PathBuf> {
 
 /// What is made here once and kept, for the tests.
 struct Made {
+    /// Not before it is used, beside tests; `cargo xtask setup` makes it at once.
+    later: bool,
     is_missing: fn() -> Result<bool>,
     print: fn(),
     ensure: fn() -> Result<PathBuf>,
 }
 
+#[rustfmt::skip]
 static MADE: [Made; 4] = [
-    Made { is_missing: deny::is_missing, print: deny::print, ensure: deny::ensure },
-    Made { is_missing: debian::is_missing, print: debian::print, ensure: debian::ensure },
-    Made { is_missing: etcd::is_missing, print: etcd::print, ensure: etcd::ensure },
-    Made { is_missing: python::is_missing, print: python::print, ensure: python::ensure },
+    Made { later: true, is_missing: deny::is_missing, print: deny::print, ensure: deny::ensure },
+    Made { later: false, is_missing: debian::is_missing, print: debian::print, ensure: debian::ensure },
+    Made { later: false, is_missing: etcd::is_missing, print: etcd::print, ensure: etcd::ensure },
+    Made { later: false, is_missing: python::is_missing, print: python::print, ensure: python::ensure },
 ];
 
-static GO: Made = Made { is_missing: go::is_missing, print: go::print, ensure: go::ensure };
+#[rustfmt::skip]
+static GO: Made = Made { later: false, is_missing: go::is_missing, print: go::print, ensure: go::ensure };
 
 struct Missing {
     packages: Vec<&'static Wanted>,
@@ -235,7 +247,26 @@ impl Missing {
         self.packages.iter().map(|wanted| wanted.package).collect()
     }
 
-    fn get(&self) -> Result<()> {
+    /// Gets what is missing. If a release is built next, what it does not need is compiled meanwhile: downloads leave the
+    /// CPUs idle.
+    fn get_beside_build(&self, wants: &Wants<'_>) -> Result<()> {
+        if self.is_nothing() || !wants.builds_release {
+            return self.get(wants.everything);
+        }
+        let beside = build::begin_release()?;
+        match self.get(wants.everything) {
+            Ok(()) => {
+                ui::note("waiting for the part of the release that was built meanwhile");
+                beside.wait().map(drop)
+            }
+            Err(error) => {
+                beside.kill()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn get(&self, at_once: bool) -> Result<()> {
         if !self.packages.is_empty() {
             let Some(lists) = &self.lists else {
                 let programs: Vec<_> =
@@ -256,6 +287,7 @@ impl Missing {
             toolchain.get()?;
         }
         self.kernels.iter().try_for_each(kernel::Missing::get)?;
-        self.made.iter().try_for_each(|made| (made.ensure)().map(drop))
+        let mut now = self.made.iter().filter(|made| at_once || !made.later);
+        now.try_for_each(|made| (made.ensure)().map(drop))
     }
 }

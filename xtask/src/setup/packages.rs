@@ -9,7 +9,10 @@ use crate::programs;
 pub(crate) enum Purpose {
     /// Building the product, which every other purpose needs too.
     Build,
+    /// The tour.
     Demo,
+    /// The experiments that the demo repeats.
+    Experiment,
     Test,
     Bench,
     /// The bench of the daemon alone.
@@ -17,7 +20,7 @@ pub(crate) enum Purpose {
     Fuzz,
 }
 
-use Purpose::{Bench, Build, Control, Demo, Fuzz, Test};
+use Purpose::{Bench, Build, Control, Demo, Experiment, Fuzz, Test};
 
 /// A package, told by the programs it brings: where they are, whoever put them there, it is not
 /// missing. A module of a program is told by its path.
@@ -39,16 +42,16 @@ const fn wanted(
 
 #[rustfmt::skip]
 const ALL: [Wanted; 27] = [
-    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench, Control]),
-    wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench, Control]),
-    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench, Control]),
-    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Test, Bench, Control]),
-    wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Demo, Test, Bench]),
-    wanted("nginx", &["nginx"], "backends", &[Demo, Test, Bench]),
-    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
-    wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Test]),
-    wanted("httperf", &["httperf"], "a client: connections at a fixed rate, answered or not", &[Demo, Test]),
-    wanted("wrk", &["wrk"], "a client: load on long connections, and many fresh ones", &[Demo, Test, Bench]),
+    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Experiment, Test, Bench, Control]),
+    wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Experiment, Test, Bench, Control]),
+    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Experiment, Test, Bench, Control]),
+    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Experiment, Test, Bench, Control]),
+    wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Test]),
+    wanted("nginx", &["nginx"], "backends", &[Demo, Experiment, Test, Bench]),
+    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Experiment, Test, Bench]),
+    wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Experiment, Test]),
+    wanted("httperf", &["httperf"], "a client: connections at a fixed rate, answered or not", &[Experiment, Test]),
+    wanted("wrk", &["wrk"], "a client: load on long connections, and many fresh ones", &[Test, Bench]),
     wanted("haproxy", &["haproxy"], "is measured beside Spillway", &[Bench]),
     wanted("libnginx-mod-stream", &["/usr/lib/nginx/modules/ngx_stream_module.so"], "is measured beside Spillway", &[Bench]),
     wanted("nftables", &["nft"], "is measured beside Spillway", &[Bench]),
@@ -97,7 +100,8 @@ mod tests {
     fn each_verb_gets_what_it_needs() {
         let demo = names(&missing_from(Some(Demo), |_| false));
         assert!(demo.contains(&"nginx") && demo.contains(&"siege"));
-        assert!(!demo.contains(&"qemu-system-x86") && !demo.contains(&"tshark"));
+        assert!(!demo.contains(&"qemu-system-x86") && !demo.contains(&"httperf"));
+        assert!(names(&missing_from(Some(Experiment), |_| false)).contains(&"httperf"));
         let bench = names(&missing_from(Some(Bench), |program| !program.starts_with('/')));
         assert_eq!(bench, ["libnginx-mod-stream", "libprotobuf-dev"]);
         let control = names(&missing_from(Some(Control), |_| false));

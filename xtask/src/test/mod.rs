@@ -62,10 +62,10 @@ const MUTANTS: u64 = 3;
 /// The package comes after the unit tests: it leaves a `spillwayd` without packet programs in target/debug, which
 /// they start.
 const BACKGROUND: [&[Step]; 2] =
-    [&[Step::Unit, Step::Clippy, Step::Doc, Step::Package], &[Step::Mutants]];
+    [&[Step::Unit, Step::Clippy, Step::Doc, Step::Package], &[Step::Mutants, Step::Deny]];
 
 /// Steps that run before the build and have the machine to themselves.
-const FIRST: [Step; 4] = [Step::Fmt, Step::ClippyBpf, Step::Deny, Step::Alerts];
+const FIRST: [Step; 3] = [Step::Fmt, Step::ClippyBpf, Step::Alerts];
 
 /// The same after all others.
 const LAST: [Step; 2] = [Step::Fuzz, Step::Experiments];
@@ -178,7 +178,6 @@ impl Run<'_> {
     fn run_in_order(&self, steps: &[Step]) -> Result<()> {
         steps.iter().filter(|&&step| self.filter.wants(step)).try_for_each(|&step| match step {
             Step::Fmt => self.check(step.name(), steps::fmt()),
-            Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
             Step::Alerts => {
                 steps::alerts().into_iter().try_for_each(|(name, job)| self.check(name, job))
             }
@@ -201,6 +200,7 @@ impl Run<'_> {
             (Step::Clippy, _) => {
                 self.check(step.name(), cargo::at_idle_priority(&steps::clippy_everything()))
             }
+            (Step::Deny, _) => self.deny(),
             (Step::Doc, _) => self.check(step.name(), cargo::at_idle_priority(&steps::doc())),
             (Step::Unit, _) => self.unit_tests(),
             (Step::Mutants, Some(programs)) => self.mutants(programs),
@@ -209,6 +209,16 @@ impl Run<'_> {
                 let failed: Result<()> = Err(anyhow!("not run: the build failed"));
                 self.report.conclude(step.name(), Instant::now(), &failed)
             }
+        }
+    }
+
+    fn deny(&self) -> Result<()> {
+        let start = Instant::now();
+        let program = setup::cargo_deny();
+        self.report.conclude("build of cargo-deny, if it was missing", start, &program)?;
+        match program {
+            Ok(program) => self.check(Step::Deny.name(), steps::deny(&program)),
+            Err(_) => Ok(()),
         }
     }
 

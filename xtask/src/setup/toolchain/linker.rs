@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::library_folders;
-use crate::cargo::install;
+use crate::cargo::{build_quickly, install};
 use crate::process;
 use crate::ui;
 
@@ -25,6 +25,7 @@ pub(super) fn build(dir: &Path, llvm_major: u32) -> Result<()> {
     symlink(llvm(&libraries)?, lib.join("libLLVM.so"))?;
     let mut command = install("bpf-linker", VERSION, &dir.join("linker"));
     command.args(["--no-default-features", "--features", &format!("llvm-{llvm_major}")]);
+    build_quickly(&mut command);
     command.env("LLVM_PREFIX", &prefix);
     // For the link step: libraries that LLVM's own needs.
     command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries)?);
