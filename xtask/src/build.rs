@@ -25,7 +25,7 @@ pub(crate) const OBJECTS_VARIABLE: &str = "SPILLWAY_BPF_OBJECTS";
 /// `cargo xtask build`.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::build(), false)?;
-    host_programs(&ready.toolchain, args.release, Programs::All)?;
+    everything(&ready.toolchain, args.release, Programs::All)?;
     println!("{}", workspace::binaries(args.release).display());
     Ok(ExitCode::SUCCESS)
 }
@@ -61,22 +61,22 @@ impl Programs {
     }
 }
 
-/// Builds packet programs and host programs, and returns how many units of the latter were compiled.
-pub(crate) fn host_programs(
-    toolchain: &Toolchain,
-    release: bool,
-    programs: Programs,
-) -> Result<usize> {
-    ui::heading("packet programs");
-    let objects = packet_programs(toolchain)?;
-    ui::note(&format!("{} in {}", objects.join(" "), workspace::bpf_objects().display()));
+/// Builds packet programs, and the host programs that carry them.
+pub(crate) fn everything(toolchain: &Toolchain, release: bool, programs: Programs) -> Result<()> {
+    packet_programs(toolchain)?;
+    host_programs(release, programs).map(drop)
+}
+
+/// Builds host programs, and returns how many units were compiled.
+pub(crate) fn host_programs(release: bool, programs: Programs) -> Result<usize> {
     ui::heading("host programs");
     Ok(artifacts::build(&mut host_command(release, programs))?.units)
 }
 
-/// Builds into `target/bpf/NAME.o` and returns the names. A file whose content is the same is left
-/// alone, so that what embeds it is not built again.
-pub(crate) fn packet_programs(toolchain: &Toolchain) -> Result<Vec<String>> {
+/// Builds into `target/bpf/NAME.o`. A file whose content is the same is left alone, so that what embeds it is not built
+/// again.
+pub(crate) fn packet_programs(toolchain: &Toolchain) -> Result<()> {
+    ui::heading("packet programs");
     let mut command = packet_command(toolchain, "build")?;
     let built = artifacts::build(command.arg("--bins"))?.programs;
     ensure!(!built.is_empty(), "{PACKET_PROGRAMS}: has no programs");
@@ -89,7 +89,8 @@ pub(crate) fn packet_programs(toolchain: &Toolchain) -> Result<Vec<String>> {
         names.push(name);
     }
     remove_others(&dir, &names)?;
-    Ok(names)
+    ui::note(&format!("{} in {}", names.join(" "), dir.display()));
+    Ok(())
 }
 
 /// A cargo command on the packet programs.

@@ -26,8 +26,9 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// An answer that can be printed.
-pub(crate) trait Report: serde::Serialize {
+/// An answer that can be printed. Formats take it by reference to the trait: there are dozens of answers, and each would
+/// bring a JSON and a YAML serializer of its own.
+pub(crate) trait Report: erased_serde::Serialize {
     /// The answer as text; every line ends with a line feed.
     fn table(&self) -> String;
 
@@ -42,11 +43,13 @@ pub(crate) trait Report: serde::Serialize {
     }
 }
 
+erased_serde::serialize_trait_object!(Report);
+
 /// Prints an answer on stdout, and its warnings on stderr.
 ///
 /// # Errors
 /// Stdout cannot be written. A reader that stops early (`| head`) is not an error.
-pub(crate) fn print(report: &impl Report, format: Format) -> Result<(), Failure> {
+pub(crate) fn print(report: &dyn Report, format: Format) -> Result<(), Failure> {
     let text = match format {
         Format::Table => report.table(),
         Format::Wide => report.wide(),
@@ -64,7 +67,7 @@ pub(crate) fn print(report: &impl Report, format: Format) -> Result<(), Failure>
 ///
 /// # Errors
 /// As [`print()`].
-pub(crate) fn print_line(report: &impl Report, format: Format) -> Result<ControlFlow<()>, Failure> {
+pub(crate) fn print_line(report: &dyn Report, format: Format) -> Result<ControlFlow<()>, Failure> {
     let text = match format {
         Format::Table => report.table(),
         Format::Wide => report.wide(),
@@ -97,15 +100,15 @@ fn wrap_lines(text: &str, width: Option<usize>) -> String {
     text.lines().flat_map(|line| wrap(line, width)).collect::<Vec<_>>().join("\n")
 }
 
-fn json(report: &impl Report, pretty: bool) -> Result<String, Failure> {
+fn json(report: &dyn Report, pretty: bool) -> Result<String, Failure> {
     let text =
         if pretty { serde_json::to_string_pretty(report) } else { serde_json::to_string(report) };
     text.map(|t| t + "\n")
         .map_err(|error| Failure::new(Exit::Failure, format!("answer as json: {error}")))
 }
 
-fn yaml(report: &impl Report) -> Result<String, Failure> {
-    serde_saphyr::to_string(report)
+fn yaml(report: &dyn Report) -> Result<String, Failure> {
+    serde_saphyr::to_string(&report)
         .map_err(|error| Failure::new(Exit::Failure, format!("answer as yaml: {error}")))
 }
 

@@ -222,23 +222,41 @@ impl Run<'_> {
         }
     }
 
-    /// What is tested, and the test programs for root; none if building failed.
+    /// What is tested, and the test programs for root; none if building failed. The release and the test programs are
+    /// compiled beside each other: either build ends with crates that keep one CPU busy.
     fn build(&self) -> Result<Option<Programs>> {
         if !self.filter.wants(Step::Build) {
             return Ok(None);
         }
-        let start = self.report.begin("build: packet programs and host programs, for a release");
-        let built = build::host_programs(&self.ready.toolchain, true, build::Programs::Product);
-        self.report.conclude("build", start, &built)?;
-        self.report.step("build", start, *built.as_ref().unwrap_or(&0));
-        if built.is_err() || !self.filter.wants_test_programs() {
+        let start = self.report.begin("build");
+        let packet_programs = build::packet_programs(&self.ready.toolchain);
+        self.report.conclude("build of packet programs", start, &packet_programs)?;
+        if packet_programs.is_err() {
             return Ok(None);
         }
-        let start = self.report.begin("build: test programs");
+        thread::scope(|scope| {
+            let release = scope.spawn(|| {
+                let start = Instant::now();
+                let built = build::host_programs(true, build::Programs::Product);
+                self.report.step("build of the release", start, *built.as_ref().unwrap_or(&0));
+                self.report.conclude("build of the release", start, &built)?;
+                Ok(built.is_ok())
+            });
+            let programs = match self.filter.wants_test_programs() {
+                true => self.build_test_programs(),
+                false => Ok(None),
+            };
+            let is_released = join(release)?;
+            Ok(programs?.filter(|_| is_released))
+        })
+    }
+
+    fn build_test_programs(&self) -> Result<Option<Programs>> {
+        let start = Instant::now();
         let programs = Programs::build();
-        self.report.conclude("build of test programs", start, &programs)?;
         let units = programs.as_ref().map_or(0, |programs| programs.units);
         self.report.step("build of test programs", start, units);
+        self.report.conclude("build of test programs", start, &programs)?;
         Ok(programs.ok())
     }
 
@@ -417,7 +435,7 @@ impl Run<'_> {
     /// The experiments at their real size.
     fn experiments(&self) -> Result<()> {
         let start = self.report.begin("programs of the experiments");
-        let built = build::host_programs(&self.ready.toolchain, true, build::Programs::Demo);
+        let built = build::everything(&self.ready.toolchain, true, build::Programs::Demo);
         self.report.conclude("build of the experiments", start, &built)?;
         if built.is_err() {
             return Ok(());
@@ -451,7 +469,7 @@ impl Run<'_> {
 }
 
 /// How a thread ended.
-fn join(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+fn join<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the run panicked")))
 }
 

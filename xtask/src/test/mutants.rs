@@ -88,7 +88,7 @@ impl Mutant {
     }
 }
 
-/// A copy of the tree, with a target directory of its own that later runs find again.
+/// A copy of the tree. It is built where the packet programs are, beside them: what both stand on is there already.
 pub(super) struct Copy {
     tree: PathBuf,
     target: PathBuf,
@@ -100,7 +100,7 @@ impl Copy {
         let here = workspace::target().join("mutants");
         let copy = Self {
             tree: here.join("tree"),
-            target: here.join("target"),
+            target: workspace::target().join("bpf-build"),
             objects: here.join("objects"),
         };
         if copy.tree.exists() {
