@@ -47,11 +47,8 @@ impl Watch {
                     let mut said = said.lock().expect("nobody panics with it");
                     for backend in backends.into_iter().flatten() {
                         let text = |name: &str| backend[name].as_str().unwrap_or("?").to_owned();
-                        let now = Said {
-                            state: text("state"),
-                            reason: text("reason"),
-                            at: Instant::now(),
-                        };
+                        let now =
+                            Said { state: text("state"), reason: text("text"), at: Instant::now() };
                         said.insert(text("address"), now);
                     }
                 }
