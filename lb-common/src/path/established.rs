@@ -106,7 +106,10 @@ fn find_displaced<T: Tables + ?Sized, O: Observe>(
 /// this packet belongs to the handshake of the next one.
 ///
 /// Until then the entry stays contested: a packet that fits the handshake entry of the ended connection is a late
-/// one of that connection, and a RST goes where it belongs and changes nothing.
+/// one of that connection, and a RST goes where it belongs and changes nothing. One that only answers something goes
+/// to the backend of the next connection's SYN, if that came a moment ago and the RST fits no handshake entry: a backend
+/// that has a still earlier connection in TIME_WAIT answers the SYN by an ACK of that one (RFC 9293, 3.10.7.4), and does
+/// so again until it gets the RST.
 #[inline(always)]
 fn follow_displaced_entry<T: Tables + ?Sized>(
     tables: &T,
@@ -125,6 +128,8 @@ fn follow_displaced_entry<T: Tables + ?Sized>(
             }
             after = new_entry(found.placement(), found, now);
             is_replaced = true;
+        } else if found.is_awaited() && query.is_answering_reset() {
+            return found.placement();
         }
     } else if before.was_contested() {
         after = after.uncontested();

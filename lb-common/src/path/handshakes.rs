@@ -18,6 +18,9 @@ pub const WINDOW: u32 = 16_384;
 /// (`tcp_twsk_unique`), and late packets of the last one do not belong to it. The number itself is that of a keep-alive
 /// (RFC 9293, 3.8.4), and does not count.
 pub const APPROACH: u32 = 1 << 16;
+/// For how long after its SYN a connection's backend may be what a RST answers, in coarse units, the first of them begun:
+/// longer than a round trip.
+const ANSWERED: u64 = 2;
 
 /// A flow's line of handshake entries, at a time. In two words, because a packet program makes global functions of
 /// its users, and those take only numbers.
@@ -60,13 +63,14 @@ impl Line {
 }
 
 /// The handshake that a packet belongs to, in one word:
-/// `{backend 23, home 1, incarnation 8, found 1, dropped 1, superseded 1}` from the low end.
+/// `{backend 23, home 1, incarnation 8, found 1, dropped 1, superseded 1, awaited 1}` from the low end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeMatch(pub u64);
 
 const FOUND: u64 = 1 << 32;
 const DROPPED: u64 = 1 << 33;
 const SUPERSEDED: u64 = 1 << 34;
+const AWAITED: u64 = 1 << 35;
 
 impl HandshakeMatch {
     /// Nothing.
@@ -76,6 +80,12 @@ impl HandshakeMatch {
     #[inline(always)]
     const fn from_entry(entry: HandshakeEntry) -> Self {
         Self(entry.decision & 0xffff_ffff | FOUND)
+    }
+
+    /// No handshake, but a SYN a moment ago.
+    #[inline(always)]
+    const fn awaiting(entry: HandshakeEntry) -> Self {
+        Self(entry.decision & 0xffff_ffff | AWAITED)
     }
 
     /// Whether the packet belongs to a handshake that has an entry.
@@ -90,10 +100,17 @@ impl HandshakeMatch {
         HandshakeEntry { syn: 0, decision: self.0 }.is_home()
     }
 
-    /// Where that SYN went.
+    /// Where that SYN went, or the one whose answer is awaited.
     #[inline(always)]
     pub const fn placement(self) -> Placement {
         HandshakeEntry { syn: 0, decision: self.0 }.placement()
+    }
+
+    /// Whether the packet belongs to no handshake that has an entry, and the flow's last SYN came a moment ago: its
+    /// backend may have answered by what made the client send the packet.
+    #[inline(always)]
+    pub const fn is_awaited(self) -> bool {
+        self.0 & AWAITED != 0
     }
 
     /// Whether a handshake entry was dropped: the packet is close below its number, so its stream is about to pass
@@ -192,6 +209,7 @@ pub fn find_handshake<T: Tables + ?Sized>(
 ) -> HandshakeMatch {
     let (mut found, mut nearest) = (HandshakeMatch::NONE, u64::MAX);
     let (mut dropped, mut youngest_other) = (0, u64::MAX);
+    let mut awaited = HandshakeMatch::NONE;
     for cell in 0..CELLS_PER_LINE {
         let Some(entry) = tables.handshake_entry(line.index(), cell) else { break };
         if !entry.counts(line.tag(), line.now) {
@@ -212,8 +230,12 @@ pub fn find_handshake<T: Tables + ?Sized>(
             let other = entry.age(line.now) << 1 | (beyond >> 31 ^ 1) as u64;
             if other < youngest_other {
                 youngest_other = other;
+                awaited = HandshakeMatch::awaiting(entry);
             }
         }
+    }
+    if !found.is_handshake() && youngest_other >> 1 < ANSWERED {
+        found = awaited;
     }
     let superseded = if youngest_other < (nearest >> 31 | 1) { SUPERSEDED } else { 0 };
     HandshakeMatch(found.0 | dropped | superseded)

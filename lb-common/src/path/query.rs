@@ -14,6 +14,7 @@ use crate::{
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
+    wire::tcp,
 };
 
 /// What a backend is chosen for. Made of whole words: a packet program keeps it on the stack, where the verifier requires
@@ -116,6 +117,13 @@ impl Query {
     #[inline(always)]
     pub(super) const fn tcp_has(&self, flags: u8) -> bool {
         (self.packet >> 16) as u8 & flags != 0
+    }
+
+    /// Whether the packet is a RST by which a client answers one that it has no connection for (RFC 9293, 3.10.7.1). The
+    /// RST of a connection that ends early has ACK too, with most systems.
+    #[inline(always)]
+    pub(super) const fn is_answering_reset(&self) -> bool {
+        self.tcp_has(tcp::RST) && !self.tcp_has(tcp::ACK)
     }
 
     #[inline(always)]

@@ -92,6 +92,10 @@ impl Run {
             Act::KeepAlive(port) if self.is_recent(self.ports[port as usize].close) => {}
             Act::KeepAlive(port) => self.segment(port, ACK, 0_u32.wrapping_sub(1)),
             Act::Fin(port) => self.end(port, FIN),
+            // After a forged SYN, what only answers something may be meant for that one's host.
+            Act::Rst(port) if self.is_recent(self.ports[port as usize].forged) => {
+                self.end(port, RST | ACK);
+            }
             Act::Rst(port) => self.end(port, RST),
             Act::Late(port, late) => self.late(port, late),
             Act::Forge(port, ahead) => self.forge(port, ahead),
@@ -218,7 +222,7 @@ impl Run {
         }
         let lost = connection.lost || idle || self.refused() != refused;
         // A client that resets a connection no longer needs it, so no entry is kept for it.
-        let used = if flags == RST { connection.used } else { now };
+        let used = if flags & RST != 0 { connection.used } else { now };
         self.ports[port as usize].now = Some(Connection { lost, used, ..connection });
     }
 

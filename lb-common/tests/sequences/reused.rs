@@ -1,8 +1,12 @@
 //! A port that is used again is another connection, and the old one's memory does not catch it.
 
-use lb_common::abi::{counter::Event, limiter::LimitWord, member::Accepts::OpenOnly};
+use lb_common::abi::{
+    counter::Event,
+    limiter::LimitWord,
+    member::Accepts::{All, OpenOnly},
+};
 
-use lb_common_fake::fixture::{FIN, Fixture, RST, client};
+use lb_common_fake::fixture::{ACK, FIN, Fixture, RST, client};
 
 /// Client 2's connection is displaced, and home has room again.
 fn spilled() -> Fixture {
@@ -143,6 +147,38 @@ fn a_reset_writes_nothing_where_it_fits_a_record() {
     assert_eq!(fixture.send(client(2), RST, 70_001), Ok(3), "of the old one");
     assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
+}
+
+#[test]
+fn the_host_of_the_next_syn_gets_the_answer_that_ends_its_time_wait() {
+    // The first connection was at home and left no trace, the second elsewhere. Home has the first one in TIME_WAIT and
+    // nothing that listens, so it answers the third one's SYN by the last ACK of the first, and the client that by a
+    // RST: until home has it, it answers no repeated SYN otherwise.
+    let mut fixture = Fixture::two_regions();
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.send(client(1), FIN, 900), Ok(1));
+    fixture.set(0, 0, OpenOnly);
+    assert_eq!(fixture.open(client(1), 40_000_000), 2);
+    assert_eq!(fixture.send(client(1), FIN, 40_000_900), Ok(2));
+    fixture.set(0, 0, All);
+    fixture.sleep(4);
+    assert_eq!(fixture.syn(client(1), 80_000_000), Ok(1));
+    assert_eq!(fixture.displaced(client(1)), Some((2, true)));
+    assert_eq!(fixture.send(client(1), RST, 901), Ok(1));
+    assert_eq!(fixture.displaced(client(1)), Some((2, true)), "a RST may be forged");
+    assert_eq!(fixture.send(client(1), RST | ACK, 901), Ok(2), "it answers nothing");
+    assert_eq!(fixture.send(client(1), RST, 40_000_901), Ok(2), "of the second one");
+    // What comes later may be of any connection of the port.
+    fixture.sleep(3);
+    assert_eq!(fixture.send(client(1), RST, 901), Ok(2));
+    assert_eq!(fixture.syn(client(1), 80_000_000), Ok(1));
+    assert_eq!(
+        fixture.send(client(1), RST, 901),
+        Ok(1),
+        "the SYN was repeated, and so is the answer"
+    );
+    assert_eq!(fixture.ack(client(1), 80_000_001), Ok(1));
+    assert_eq!(fixture.displaced(client(1)), Some((1, false)));
 }
 
 #[test]
