@@ -1,17 +1,7 @@
 //! The daemon of Spillway as a library; the program `spillwayd` only calls [`app::main`].
 
-pub mod access;
-pub mod api;
 pub mod app;
-pub mod audit;
-pub mod capture;
-pub mod fleet;
-pub mod http;
-pub mod metrics;
-pub mod reload;
-pub mod tls;
 mod tunnel_program;
-pub mod vip_probe;
 pub mod watchdog;
 
 pub use tunnel_program::attach_tunnel_program;

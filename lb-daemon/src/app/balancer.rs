@@ -26,16 +26,8 @@ use super::{
     sizes::report_waiting,
     status_line,
 };
-use crate::{
-    api::{self, Handles, Rights, ServeError, Socket},
-    audit::Audit,
-    fleet::{self, Changes, Membership, MembershipRecord},
-    http,
-    metrics::Live,
-    reload::Reloads,
-    tls::{self, Connection, Credentials, TlsError},
-    watchdog::Watchdog,
-};
+use crate::watchdog::Watchdog;
+use lb_api::{Handles, Rights, ServeError, Socket, audit::Audit, reload::Reloads};
 use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, queue::bounded, write_hint};
 use lb_common::abi::{names, sizes::MapSizes};
 use lb_control::{
@@ -52,8 +44,11 @@ use lb_fleet::FleetSettings;
 use lb_health::{Prober, Tunnels};
 use lb_inspect::stats;
 use lb_maps::{self, Attached, Dataplane, Pins};
+use lb_member::{Changes, Membership, MembershipRecord};
 use lb_model::{capacity::Portions, map_memory::Budget, plan::Sources};
 use lb_net::{NetError, NextHops};
+use lb_observe::{http, metrics::Live};
+use lb_secure::tls::{self, Connection, Credentials, TlsError};
 
 /// Longest wait for what the fleet has, before the service manager is told that the daemon is ready.
 const FLEET_READY: Duration = Duration::from_secs(30);
@@ -306,7 +301,7 @@ impl Tasks {
         let paths = (resources.reconciler, resources.member_words, resources.reader);
         let loops = Loops::new(settings, resources.store, paths, sensors, inbox);
         let Loops { state, publisher, members, overrides, status, portions } = loops;
-        let membership = Membership::new(fleet::Context {
+        let membership = Membership::new(lb_member::Context {
             settings: resources.fleet.settings,
             commands: commands.clone(),
             conditions: conditions.clone(),
@@ -315,7 +310,7 @@ impl Tasks {
             is_member,
             state_directory: arguments.state_dir.clone(),
             lost_maps: resources.fleet.lost_maps,
-            answers: Arc::new(fleet::OwnAnswers {
+            answers: Arc::new(lb_member::OwnAnswers {
                 commands: commands.clone(),
                 counters: stats::Source {
                     bpffs: bpffs.clone(),
@@ -383,7 +378,8 @@ impl Tasks {
             Handles { changes: changes.clone(), audit: audit.clone(), counters, tunnels, reloads };
         let (local, remote) =
             ((resources.listener, resources.read_only), resources.tls_connections);
-        let api = tokio::spawn(api::serve(local, remote, handles, live, stop.clone()));
+        let api =
+            tokio::spawn(lb_api::serve(local, remote, handles, live.api_refused, stop.clone()));
 
         let manager = watchdog.manager();
         let status_line = tokio::spawn(status_line::run(
@@ -549,7 +545,7 @@ fn open_fleet(arguments: &BalancerArguments, pins: &Pins) -> Result<FleetStart, 
     let lost_maps = !pins.map(names::ARRAYS).exists();
     let portions = match (&record, &settings) {
         (Some(_), Some(settings)) => {
-            fleet::stored_portions(&arguments.state_dir, settings, lost_maps)
+            lb_member::stored_portions(&arguments.state_dir, settings, lost_maps)
         }
         _ => Portions::default(),
     };
@@ -576,7 +572,7 @@ fn map_memory(bpffs: &Path, limit: Option<ByteSize>) -> Result<Budget, Failure> 
 /// end.
 fn listen_unix(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListener), Failure> {
     let activated =
-        api::activated().map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
+        lb_api::activated().map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
     if let Some(listener) = activated {
         tracing::info!("API: listening on the socket of the service manager");
         return Ok((None, listener));
@@ -608,7 +604,9 @@ async fn listen_tls(
         Credentials::open(files, arguments.clients(), expiry, shared.conditions.clone())
             .map_err(failed)?;
     let (address, connections) =
-        tls::listen(address, credentials.clone(), shared.live.clone()).await.map_err(failed)?;
+        tls::listen(address, credentials.clone(), shared.live.api_refused.clone())
+            .await
+            .map_err(failed)?;
     tracing::info!(%address, "API: listening for TLS on {address}");
     Ok((Some(credentials), Some(connections)))
 }

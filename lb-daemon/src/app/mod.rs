@@ -2,6 +2,7 @@
 
 mod arguments;
 mod balancer;
+mod config_file;
 mod documents;
 mod failure;
 mod fleet_arguments;
@@ -24,11 +25,6 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-use crate::{
-    http::{self, HttpCredentials},
-    metrics::Counter,
-    tls::CertificateExpiry,
-};
 use arguments::{Component, PathArguments};
 pub use failure::Failure;
 use lb_base::{
@@ -37,6 +33,11 @@ use lb_base::{
     kernel::{BTF, OLDEST, version},
 };
 use lb_maps::Attached;
+use lb_observe::{
+    http::{self, HttpCredentials},
+    metrics::Counter,
+};
+use lb_secure::tls::CertificateExpiry;
 use log::Log;
 use settings::{Settings, SettingsError};
 

@@ -7,21 +7,19 @@ use tokio::signal::unix::Signal;
 
 use super::{
     arguments::Component,
+    config_file::{self, FileError},
     settings::{SettingValues, Settings, SettingsError},
 };
-use crate::{
+use crate::watchdog::ServiceManager;
+use lb_api::{
     audit::Audit,
-    fleet::Changes,
-    http::HttpCredentials,
-    reload::{
-        ReloadOutcome, ReloadRequests, ReloadWaiters,
-        config_file::{self, FileError},
-    },
-    tls::Credentials,
-    watchdog::ServiceManager,
+    reload::{ReloadOutcome, ReloadRequests, ReloadWaiters},
 };
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_control::{FollowedFile, WaitingSettings, command::Refusal};
+use lb_member::Changes;
+use lb_observe::http::HttpCredentials;
+use lb_secure::tls::Credentials;
 
 /// Subject of the condition that the settings cannot be used.
 pub(super) const SETTINGS: Subject = Subject::new(ConditionReason::Settings, "settings");

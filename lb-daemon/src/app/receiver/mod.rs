@@ -23,13 +23,10 @@ use super::{
     signals::{self, StopSignals},
     status_line,
 };
-use crate::{
-    api::{Rights, Socket},
-    http::{self, HttpCredentials},
-    metrics::{Counter, ReceiverFacts},
+use crate::watchdog::{ServiceManager, Watchdog};
+use lb_api::{
+    Rights, Socket,
     reload::{ReloadOutcome, ReloadRequests, Reloads},
-    tls::CertificateExpiry,
-    watchdog::{ServiceManager, Watchdog},
 };
 use lb_base::{
     conditions::Conditions,
@@ -41,6 +38,11 @@ use lb_control::WaitingSettings;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
 use lb_net::{HostAddresses, NetError};
+use lb_observe::{
+    http::{self, HttpCredentials},
+    metrics::{Counter, ReceiverFacts},
+};
+use lb_secure::tls::CertificateExpiry;
 
 /// Runs until a signal stops it, or until the host's addresses cannot be followed any more.
 pub(super) async fn run(

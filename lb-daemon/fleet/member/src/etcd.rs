@@ -1,0 +1,186 @@
+//! The connection of a member to etcd, made anew when one of its certificate files changes.
+
+use std::{sync::Arc, time::Duration};
+
+use lb_base::conditions::{Conditions, ETCD};
+use lb_fleet::{
+    Document, EtcdError, Fleet, FleetSettings,
+    documents::Liveness,
+    presence::LeaseState,
+    reader::{Connection, LossCause, READ_AGAIN, Reader, Snapshot, View},
+};
+use lb_pieces::Digest;
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use lb_secure::tls;
+
+/// Before files that cannot be read are read again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How often the certificate files are compared with those in use.
+const COMPARE_FILES: Duration = Duration::from_secs(10);
+
+/// Longest wait for a first answer of etcd.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// Where to find etcd, and what it has.
+#[derive(Clone)]
+pub(super) struct EtcdConnection {
+    /// `None` until the certificate files could be read.
+    pub(super) fleet: watch::Receiver<Option<Fleet>>,
+    pub(super) view: watch::Receiver<View>,
+}
+
+/// What is shown of this balancer in `alive/`.
+type Presence = watch::Receiver<Arc<Document<Liveness>>>;
+
+/// Follows etcd until `stop`, and meanwhile shows that this balancer is alive, once it takes part.
+pub(super) fn connect(
+    settings: FleetSettings,
+    (liveness, may_show): (Presence, watch::Receiver<bool>),
+    conditions: Conditions,
+    tasks: &TaskTracker,
+    stop: CancellationToken,
+) -> EtcdConnection {
+    let (fleet_tx, fleet) = watch::channel(None);
+    let (view_tx, view) = watch::channel(View::default());
+    let (lease_tx, _) = watch::channel(LeaseState::Waiting);
+    let connector =
+        Connector { settings, liveness, may_show, conditions, fleet_tx, view_tx, lease_tx };
+    tasks.spawn(connector.run(stop));
+    EtcdConnection { fleet, view }
+}
+
+struct Connector {
+    settings: FleetSettings,
+    liveness: Presence,
+    /// Becomes true once this balancer takes part.
+    may_show: watch::Receiver<bool>,
+    conditions: Conditions,
+    fleet_tx: watch::Sender<Option<Fleet>>,
+    view_tx: watch::Sender<View>,
+    lease_tx: watch::Sender<LeaseState>,
+}
+
+impl Connector {
+    async fn run(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let files = file_digests(&self.settings).await;
+            match Fleet::new(&self.settings).await {
+                Ok(fleet) => self.follow(fleet, &files, &stop).await,
+                Err(error) => {
+                    self.conditions.begin(&ETCD, &error.to_string());
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = sleep(RETRY) => {}
+                    }
+                }
+            }
+        }
+        self.conditions.end(&ETCD);
+    }
+
+    /// Returns when a certificate file changed, or at the end.
+    async fn follow(&self, fleet: Fleet, files: &[Option<Digest>], stop: &CancellationToken) {
+        let session = stop.child_token();
+        let _end = session.clone().drop_guard();
+        let (reader, mut views) = Reader::new(fleet.clone(), READ_AGAIN);
+        tokio::spawn(reader.run(session.clone()));
+        let (liveness, lease_tx) = (self.liveness.clone(), self.lease_tx.clone());
+        let presence = fleet.clone().stay_alive(liveness, lease_tx, session.clone());
+        let (mut may_show, end) = (self.may_show.clone(), session.clone());
+        let presence = tokio::spawn(async move {
+            let may_show = may_show.wait_for(|may_show| *may_show);
+            let may_show = end.run_until_cancelled(may_show).await.map(|shown| shown.is_ok());
+            if may_show == Some(true) {
+                presence.await;
+            }
+        });
+        self.fleet_tx.send_replace(Some(fleet));
+        let mut compare = tokio::time::interval(COMPARE_FILES);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                changed = views.changed() => match changed {
+                    Ok(()) => {
+                        let view = views.borrow_and_update().clone();
+                        self.show(self.explained(view).await);
+                    }
+                    Err(_) => break,
+                },
+                _ = compare.tick() => {
+                    if file_digests(&self.settings).await != files {
+                        tracing::info!("the certificate files of the fleet changed: connecting to etcd again");
+                        break;
+                    }
+                }
+            }
+        }
+        // At the end the lease is revoked, so that the others know at once. With other files, the next lease takes the key over,
+        // and this balancer is alive all the time.
+        if !stop.is_cancelled() {
+            presence.abort();
+        }
+        session.cancel();
+        let _ = presence.await;
+    }
+
+    /// Says that the certificate has expired if that may be why etcd is lost. With TLS 1.3 a server refuses a certificate
+    /// only when the client believes itself connected already, and mostly no more than the end of the connection is seen.
+    async fn explained(&self, mut view: View) -> View {
+        if let (Connection::Lost { cause, .. }, Some(files)) =
+            (&mut view.connection, &self.settings.tls)
+            && !matches!(cause, LossCause::Etcd(EtcdError::CertificateExpired(_)))
+            && let Ok(pem) = tokio::fs::read(&files.certificate).await
+            && let Some(expired) = tls::expired(&pem)
+        {
+            let text = format!("{}: {expired}", files.certificate.display());
+            *cause = LossCause::Etcd(EtcdError::CertificateExpired(text));
+        }
+        view
+    }
+
+    /// What was known before stays until the new connection has read something.
+    fn show(&self, view: View) {
+        match view.connection.sentence() {
+            Some(sentence) => self.conditions.begin(&ETCD, &sentence),
+            None if view.snapshot.is_some() => self.conditions.end(&ETCD),
+            None => {}
+        }
+        self.view_tx.send_modify(|known| {
+            known.connection = view.connection;
+            known.snapshot = view.snapshot.or_else(|| known.snapshot.take());
+        });
+    }
+}
+
+async fn file_digests(settings: &FleetSettings) -> Vec<Option<Digest>> {
+    let files = settings.tls.iter().flat_map(|tls| [&tls.authorities, &tls.certificate, &tls.key]);
+    let mut digests = Vec::new();
+    for file in files {
+        digests.push(tokio::fs::read(file).await.ok().map(|content| Digest::new(&content)));
+    }
+    digests
+}
+
+/// What etcd has now.
+///
+/// # Errors
+/// It does not answer, or this version cannot read what it has.
+pub(super) async fn read_once(fleet: &Fleet) -> Result<Arc<Snapshot>, String> {
+    let end = CancellationToken::new();
+    let _end = end.clone().drop_guard();
+    let (reader, mut views) = Reader::new(fleet.clone(), READ_AGAIN);
+    tokio::spawn(reader.run(end));
+    let decided = views.wait_for(|view| {
+        view.snapshot.is_some() || matches!(view.connection, Connection::Lost { .. })
+    });
+    let decided =
+        timeout(FIRST_ANSWER, decided).await.map_err(|_| EtcdError::NoAnswer.to_string())?;
+    let view = decided.map_err(|_| EtcdError::NoAnswer.to_string())?.clone();
+    view.snapshot.ok_or_else(|| view.connection.sentence().unwrap_or_default())
+}

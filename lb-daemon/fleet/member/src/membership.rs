@@ -1,0 +1,277 @@
+//! Whether this balancer is a member of a fleet, which changes while the daemon runs: `join`, `leave`.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use lb_base::{
+    conditions::{Conditions, FLEET_SHARES},
+    error_chain,
+};
+use lb_control::{
+    command::{Applied, Commands, FleetRefusal, Refusal, Stopping},
+    members::PortionCommands,
+    state::MarkOutDecisions,
+};
+use lb_fleet::{EtcdError, FleetSettings, members::MemberError, reader::Snapshot};
+use lb_model::Name;
+use tokio::{
+    sync::{Mutex, MutexGuard, watch},
+    time::sleep,
+};
+
+use super::{
+    member::{Member, StartError},
+    record::{MembershipRecord, RecordError},
+    sharing::Answers,
+};
+
+/// Before a member whose ledger or address cannot be used tries again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether a member is ready.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What a member works with.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// `None`: the settings name no fleet.
+    pub settings: Option<FleetSettings>,
+    pub commands: Commands,
+    pub conditions: Conditions,
+    pub portions: PortionCommands,
+    pub homes: MarkOutDecisions,
+    /// What the loops know of it.
+    pub is_member: lb_control::state::Membership,
+    pub state_directory: PathBuf,
+    pub answers: Arc<dyn Answers>,
+    /// The maps were made anew, as after a boot.
+    pub lost_maps: bool,
+}
+
+/// Why a balancer did not join, leave or restore. Nothing changed, unless it says so.
+#[derive(Debug, thiserror::Error)]
+pub enum MembershipError {
+    #[error("the settings name no fleet")]
+    NoSettings,
+    #[error("this balancer is a member of fleet {0} already")]
+    IsMember(Name),
+    #[error("this balancer is no member of a fleet")]
+    NoMember,
+    #[error("this balancer does not take part in its fleet yet")]
+    NotStarted,
+    #[error("{0} is a member of the fleet, and alive, at {1}: another host has this name")]
+    NameInUse(Name, String),
+    #[error("etcd has no fleet {0}, but it has {1}")]
+    OtherFleets(Name, String),
+    #[error("{0} is no member of the fleet")]
+    Unknown(Name),
+    #[error("{0} is this balancer: it leaves by `spillway fleet leave`")]
+    IsThis(Name),
+    #[error("{0}")]
+    Settings(String),
+    /// A balancer that wants to join does not get an answer.
+    #[error("{cause} (etcd in the settings: {endpoints})")]
+    Unanswered { cause: String, endpoints: String },
+    #[error("the fleet takes no changes: {0}")]
+    Etcd(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Stopping(#[from] Stopping),
+    #[error("{0}")]
+    Incomplete(String),
+    /// It did not leave.
+    #[error("{0}")]
+    NotLeft(String),
+}
+
+impl From<EtcdError> for MembershipError {
+    fn from(error: EtcdError) -> Self {
+        Self::Etcd(error.to_string())
+    }
+}
+
+impl From<FleetRefusal> for MembershipError {
+    fn from(refusal: FleetRefusal) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+/// Whether this balancer is a member of a fleet. Clones are of the same.
+#[derive(Clone, Debug)]
+pub struct Membership(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    context: Context,
+    member: watch::Sender<Option<Arc<Member>>>,
+    /// One join, leave or restore at a time.
+    changing: Mutex<()>,
+}
+
+impl Membership {
+    /// Of an independent balancer, until [`Self::resume`] or [`Self::join`].
+    pub fn new(context: Context) -> Self {
+        Self(Arc::new(Shared { context, member: watch::channel(None).0, changing: Mutex::new(()) }))
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// Waits for its turn: one join, leave or restore at a time.
+    pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.0.changing.lock().await
+    }
+
+    /// Returns the one before.
+    pub(super) fn set_member(&self, member: Option<Arc<Member>>) -> Option<Arc<Member>> {
+        self.0.member.send_replace(member)
+    }
+
+    /// `None`: this balancer is no member, or does not take part yet.
+    pub fn member(&self) -> Option<Arc<Member>> {
+        self.0.member.borrow().clone()
+    }
+
+    /// What a balancer is told that is no member.
+    pub(super) fn no_member(&self) -> MembershipError {
+        match (self.settings(), self.is_member()) {
+            (_, true) => MembershipError::NotStarted,
+            (None, false) => MembershipError::NoSettings,
+            (Some(_), false) => MembershipError::NoMember,
+        }
+    }
+
+    /// Whether it has joined, also if it does not take part yet.
+    pub fn is_member(&self) -> bool {
+        self.0.context.is_member.is_member()
+    }
+
+    /// Why this balancer should not take traffic yet; `None`: it may.
+    pub fn not_ready(&self) -> Option<String> {
+        match self.member() {
+            Some(member) => member.not_ready(),
+            None if self.0.context.is_member.is_member() => {
+                Some("this balancer does not take part in its fleet yet".into())
+            }
+            None => None,
+        }
+    }
+
+    /// Waits until it may take traffic.
+    pub async fn until_ready(&self) {
+        while self.not_ready().is_some() {
+            sleep(POLL).await;
+        }
+    }
+
+    pub fn settings(&self) -> Option<&FleetSettings> {
+        self.0.context.settings.as_ref()
+    }
+
+    /// Goes on as the member that an earlier start of the daemon was. Tries until it can, or until the balancer leaves.
+    pub async fn resume(&self, record: MembershipRecord) {
+        let Some(settings) = self.settings().cloned() else { return };
+        let context = &self.0.context;
+        loop {
+            {
+                let _turn = self.turn().await;
+                if !context.is_member.is_member() {
+                    return;
+                }
+                let lost_maps = context.lost_maps;
+                match Member::start(context, settings.clone(), record.clone(), lost_maps).await {
+                    Ok(member) => {
+                        context.conditions.end(&FLEET_SHARES);
+                        self.set_member(Some(member));
+                        return;
+                    }
+                    Err(error) => {
+                        context.conditions.begin(&FLEET_SHARES, &error_chain::message(&error));
+                    }
+                }
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    /// Ends all tasks of a member, which stays one for the next start of the daemon.
+    pub async fn stop(&self) {
+        let member = self.set_member(None);
+        if let Some(member) = member {
+            member.stop().await;
+        }
+    }
+
+    /// Removes a member that is gone for good.
+    ///
+    /// # Errors
+    /// [`MembershipError`]
+    pub async fn remove(&self, name: &Name, dry_run: bool) -> Result<(), MembershipError> {
+        let member = self.member().ok_or_else(|| self.no_member())?;
+        if member.settings().name == *name {
+            return Err(MembershipError::IsThis(name.clone()));
+        }
+        let (fleet, snapshot) = member.base().await?;
+        let there = snapshot.members.get(name);
+        let there = there.ok_or_else(|| MembershipError::Unknown(name.clone()))?;
+        if snapshot.alive.contains_key(name) {
+            return Err(MembershipError::Conflict(format!(
+                "{name} is alive: stop it first, or let it leave by `spillway fleet leave` there"
+            )));
+        }
+        if !has_been_forgotten(&snapshot, name) {
+            return Err(MembershipError::Conflict(format!(
+                "{name} still owns portions of capacities: the others take them over 30 s after its last message"
+            )));
+        }
+        if dry_run {
+            return Ok(());
+        }
+        fleet.remove_member(name, there.mod_revision).await.map_err(member_error)
+    }
+
+    /// Ends a conflict: the configuration of this balancer, or of etcd, is a new generation of the fleet that all balancers
+    /// follow.
+    ///
+    /// # Errors
+    /// [`MembershipError`]
+    pub async fn restore(
+        &self,
+        from_etcd: bool,
+        dry_run: bool,
+    ) -> Result<(u64, Applied), MembershipError> {
+        let _turn = self.turn().await;
+        let member = self.member().ok_or_else(|| self.no_member())?;
+        member.restore(from_etcd, dry_run).await
+    }
+}
+
+/// Whether a member owns nothing any more: it was forgotten in the last epoch, has not come back, and no group was created
+/// since of which it had a portion.
+pub(super) fn has_been_forgotten(snapshot: &Snapshot, name: &Name) -> bool {
+    let since = snapshot.members.get(name).map_or(0, |member| member.document.body.epoch);
+    snapshot.epoch.as_ref().is_some_and(|epoch| {
+        let births = snapshot.births();
+        let mut later = births.iter().filter(|(group, _)| group.birth > epoch.generation);
+        epoch.closed
+            && epoch.forgotten.contains(name)
+            && since < epoch.number
+            && !epoch.contributions.contains_key(name)
+            && !later.any(|(_, owners)| owners.contains(name))
+    })
+}
+
+pub(super) fn member_error(error: MemberError) -> MembershipError {
+    match error {
+        MemberError::Etcd(error) => error.into(),
+        MemberError::Unknown { cause, .. } => cause.into(),
+        error => MembershipError::Conflict(error.to_string()),
+    }
+}
