@@ -9,7 +9,7 @@ use crate::{
     store::{Generation, Series},
 };
 use lb_base::{background, conditions::STORED, error_chain};
-use lb_config::{Requested, SlotsByPool, hash_key_of_message, slots_by_pool, slots_of_message};
+use lb_config::Requested;
 use lb_model::{
     Configuration, SourceClash,
     diff::{self, Change, Movement, TableDiffs, TableMembers},
@@ -65,20 +65,20 @@ impl State {
         let is_guarded = !apply.force;
         let is_decided = apply.shared.is_some() && !apply.dry_run;
         let Apply { configuration, dry_run, expected_generation, actor, rollback_to, .. } = apply;
-        let current = self.generation();
+        let current = self.storing.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
         }
         let configuration = self.resolve(configuration, numbering)?;
-        let unusable_warning = self.unusable_warning();
+        let unusable_warning = self.storing.unusable_warning();
         let is_unusable = unusable_warning.is_some();
         let compared = self.compare(&configuration, is_unusable).await;
         let Compared { changes, movements, ids, built } = compared.map_err(Refusal::Thread)?;
-        let was_shared = self.store.series().is_shared();
+        let was_shared = self.storing.store.series().is_shared();
         let is_renumbered =
             !dry_run && numbering.shared.is_some_and(|number| number != current || !was_shared);
         // Without a plan the packet path may have something else.
-        if changes.is_empty() && !is_unusable && (!is_renumbered || self.plan.is_some()) {
+        if changes.is_empty() && !is_unusable && (!is_renumbered || self.current.plan.is_some()) {
             let unchanged = match is_renumbered {
                 true => self.renumber(identity, change).await,
                 false => self.apply_unchanged(dry_run).await,
@@ -91,13 +91,14 @@ impl State {
         let ids = Arc::new(ids?);
         if is_unusable {
             // As at a start, from what the packet path has.
-            let (own, published) = (self.settings.region.as_ref(), self.publisher.published());
+            let (own, published) =
+                (self.settings.region.as_ref(), self.publishing.publisher.published());
             self.remaps = Remaps::recover(&configuration, own, &ids, &published.homes);
         }
         let mark_outs = Arc::new(self.mark_outs_in(&configuration, clock()));
         let basis = Basis { configuration, ids, mark_outs };
         let plan = self.build_plan(&basis).await.map_err(Refusal::Thread)??;
-        let tables = self.publisher.check(&plan).await.map_err(Refusal::Room)?;
+        let tables = self.publishing.publisher.check(&plan).await.map_err(Refusal::Room)?;
         let memory = self.settings.map_memory.with(&tables);
         if memory.exceeds() {
             return Err(Refusal::Memory(memory.into()));
@@ -105,7 +106,7 @@ impl State {
         // What is not known cannot be compared. What a fleet has decided was looked at where the change was made.
         let removals = match is_unusable || is_decided {
             true => Vec::new(),
-            false => removal_guard::removals(&self.configuration, &basis.configuration),
+            false => removal_guard::removals(&self.current.configuration, &basis.configuration),
         };
         if is_guarded && !dry_run && !removals.is_empty() {
             return Err(Refusal::ForceRequired(removals));
@@ -141,7 +142,7 @@ impl State {
         applied.generation = identity.number;
         let changes = Some(applied.changes.len() as u64).filter(|_| !is_unusable);
         let generation = self.describe(identity, &basis.configuration, &basis.ids, changes);
-        self.store_generation(generation).await?;
+        self.storing.write(generation).await?;
         // From here on the configuration is in force, whatever happens.
         self.put_in_force(basis, plan);
         let published = self.publish(built.into()).await;
@@ -150,7 +151,7 @@ impl State {
             change.changed(current, &applied, behind);
         }
         self.tell_status();
-        self.send_status(StatusUpdate::Applied(applied.clone()));
+        self.status.send(StatusUpdate::Applied(applied.clone()));
         self.follow_configuration().await;
         self.write_directory().await;
         match published {
@@ -161,12 +162,12 @@ impl State {
 
     /// What is known of the generation that an apply makes before its content.
     fn identity(&self, apply: &Apply) -> Result<Identity, Refusal> {
-        let current = self.generation();
+        let current = self.storing.generation();
         let number = apply.shared.unwrap_or(current.saturating_add(1));
         if number == 0 {
             return Err(Refusal::NoGeneration(number));
         }
-        let series = self.store.series().next(current, number, apply.shared.is_some());
+        let series = self.storing.store.series().next(current, number, apply.shared.is_some());
         Ok(Identity { number, series, who: apply.actor.to_string(), why: apply.why() })
     }
 
@@ -196,16 +197,18 @@ impl State {
         requested: Requested,
         Numbering { shared, keep_hash_key }: Numbering,
     ) -> Result<Arc<Configuration>, Refusal> {
-        let in_force = self.slots_in_force();
+        let in_force = self.storing.slots_in_force(&self.current.configuration);
         let slots = requested.require_slots(&in_force);
         let mut configuration = requested.resolve(&in_force).map_err(Box::new)?;
         if keep_hash_key {
-            configuration.hash_key.get_or_insert(self.hash_key_in_use());
+            configuration
+                .hash_key
+                .get_or_insert(self.storing.hash_key_in_use(&self.current.configuration));
         }
         let balancers = Some(configuration.balancers).filter(|_| shared.is_none());
         let is_one = balancers == Some(NonZeroU32::MIN);
         if !is_one && configuration.hash_key.is_none() {
-            return Err(Refusal::NoHashKey { balancers, own_key: self.store.hash_key() });
+            return Err(Refusal::NoHashKey { balancers, own_key: self.storing.store.hash_key() });
         }
         if shared.is_none() {
             slots.map_err(Box::new)?;
@@ -215,10 +218,10 @@ impl State {
             return Err(Refusal::SourcePrefix(clash));
         }
         if shared.is_none() && !keep_hash_key {
-            self.leave_out_own_key(&mut configuration);
+            self.storing.leave_out_own_key(&mut configuration);
         }
         // From here on a pool that stays as it is takes no time.
-        configuration.share_pools(&self.configuration);
+        configuration.share_pools(&self.current.configuration);
         room::fits(&configuration, &self.settings.sizes)?;
         Ok(Arc::new(configuration))
     }
@@ -230,10 +233,10 @@ impl State {
         next: &Arc<Configuration>,
         unusable: bool,
     ) -> impl Future<Output = io::Result<Compared>> + Send + use<> {
-        let (before, after) = (Arc::clone(&self.configuration), Arc::clone(next));
-        let (own, own_key) = (self.settings.region.clone(), self.store.hash_key());
-        let (ids, sizes) = (Arc::clone(&self.ids), self.settings.sizes);
-        let (quarantine, now) = (self.quarantine.clone(), Instant::now());
+        let (before, after) = (Arc::clone(&self.current.configuration), Arc::clone(next));
+        let (own, own_key) = (self.settings.region.clone(), self.storing.store.hash_key());
+        let (ids, sizes) = (Arc::clone(&self.current.ids), self.settings.sizes);
+        let (quarantine, now) = (self.current.quarantine.clone(), Instant::now());
         let compare = move || {
             let built = BuiltTables::default();
             let kept_owners = |table: &TableMembers| diff::kept_owners(table, &built);
@@ -250,26 +253,10 @@ impl State {
     fn put_in_force(&mut self, basis: Basis, plan: Arc<Plan>) {
         let Basis { configuration, ids, mark_outs } = basis;
         self.settings.conditions.end(&STORED);
-        (self.configuration, self.ids) = (configuration, ids);
+        (self.current.configuration, self.current.ids) = (configuration, ids);
         self.remaps.mark_outs = mark_outs;
-        self.quarantine.adopt(&self.ids);
-        self.plan = Some(plan);
-    }
-
-    /// The slots that pools keep, also those of a stored generation that cannot be used: the maps have its tables.
-    fn slots_in_force(&self) -> SlotsByPool {
-        let stored = self.store.unusable().and_then(|unusable| unusable.message.as_ref());
-        match stored {
-            Some(message) => slots_of_message(&message.0),
-            None => slots_by_pool(&self.configuration),
-        }
-    }
-
-    /// The hash key of packets, also while the stored generation cannot be used.
-    fn hash_key_in_use(&self) -> [u64; 2] {
-        let stored = self.store.unusable().and_then(|unusable| unusable.message.as_ref());
-        let stored = stored.and_then(|message| hash_key_of_message(&message.0));
-        self.configuration.hash_key.or(stored).unwrap_or_else(|| self.store.hash_key())
+        self.current.quarantine.adopt(&self.current.ids);
+        self.current.plan = Some(plan);
     }
 
     /// The configuration is in force already, and becomes that of another generation. Packets see nothing of it.
@@ -278,17 +265,17 @@ impl State {
         identity: Identity,
         change: &mut Option<Box<dyn ChangeRecord>>,
     ) -> Result<Applied, Refusal> {
-        let (before, generation) = (self.generation(), identity.number);
-        let next = self.describe(identity, &self.configuration, &self.ids, Some(0));
-        self.store_generation(next).await?;
+        let (before, generation) = (self.storing.generation(), identity.number);
+        let next = self.describe(identity, &self.current.configuration, &self.current.ids, Some(0));
+        self.storing.write(next).await?;
         let applied = Applied { generation, ..Applied::default() };
         if let Some(change) = change.take() {
-            change.changed(before, &applied, self.behind.clone());
+            change.changed(before, &applied, self.current.behind.clone());
         }
         self.tell_status();
-        self.send_status(StatusUpdate::Applied(applied.clone()));
+        self.status.send(StatusUpdate::Applied(applied.clone()));
         self.write_directory().await;
-        if self.behind.is_some() {
+        if self.current.behind.is_some() {
             self.catch_up().await.map_err(|source| Refusal::Behind { generation, source })?;
         }
         Ok(applied)
@@ -297,31 +284,23 @@ impl State {
     /// The configuration is in force already. A client may repeat an apply that was refused because the
     /// packet path was behind, so that is retried here.
     async fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
-        let generation = self.generation();
+        let generation = self.storing.generation();
         let mut applied = Applied { generation, ..Applied::default() };
         if !dry_run {
-            self.store_again().await;
+            self.storing.write_again().await;
         }
         if dry_run {
             applied.warnings.extend(self.behind_warning());
-        } else if self.behind.is_some() {
+        } else if self.current.behind.is_some() {
             self.catch_up().await.map_err(|source| Refusal::Behind { generation, source })?;
         }
         Ok(applied)
     }
 
-    /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
-    /// because no other balancer has to know it.
-    pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
-        if configuration.balancers == NonZeroU32::MIN {
-            configuration.hash_key.take_if(|key| *key == self.store.hash_key());
-        }
-    }
-
     /// Writes the names that the command line shows for numbers in the maps.
     pub(super) async fn write_directory(&mut self) {
         let own = self.settings.region.as_ref();
-        let directory = reconcile::directory(self.generation(), own, &self.ids);
+        let directory = reconcile::directory(self.storing.generation(), own, &self.current.ids);
         self.names.write(directory).await;
     }
 }

@@ -24,7 +24,7 @@ mod storing;
 mod tests;
 mod warnings;
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -35,10 +35,7 @@ pub use start::{Inbox, Loops};
 
 use crate::{
     command::ApplyRequest,
-    members::{Mailbox, MemberCommands},
-    publisher::Publisher,
-    status::{InForce, StatusUpdate, View},
-    store::Store,
+    status::{InForce, StatusUpdate},
 };
 use lb_base::queue::{Receiver, UnboundedSender};
 use lb_model::{
@@ -48,71 +45,85 @@ use lb_model::{
     plan::Plan,
 };
 use names::Names;
+use publishing::Publishing;
 use remaps::Remaps;
+use storing::Storing;
 
 #[derive(Debug)]
 pub struct State {
     settings: Settings,
-    store: Store,
-    publisher: Publisher,
-    sensors: Sensors,
-    /// The configuration in force; empty if the stored one cannot be used.
+    storing: Storing,
+    current: Current,
+    publishing: Publishing,
+    remaps: Remaps,
+    names: Names,
+    applies: Receiver<ApplyRequest>,
+    /// What operators ask for beside the configuration.
+    overrides: watch::Receiver<Arc<Overrides>>,
+    status: StatusSenders,
+}
+
+/// What is in force, apart from what is marked out.
+#[derive(Debug)]
+struct Current {
+    /// Empty if the stored one cannot be used.
     configuration: Arc<Configuration>,
-    /// Numbers in force.
     ids: Arc<Ids>,
     quarantine: Quarantine,
-    /// The plan in force; `None` before the first.
+    /// `None` before the first.
     plan: Option<Arc<Plan>>,
     /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
-    applies: Receiver<ApplyRequest>,
-    /// When a store whose last write failed was last tried again, or could be written.
-    store_tried_at: Instant,
-    /// What operators ask for beside the configuration.
-    overrides: watch::Receiver<Arc<Overrides>>,
-    /// To the override loop.
-    shown: watch::Sender<Option<Arc<InForce>>>,
-    /// To the member loop.
-    members: MemberCommands,
-    /// From the member loop.
-    updates: Mailbox,
-    /// To the status loop.
+}
+
+impl Default for Current {
+    fn default() -> Self {
+        Self {
+            configuration: Arc::new(Configuration::EMPTY),
+            ids: Arc::default(),
+            quarantine: Quarantine::default(),
+            plan: None,
+            behind: None,
+        }
+    }
+}
+
+/// To the loops that follow what is in force.
+#[derive(Debug)]
+struct StatusSenders {
+    overrides: watch::Sender<Option<Arc<InForce>>>,
     status: UnboundedSender<StatusUpdate>,
-    /// The configuration of which the member loop has written all pools; empty while the packet path is behind.
-    configured: Arc<Configuration>,
-    view: View,
-    remaps: Remaps,
-    names: Names,
+}
+
+impl StatusSenders {
+    fn show(&self, in_force: Arc<InForce>) {
+        self.overrides.send_replace(Some(Arc::clone(&in_force)));
+        self.send(StatusUpdate::InForce(in_force));
+    }
+
+    fn send(&self, update: StatusUpdate) {
+        // Without a status loop the daemon is stopping.
+        let _ = self.status.send(update);
+    }
 }
 
 impl State {
-    /// Number of the generation in force, even if that generation cannot be used.
-    fn generation(&self) -> u64 {
-        self.store.number()
-    }
-
     /// Tells the status loop and the override loop what is in force.
     fn tell_status(&self) {
+        let (store, current) = (&self.storing.store, &self.current);
         let settling = self.remaps.settling.iter().map(|(pool, (_, settling))| (*pool, *settling));
-        let in_force = Arc::new(InForce {
-            generation: self.generation(),
-            applied_at: self.store.applied_at(),
-            history: Arc::clone(self.store.history()),
-            reader: self.store.reader().clone(),
-            configuration: Arc::clone(&self.configuration),
-            hash_key: self.store.hash_key(),
-            unusable: self.store.unusable().cloned(),
-            ids: Arc::clone(&self.ids),
+        self.status.show(Arc::new(InForce {
+            generation: store.number(),
+            applied_at: store.applied_at(),
+            history: Arc::clone(store.history()),
+            reader: store.reader().clone(),
+            configuration: Arc::clone(&current.configuration),
+            hash_key: store.hash_key(),
+            unusable: store.unusable().cloned(),
+            ids: Arc::clone(&current.ids),
             mark_outs: Arc::clone(&self.remaps.mark_outs),
             settling: settling.collect(),
-            behind: self.behind.clone(),
-        });
-        self.shown.send_replace(Some(Arc::clone(&in_force)));
-        self.send_status(StatusUpdate::InForce(in_force));
-    }
-
-    fn send_status(&self, update: StatusUpdate) {
-        // Without a status loop the daemon is stopping.
-        let _ = self.status.send(update);
+            behind: current.behind.clone(),
+        }));
     }
 }

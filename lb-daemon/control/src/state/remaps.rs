@@ -12,6 +12,7 @@ use std::{
 use super::{MarkOutDecision, State, publishing::Basis};
 use crate::{
     members::clock,
+    publisher::Publisher,
     reconcile::{Home, PoolHomes},
 };
 use lb_base::error_chain;
@@ -70,6 +71,43 @@ impl Remaps {
             }
         }
     }
+
+    async fn are_adoptions_refused(&mut self, publisher: &Publisher) -> bool {
+        match publisher.adoptions_refused().await {
+            Ok(refused) => {
+                let before = self.adoptions_refused.replace(refused);
+                before.is_some_and(|before| before < refused)
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = error_chain::message(&error),
+                    "the counters of adoptions cannot be read"
+                );
+                false
+            }
+        }
+    }
+
+    fn log_mark_out_error(&mut self, why: String) {
+        if self.mark_out_error.as_ref() != Some(&why) {
+            tracing::warn!(why, "backends out of service cannot be marked out yet: {why}");
+        }
+        self.mark_out_error = Some(why);
+    }
+
+    /// What others decided of a configuration; `None`: this balancer decides alone.
+    fn decided(
+        &self,
+        decision: &MarkOutDecision,
+        configuration: &Configuration,
+    ) -> Option<MarkOuts> {
+        let out = match decision {
+            MarkOutDecision::Alone => return None,
+            MarkOutDecision::Unknown => self.mark_outs.out(),
+            MarkOutDecision::Agreed(out) => (**out).clone(),
+        };
+        Some(MarkOuts::recovered(out).within(configuration))
+    }
 }
 
 /// The regions that were moved to the end of the order: `found` is the expected order of the regions that
@@ -84,7 +122,7 @@ fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
 impl State {
     /// Once a second.
     pub(super) async fn advance_remaps(&mut self) {
-        if self.plan.is_none() {
+        if self.current.plan.is_none() {
             return;
         }
         // Also while the packet path is behind: it may be waiting for space that this frees.
@@ -100,32 +138,32 @@ impl State {
             // It decides again: from what is in force, with the times of its own view.
             self.remaps.mark_outs = Arc::new(own.with_out(&self.remaps.mark_outs.out()));
         }
-        let own = self.own_view_of(&self.configuration, now);
+        let own = self.own_view_of(&self.current.configuration, now);
         self.settings.mark_out_decisions.show_own_view(own.out());
-        let decided = match self.decided(&decision, &self.configuration) {
+        let decided = match self.remaps.decided(&decision, &self.current.configuration) {
             None => own,
             Some(decided) => {
                 self.remaps.own_view = Some(own);
                 decided
             }
         };
-        if self.behind.is_none() && self.mark_out(Arc::new(decided)).await {
+        if self.current.behind.is_none() && self.mark_out(Arc::new(decided)).await {
             self.settings.mark_out_decisions.show_in_force(decision);
         }
     }
 
     async fn settle_remaps(&mut self, now: Instant) {
-        let published = self.publisher.published();
+        let published = self.publishing.publisher.published();
         let homes = &published.homes;
         self.remaps.observe(homes, now);
         if self.remaps.settling.is_empty() {
             return;
         }
-        let refused = self.are_adoptions_refused().await;
+        let refused = self.remaps.are_adoptions_refused(&self.publishing.publisher).await;
         let (mut over, mut adopt) = (BTreeSet::new(), Vec::new());
-        let configuration = Arc::clone(&self.configuration);
+        let configuration = Arc::clone(&self.current.configuration);
         for (name, pool) in &configuration.pools {
-            let Some(index) = self.ids.pool(name) else { continue };
+            let Some(index) = self.current.ids.pool(name) else { continue };
             let Some((_, settling)) = self.remaps.settling.get_mut(&index) else { continue };
             let adopting = homes.get(&index).is_some_and(|homes| homes.adopting);
             settling.observe(adopting, now);
@@ -143,7 +181,7 @@ impl State {
         }
         if !adopt.is_empty() {
             // Without a publisher the daemon is stopping.
-            let _ = self.publisher.set_adopting(adopt).await;
+            let _ = self.publishing.publisher.set_adopting(adopt).await;
         }
         if !over.is_empty() {
             self.forget_previous(over).await;
@@ -152,7 +190,7 @@ impl State {
 
     async fn forget_previous(&mut self, pools: BTreeSet<u32>) {
         let count = pools.len();
-        match self.publisher.forget_previous(pools).await {
+        match self.publishing.publisher.forget_previous(pools).await {
             Ok(()) => tracing::info!(pools = count, "remaps are over: {count} pools"),
             Err(error) => {
                 tracing::error!(
@@ -161,25 +199,9 @@ impl State {
                 );
             }
         }
-        self.remaps.observe(&self.publisher.published().homes, clock());
-        self.settle_quarantine().await;
+        self.remaps.observe(&self.publishing.publisher.published().homes, clock());
+        self.current.settle_quarantine(&self.publishing.publisher).await;
         self.update_sensors();
-    }
-
-    async fn are_adoptions_refused(&mut self) -> bool {
-        match self.publisher.adoptions_refused().await {
-            Ok(refused) => {
-                let before = self.remaps.adoptions_refused.replace(refused);
-                before.is_some_and(|before| before < refused)
-            }
-            Err(error) => {
-                tracing::warn!(
-                    error = error_chain::message(&error),
-                    "the counters of adoptions cannot be read"
-                );
-                false
-            }
-        }
     }
 
     /// Marks out members and regions that were out of service for long, and takes back those that returned,
@@ -194,22 +216,22 @@ impl State {
             Err(_) => return false,
             Ok(Ok(plan)) => plan,
             Ok(Err(error)) => {
-                self.log_mark_out_error(error_chain::message(&error));
+                self.remaps.log_mark_out_error(error_chain::message(&error));
                 return false;
             }
         };
-        if let Err(error) = self.publisher.check(&plan).await {
-            self.log_mark_out_error(error_chain::message(&error));
+        if let Err(error) = self.publishing.publisher.check(&plan).await {
+            self.remaps.log_mark_out_error(error_chain::message(&error));
             return false;
         }
         self.remaps.mark_out_error = None;
         self.remaps.mark_outs = mark_outs;
         let out = self.remaps.mark_outs.out();
         tracing::info!(?out, "backends and regions marked out: {out:?}");
-        if self.plan.as_ref() == Some(&plan) {
+        if self.current.plan.as_ref() == Some(&plan) {
             return true;
         }
-        self.plan = Some(plan);
+        self.current.plan = Some(plan);
         let published = self.publish(Arc::default()).await;
         if let Err(error) = &published {
             tracing::error!(error = error_chain::message(error), "the packet path is behind");
@@ -218,32 +240,11 @@ impl State {
         published.is_ok()
     }
 
-    fn log_mark_out_error(&mut self, why: String) {
-        if self.remaps.mark_out_error.as_ref() != Some(&why) {
-            tracing::warn!(why, "backends out of service cannot be marked out yet: {why}");
-        }
-        self.remaps.mark_out_error = Some(why);
-    }
-
     /// Which members and regions of a configuration are marked out now.
     pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
         let decision = self.settings.mark_out_decisions.decision();
-        let decided = self.decided(&decision, configuration);
+        let decided = self.remaps.decided(&decision, configuration);
         decided.unwrap_or_else(|| self.own_view_of(configuration, now))
-    }
-
-    /// What others decided of a configuration; `None`: this balancer decides alone.
-    fn decided(
-        &self,
-        decision: &MarkOutDecision,
-        configuration: &Configuration,
-    ) -> Option<MarkOuts> {
-        let out = match decision {
-            MarkOutDecision::Alone => return None,
-            MarkOutDecision::Unknown => self.remaps.mark_outs.out(),
-            MarkOutDecision::Agreed(out) => (**out).clone(),
-        };
-        Some(MarkOuts::recovered(out).within(configuration))
     }
 
     /// Which members and regions of a configuration this balancer would mark out now, by what it knows of them.
@@ -259,7 +260,7 @@ impl State {
         for (name, pool) in &configuration.pools {
             // What overrides close has no available members either.
             let is_closed = |group: &GroupSettings| group.effective_scaler() == Scaler::NONE;
-            if self.view.is_available(name, pool)
+            if self.publishing.view.is_available(name, pool)
                 && !pool.groups.values().any(is_closed)
                 && !before.has(name)
             {
@@ -276,7 +277,7 @@ impl State {
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
             for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
-                region.members.insert(*address, self.view.availability(name, address));
+                region.members.insert(*address, self.publishing.view.availability(name, address));
             }
             let time = (pool.settle_time, now);
             before.observe(&mut next, name, &regions, time);

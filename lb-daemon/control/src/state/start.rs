@@ -2,23 +2,25 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{Names, Remaps, Sensors, Settings, State, publishing::Basis};
+use super::{
+    Current, Names, Publishing, Remaps, Sensors, Settings, State, StatusSenders, Storing,
+    publishing::Basis,
+};
 use crate::{
     command::{Actor, Apply, Refusal, Requests, Warning, WarningReason},
     loops::AllLoopCounters,
     members::{
-        Initial, MemberCommands, MemberLoop, PortionCommands, Sensed, UpdateSenders, clock, mailbox,
+        Initial, MemberCommands, MemberLoop, PortionCommands, Sensed, UpdateSenders, mailbox,
     },
     overrides::{Others, OverrideLoop},
     publisher::{PacketPath, PublisherLoop},
     reconcile::MemberPath,
-    status::{PathReader, StatusLoop, View},
-    store::{Revision, SchemaMismatch, Store, Unusable},
+    status::{PathReader, StatusLoop},
+    store::{Revision, SchemaMismatch, Store},
 };
-use lb_base::{conditions::STORED, error_chain, queue::unbounded};
+use lb_base::{error_chain, queue::unbounded};
 use lb_model::{
-    Configuration,
-    ids::{Ids, Named, Quarantine},
+    ids::{Ids, Named},
     room,
 };
 
@@ -90,26 +92,15 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());
         let (publisher, publishing) = PublisherLoop::new(path, publisher.clone());
         let state = State {
+            storing: Storing::new(store, settings.conditions.clone()),
             settings,
-            store,
-            publisher: publishing,
-            sensors,
-            configuration: Arc::new(Configuration::EMPTY),
-            ids: Arc::default(),
-            quarantine: Quarantine::default(),
-            plan: None,
-            behind: None,
-            applies,
-            store_tried_at: clock(),
-            overrides: overrides.in_force(),
-            shown,
-            members: member_commands,
-            updates,
-            status: status_tx,
-            configured: Arc::new(Configuration::EMPTY),
-            view: View::default(),
+            current: Current::default(),
+            publishing: Publishing::new(publishing, member_commands, updates, sensors),
             remaps: Remaps::default(),
             names,
+            applies,
+            overrides: overrides.in_force(),
+            status: StatusSenders { overrides: shown, status: status_tx },
         };
         Self { state, publisher, members, portions, overrides, status }
     }
@@ -120,12 +111,12 @@ impl State {
     /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
     /// cannot be used, the packet path stays as it is until the next apply.
     pub(super) async fn begin(&mut self) {
-        self.report_unwritable_store();
+        self.storing.report_unwritable();
         // Without a publisher the daemon is stopping.
-        let Ok(named) = self.publisher.named().await else { return };
-        let stored = self.store.ids().map(|ids| ids.within(&self.settings.sizes));
-        self.ids = Arc::new(stored.unwrap_or_else(|| Ids::reserving(&named)));
-        if self.generation() == 0 {
+        let Ok(named) = self.publishing.publisher.named().await else { return };
+        let stored = self.storing.store.ids().map(|ids| ids.within(&self.settings.sizes));
+        self.current.ids = Arc::new(stored.unwrap_or_else(|| Ids::reserving(&named)));
+        if self.storing.generation() == 0 {
             if named != Named::default() {
                 tracing::warn!(
                     "the store is empty, but the packet path still serves the configuration of an earlier \
@@ -134,22 +125,25 @@ impl State {
             }
             return;
         }
-        if self.store.unusable().is_some() {
-            self.report_unusable();
+        if self.storing.store.unusable().is_some() {
+            self.storing.report_unusable();
             return;
         }
-        let Some(stored) = self.store.generation() else { return };
+        let Some(stored) = self.storing.store.generation() else { return };
         let configuration = Arc::clone(&stored.configuration);
         // Only maps that were made anew, of other sizes, can be too small.
         if let Err(too_many) = room::fits(&configuration, &self.settings.sizes) {
             let cause = format!("{too_many}; {}", too_many.hint());
-            self.store.set_aside(cause);
-            self.report_unusable();
+            self.storing.set_aside(cause);
             return;
         }
         let own = self.settings.region.as_ref();
-        let homes =
-            Remaps::recover(&configuration, own, &self.ids, &self.publisher.published().homes);
+        let homes = Remaps::recover(
+            &configuration,
+            own,
+            &self.current.ids,
+            &self.publishing.publisher.published().homes,
+        );
         let basis = Basis {
             configuration: Arc::clone(&configuration),
             mark_outs: Arc::clone(&homes.mark_outs),
@@ -157,17 +151,16 @@ impl State {
         };
         match self.build_plan(&basis).await {
             Err(_) => return,
-            Ok(Ok(plan)) => self.plan = Some(plan),
+            Ok(Ok(plan)) => self.current.plan = Some(plan),
             Ok(Err(error)) => {
                 let cause = error_chain::message(&error);
-                self.store.set_aside(format!("its tables cannot be computed: {cause}"));
-                self.report_unusable();
+                self.storing.set_aside(format!("its tables cannot be computed: {cause}"));
                 return;
             }
         }
         self.remaps = homes;
-        self.configuration = configuration;
-        let generation = self.generation();
+        self.current.configuration = configuration;
+        let generation = self.storing.generation();
         tracing::info!(generation, "store: continuing with generation {generation}");
         // A failure becomes a condition, and is retried.
         let _ = self.publish(Arc::default()).await;
@@ -175,24 +168,13 @@ impl State {
         self.follow_configuration().await;
         self.write_directory().await;
     }
-}
-
-impl State {
-    pub(super) fn report_unusable(&self) {
-        let Some(unusable) = self.store.unusable() else { return };
-        let Unusable { number, cause, .. } = &**unusable;
-        let cause = format!(
-            "generation {number} cannot be used: {cause}; packets are forwarded as before, but health and next hops are \
-             frozen until a valid configuration is applied (`spillway export` shows the stored one)"
-        );
-        self.settings.conditions.begin(&STORED, &cause);
-    }
 
     /// Refuses an apply if fields that only the client, the daemon or the store knows would be lost. If any
     /// schema is accepted, returns this as a warning instead.
     pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<Warning>, Refusal> {
         let daemon = self.settings.schema;
-        let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
+        let stored =
+            self.storing.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
         let agree = match apply.shared {
             // What the fleet has replaces what is stored, whichever is newer.
             Some(_) => SchemaMismatch::check_fleet(apply.schema, daemon),
@@ -207,15 +189,5 @@ impl State {
             true => Ok(Some(Warning::new(WarningReason::Schema, mismatch.to_string()))),
             false => Err(Refusal::Schema(mismatch)),
         }
-    }
-
-    /// Warning for a configuration that replaces one that could not be used.
-    pub(super) fn unusable_warning(&self) -> Option<Warning> {
-        let number = self.store.unusable()?.number;
-        let text = format!(
-            "generation {number} could not be used, so the differences from it are unknown: all objects are listed \
-             as added, and open connections may move"
-        );
-        Some(Warning::new(WarningReason::UnusableBefore, text))
     }
 }

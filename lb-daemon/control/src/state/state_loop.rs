@@ -38,16 +38,16 @@ impl State {
             () = long_after(&mut stop) => return LoopEnd::Stopped,
         }
         self.tell_status();
-        self.send_status(StatusUpdate::Begun);
+        self.status.send(StatusUpdate::Begun);
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
-                is_open = self.updates.changed() => match is_open {
+                is_open = self.publishing.updates.changed() => match is_open {
                     true => {
                         let _turn = counters.turn();
-                        self.take_waiting_updates();
+                        self.publishing.take_waiting_updates();
                     }
                     false => return LoopEnd::Stopped,
                 },
@@ -65,7 +65,7 @@ impl State {
                     }
                     None => return LoopEnd::Stopped,
                 },
-                _ = retry.tick(), if self.behind.is_some() => {
+                _ = retry.tick(), if self.current.behind.is_some() => {
                     let _turn = counters.turn();
                     beating(&mut beat, &heartbeat, self.retry_apply()).await;
                 }
@@ -81,8 +81,10 @@ impl State {
     async fn look_after(&mut self) {
         self.advance_remaps().await;
         self.names.follow().await;
-        self.follow_store().await;
-        if self.plan.is_some() && self.behind.is_none() && self.publisher.published().is_incomplete
+        self.storing.follow().await;
+        if self.current.plan.is_some()
+            && self.current.behind.is_none()
+            && self.publishing.publisher.published().is_incomplete
         {
             self.retry_apply().await;
         }
@@ -103,11 +105,6 @@ impl State {
             record.finished(&result);
         }
         drop(reply.send(result));
-    }
-
-    /// Takes all updates that there are, so that what follows sees what the member loop has written.
-    pub(super) fn take_waiting_updates(&mut self) {
-        self.view.take(self.updates.take());
     }
 
     async fn retry_apply(&mut self) {

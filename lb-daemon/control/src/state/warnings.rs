@@ -41,11 +41,11 @@ impl State {
     /// Pools with services that would lose their last backend for new connections, by what is known of backends now.
     /// This includes pools that a service is pointed at.
     fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
-        let now = &self.configuration;
+        let now = &self.current.configuration;
         let overrides = self.overrides.borrow();
         let serves = |configuration: &Configuration, name: &Name| {
             let pool = configuration.pools.get(name);
-            pool.is_some_and(|pool| self.view.serves(&overrides, name, pool))
+            pool.is_some_and(|pool| self.publishing.view.serves(&overrides, name, pool))
         };
         let used: BTreeSet<&Name> = next.services.values().map(|service| &service.pool).collect();
         let own = used.into_iter().filter(|name| serves(now, name));
@@ -60,7 +60,7 @@ impl State {
     /// Warnings about pools that lose their last backend for new connections, and about services of pools
     /// without backends. What does not change was reported before.
     pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<Warning> {
-        let now = &self.configuration;
+        let now = &self.current.configuration;
         let emptied = self.emptied_pools(next);
         let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
         for (name, service) in &next.services {
@@ -105,7 +105,8 @@ impl State {
     /// Whether a change sets what an override is about.
     fn sets(&self, next: &Configuration, Key { target, kind, .. }: &Key) -> bool {
         let pools = |name: &Name| {
-            let (before, after) = (self.configuration.pools.get(name)?, next.pools.get(name)?);
+            let (before, after) =
+                (self.current.configuration.pools.get(name)?, next.pools.get(name)?);
             (before != after).then_some((before, after))
         };
         let sets_backend = |name: &Name, address: &IpAddr| {
@@ -129,13 +130,16 @@ impl State {
         };
         match target {
             Target::Backend { address, pool: Some(pool) } => sets_backend(pool, address),
-            Target::Backend { address, pool: None } => {
-                self.view.pools_of(address).iter().any(|pool| sets_backend(pool, address))
-            }
+            Target::Backend { address, pool: None } => self
+                .publishing
+                .view
+                .pools_of(address)
+                .iter()
+                .any(|pool| sets_backend(pool, address)),
             Target::Pool(pool) => sets_group(pool, None),
             Target::Group { pool, region } => sets_group(pool, Some(region)),
             Target::Region(region) => {
-                self.configuration.pools.keys().any(|pool| sets_group(pool, Some(region)))
+                self.current.configuration.pools.keys().any(|pool| sets_group(pool, Some(region)))
             }
         }
     }
@@ -145,7 +149,7 @@ impl State {
         let direct =
             next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
         let of_pool = |(name, pool): (&Name, &Arc<Pool>)| {
-            let by = |address: &IpAddr| match self.view.next_hop(address) {
+            let by = |address: &IpAddr| match self.publishing.view.next_hop(address) {
                 Some(Ok(hop)) if hop.gateway != *address => Some((*address, hop.gateway)),
                 _ => None,
             };
@@ -164,7 +168,7 @@ impl State {
     }
 
     pub(super) fn behind_warning(&self) -> Option<Warning> {
-        let (generation, why) = (self.generation(), self.behind.as_ref()?);
+        let (generation, why) = (self.storing.generation(), self.current.behind.as_ref()?);
         let text = format!("{}: {why}", packet_path_behind(generation));
         Some(Warning::new(WarningReason::PacketPathBehind, text))
     }
@@ -185,7 +189,7 @@ impl State {
         let (path, requested) = read.ok()?.ok()??;
         let resolved = requested.and_then(|file| file.resolve(&slots_by_pool(next)).ok());
         let agrees = resolved.is_some_and(|mut configuration| {
-            self.leave_out_own_key(&mut configuration);
+            self.storing.leave_out_own_key(&mut configuration);
             configuration == *next
         });
         let path = path.display();

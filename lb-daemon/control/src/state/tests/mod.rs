@@ -40,7 +40,7 @@ use crate::health_state::HoldDowns;
 use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
 use crate::members::{self, PortionCommands, Sensed};
 use crate::reconcile::MemberPath as _;
-use crate::store::test_disk::TestDisk;
+use crate::store::{Store, test_disk::TestDisk};
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,

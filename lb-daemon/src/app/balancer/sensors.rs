@@ -1,0 +1,126 @@
+//! The sensors: health checks, next hops and the displaced check.
+
+use std::{
+    collections::BTreeSet,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+
+use super::{
+    Start,
+    loops::{ThreadTask, on_own_thread},
+};
+use crate::app::Failure;
+use lb_base::{error_chain, queue::Sender};
+use lb_control::{
+    health_state::{HealthState, Keeper},
+    reconcile::DisplacedSweeper,
+};
+use lb_health::{HealthChange, Prober, Target, Tunnels};
+use lb_maps::Attached;
+use lb_net::{NetChange, NetError, NextHops};
+
+pub(super) struct SensorResources {
+    pub(super) attached: Arc<Attached>,
+    /// Indices of the interfaces that the program is attached to.
+    pub(super) attached_indices: BTreeSet<u32>,
+    pub(super) health_state: HealthState,
+}
+
+/// What the loops tell the sensors to watch, and where the sensors report to.
+pub(super) struct SensorLinks {
+    pub(super) targets: watch::Receiver<Arc<Vec<Target>>>,
+    pub(super) addresses: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
+    pub(super) health_tx: Sender<HealthChange>,
+    pub(super) network_tx: Sender<NetChange>,
+}
+
+pub(super) struct SensorTasks {
+    displaced_check: ThreadTask<()>,
+    prober: JoinHandle<()>,
+    next_hops: JoinHandle<Result<(), NetError>>,
+    health_state: Keeper,
+    /// Keeps other daemons from the maps until the last loop has ended.
+    attached: Arc<Attached>,
+}
+
+pub(super) fn start_sensors(
+    start: &mut Start,
+    resources: SensorResources,
+    links: SensorLinks,
+    tunnels: Tunnels,
+) -> Result<SensorTasks, Failure> {
+    let Start { watchdog, shared, counters, sensors: on_sensors, stop, .. } = start;
+    let bpffs = &counters.bpffs;
+    tokio::task::spawn_blocking({
+        let bpffs: PathBuf = bpffs.clone();
+        move || trace_drops(&bpffs)
+    });
+    let SensorLinks { targets, addresses, health_tx, network_tx } = links;
+    let check_beat = watchdog.register("check");
+    let (prober, next_hops) = {
+        let _on_sensors = on_sensors.enter();
+        let (checks, streaks) =
+            (shared.live.checks.clone(), resources.health_state.streaks.clone());
+        (
+            Prober::spawn(targets, health_tx, check_beat, checks, tunnels, streaks),
+            NextHops::spawn(addresses, network_tx, resources.attached_indices)
+                .map_err(|error| Failure::about("next hops", &error))?,
+        )
+    };
+    // The prober has taken what an earlier daemon left of streaks.
+    let health_state = resources.health_state.keep();
+    let displaced_beat = watchdog.register("displaced check");
+    let sweeper =
+        DisplacedSweeper::open(bpffs).map_err(|error| Failure::about("displaced check", &error))?;
+    let stopped = stop.clone().cancelled_owned();
+    let sweeper = sweeper.run(shared.conditions.clone(), displaced_beat, stopped);
+    let displaced_check = on_own_thread("displaced", Handle::current(), sweeper)?;
+    let attached = resources.attached;
+    Ok(SensorTasks { displaced_check, prober, next_hops, health_state, attached })
+}
+
+impl SensorTasks {
+    /// The failure of the first sensor that ends.
+    pub(super) async fn failed(&mut self) -> Failure {
+        tokio::select! {
+            biased;
+            ended = &mut self.next_hops => match ended {
+                Ok(Err(error)) => Failure::about("next hops", &error),
+                _ => Failure::new("next hops: the task ended unexpectedly"),
+            },
+            _ = &mut self.prober => Failure::new("health checks: the task ended unexpectedly"),
+            _ = &mut self.displaced_check.result => Failure::new("displaced check: ended unexpectedly"),
+        }
+    }
+
+    /// To be called once the loops have ended.
+    pub(super) async fn stop(self) {
+        // While no other daemon has the maps, and so the file.
+        self.health_state.stop().await;
+        drop(self.attached);
+        // The prober sees that the member loop is gone, removes its tunnels, and ends. A task that has ended must not be
+        // awaited a second time.
+        if !self.prober.is_finished() {
+            let _ = self.prober.await;
+        }
+        let _ = self.displaced_check.thread.join();
+    }
+}
+
+/// Has the kernel's tracepoints count what is dropped after the packet program. A kernel without them is no reason to
+/// complain: drivers count most of it.
+fn trace_drops(bpffs: &Path) {
+    match lb_maps::attach_tracepoints(&lb_programs::OBJECTS, bpffs) {
+        Ok(()) => tracing::info!(
+            "the kernel's tracepoints count what is dropped after the packet program"
+        ),
+        Err(error) => {
+            let error = error_chain::message(&error);
+            tracing::info!(error, "drops after the packet program are not traced: {error}");
+        }
+    }
+}
