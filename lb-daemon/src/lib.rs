@@ -1,6 +1,5 @@
 //! The daemon of Spillway as a library; the program `spillwayd` only calls [`app::main`].
 
-pub mod access;
 pub mod api;
 pub mod app;
 pub mod audit;
@@ -9,7 +8,6 @@ pub mod fleet;
 pub mod http;
 pub mod metrics;
 pub mod reload;
-pub mod tls;
 mod tunnel_program;
 pub mod vip_probe;
 pub mod watchdog;

@@ -4,6 +4,7 @@
 #[cfg(test)]
 extern crate self as lb_model;
 
+mod actor;
 pub mod capacity;
 pub mod configuration;
 pub mod diff;
@@ -29,6 +30,7 @@ mod source_prefix;
 #[allow(unreachable_pub, reason = "public in the crate lb-fake")]
 mod arbitrary;
 
+pub use actor::Actor;
 pub use member_state::{MemberState, StateCause, StateReason};
 pub use object::ObjectReference;
 pub use source_prefix::{Ipv4Prefix, SourceClash};

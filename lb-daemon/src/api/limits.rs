@@ -10,12 +10,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Code, Status};
 
 use super::convert::ApiError;
-use crate::{
-    access::{Lease, Quota, QuotaExceeded},
-    metrics::{ApiLimit, ApiListener, Live},
-};
 use lb_base::rate_limited_log::RateLimit;
 use lb_control::command::Actor;
+use lb_secure::{
+    access::{Lease, Quota, QuotaExceeded},
+    refusals::{ApiLimit, ApiListener, ApiRefusals},
+};
 
 /// Connections of the socket, in total and of one user.
 const LOCAL_CONNECTIONS: (usize, usize) = (256, 128);
@@ -44,7 +44,7 @@ struct LimitsInner {
     connections: Quota<u32>,
     local: ListenerLimits,
     remote: ListenerLimits,
-    live: Live,
+    refusals: ApiRefusals,
     lines: RateLimit,
 }
 
@@ -89,12 +89,12 @@ impl ListenerLimits {
 }
 
 impl Limits {
-    pub(super) fn new(live: Live) -> Self {
+    pub(super) fn new(refusals: ApiRefusals) -> Self {
         Self(Arc::new(LimitsInner {
             connections: Quota::new(LOCAL_CONNECTIONS.0, LOCAL_CONNECTIONS.1),
             local: ListenerLimits::new(LOCAL_WATCHES, (Semaphore::MAX_PERMITS, LOCAL_AT_WORK)),
             remote: ListenerLimits::new(REMOTE_WATCHES, (ALL_REMOTE_AT_WORK, REMOTE_AT_WORK)),
-            live,
+            refusals,
             lines: RateLimit::default(),
         }))
     }
@@ -137,7 +137,7 @@ impl Limits {
 
     fn refused(&self, actor: &Actor, limit: ApiLimit, over: QuotaExceeded) -> Status {
         let listener = self.limits_of(actor).0;
-        self.0.live.api_refused(listener, limit);
+        self.0.refusals.count(listener, limit);
         let cause = format!("{}: there are {over}", limit.name());
         if let Some(left_out) = self.0.lines.now(LINES) {
             tracing::warn!(client = %actor, listener = listener.name(), left_out, "API: call refused: {cause}");
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn calls_of_one_client_and_of_a_listener_are_limited() {
-        let limits = Limits::new(Live::default());
+        let limits = Limits::new(ApiRefusals::default());
         let of = |number| (0..CALLS.1).map(|_| limits.call(&viewer(number))).collect::<Vec<_>>();
         let mut held: Vec<_> = (0..CALLS.0 / CALLS.1).map(of).collect();
         assert!(held.iter().flatten().all(Result::is_ok));
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_client_s_work_leaves_room_for_others() {
-        let limits = Limits::new(Live::default());
+        let limits = Limits::new(ApiRefusals::default());
         let at_work = async |actor: &Actor, number: usize| {
             let held = (0..number).map(|_| limits.work(actor));
             join_all(held).await

@@ -29,9 +29,8 @@ use super::{
     service::Api,
     socket,
 };
-use crate::{
-    access::Role, audit::Audit, fleet::Changes, metrics::Live, reload::Reloads, tls::Connection,
-};
+use crate::{audit::Audit, fleet::Changes, reload::Reloads};
+use lb_secure::{access::Role, refusals::ApiRefusals, tls::Connection};
 
 use lb_health::Tunnels;
 use lb_inspect::stats;
@@ -69,16 +68,16 @@ pub struct Handles {
 }
 
 /// Serves until `stop`; then calls under way have [`DEADLINE`]. Of the two unix sockets the second one is only for reading.
-/// `remote` are connections over TLS. Counts refusals because of a limit in `live`.
+/// `remote` are connections over TLS. Counts refusals because of a limit in `refusals`.
 pub async fn serve(
     (listener, read_only): (UnixListener, Option<UnixListener>),
     remote: Option<mpsc::Receiver<Connection>>,
     handles: Handles,
-    live: Live,
+    refusals: ApiRefusals,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let changes = handles.changes.clone();
-    let (limits, audit) = (Limits::new(live), handles.audit.clone());
+    let (limits, audit) = (Limits::new(refusals), handles.audit.clone());
     let (routes, reporter) = routes(handles, stop.clone())?;
     health::set(&reporter, ServingStatus::NotServing).await;
     let reports = health::report(reporter, changes, stop.clone());

@@ -18,8 +18,8 @@ use tokio::{
 };
 
 use super::limits::Limits;
-use crate::{access::Role, tls::Connection};
 use lb_base::{error_chain, lock_owner, rate_limited_log::RateLimit, write_hint};
+use lb_secure::{access::Role, tls::Connection};
 
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
 

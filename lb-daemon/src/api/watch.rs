@@ -23,10 +23,10 @@ use super::{
     all_backends::{Answer, encoded_backends},
     convert::{self, ApiError, IntoStatus, OrStatus},
 };
-use crate::access::Lease;
 use lb_control::command::{
     self, Actor, Commands, MAX_EVENT_OBJECTS, MAX_EVENTS, Stopping, Subscription, WatchPosition,
 };
+use lb_secure::access::Lease;
 
 /// Least time between two such snapshots. A client that needs more is too slow.
 const CATCH_UP: Duration = Duration::from_secs(10);

@@ -17,12 +17,7 @@ use super::{
     interfaces::{NamedInterfaces, Vlan},
     sizes::SizeArguments,
 };
-use crate::{
-    access::{Client, Clients},
-    api::Rights,
-    http::HttpFiles,
-    tls::{CertificateFiles, TlsFiles},
-};
+use crate::{api::Rights, http::HttpFiles};
 use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
@@ -32,6 +27,10 @@ use lb_maps::{
     directory::DEFAULT_STATE_DIRECTORY,
 };
 use lb_model::{Ipv4Prefix, Name, plan::Sources};
+use lb_secure::{
+    access::{Client, Clients},
+    tls::{CertificateFiles, TlsFiles},
+};
 
 /// The daemon of the Spillway load balancer.
 #[derive(Debug, Parser)]

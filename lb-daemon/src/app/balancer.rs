@@ -33,7 +33,6 @@ use crate::{
     http,
     metrics::Live,
     reload::Reloads,
-    tls::{self, Connection, Credentials, TlsError},
     watchdog::Watchdog,
 };
 use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, queue::bounded, write_hint};
@@ -54,6 +53,7 @@ use lb_inspect::stats;
 use lb_maps::{self, Attached, Dataplane, Pins};
 use lb_model::{capacity::Portions, map_memory::Budget, plan::Sources};
 use lb_net::{NetError, NextHops};
+use lb_secure::tls::{self, Connection, Credentials, TlsError};
 
 /// Longest wait for what the fleet has, before the service manager is told that the daemon is ready.
 const FLEET_READY: Duration = Duration::from_secs(30);
@@ -383,7 +383,7 @@ impl Tasks {
             Handles { changes: changes.clone(), audit: audit.clone(), counters, tunnels, reloads };
         let (local, remote) =
             ((resources.listener, resources.read_only), resources.tls_connections);
-        let api = tokio::spawn(api::serve(local, remote, handles, live, stop.clone()));
+        let api = tokio::spawn(api::serve(local, remote, handles, live.api_refused, stop.clone()));
 
         let manager = watchdog.manager();
         let status_line = tokio::spawn(status_line::run(
@@ -608,7 +608,9 @@ async fn listen_tls(
         Credentials::open(files, arguments.clients(), expiry, shared.conditions.clone())
             .map_err(failed)?;
     let (address, connections) =
-        tls::listen(address, credentials.clone(), shared.live.clone()).await.map_err(failed)?;
+        tls::listen(address, credentials.clone(), shared.live.api_refused.clone())
+            .await
+            .map_err(failed)?;
     tracing::info!(%address, "API: listening for TLS on {address}");
     Ok((Some(credentials), Some(connections)))
 }

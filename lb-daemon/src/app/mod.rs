@@ -27,7 +27,6 @@ use tokio::{
 use crate::{
     http::{self, HttpCredentials},
     metrics::Counter,
-    tls::CertificateExpiry,
 };
 use arguments::{Component, PathArguments};
 pub use failure::Failure;
@@ -37,6 +36,7 @@ use lb_base::{
     kernel::{BTF, OLDEST, version},
 };
 use lb_maps::Attached;
+use lb_secure::tls::CertificateExpiry;
 use log::Log;
 use settings::{Settings, SettingsError};
 

@@ -17,11 +17,11 @@ use crate::{
         ReloadOutcome, ReloadRequests, ReloadWaiters,
         config_file::{self, FileError},
     },
-    tls::Credentials,
     watchdog::ServiceManager,
 };
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_control::{FollowedFile, WaitingSettings, command::Refusal};
+use lb_secure::tls::Credentials;
 
 /// Subject of the condition that the settings cannot be used.
 pub(super) const SETTINGS: Subject = Subject::new(ConditionReason::Settings, "settings");

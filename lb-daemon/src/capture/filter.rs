@@ -8,7 +8,7 @@ use lb_common::abi::{
 };
 use lb_common::wire;
 
-use crate::access::TcpEnds;
+use lb_secure::access::TcpEnds;
 
 /// Which packets to capture; unset fields match any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,10 +17,11 @@ pub use filter::{CaptureBounds, CaptureFilter};
 pub use packet::{CapturedPacket, LeavingFrame};
 pub use running::{CaptureEnd, CaptureSummary};
 
-use crate::{access::Peer, audit::Audit};
+use crate::audit::Audit;
 use lb_base::exclusive::Exclusive;
 use lb_control::command::Actor;
 use lb_maps::{CaptureMaps, MapsError};
+use lb_secure::access::Peer;
 use running::RunningCapture;
 
 /// Batches that may wait for a slow caller. Further samples wait in the ring, and are lost when it is full.

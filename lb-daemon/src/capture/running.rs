@@ -9,10 +9,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{CaptureError, CaptureEvent, CaptureFilter, CapturedPacket, packet::Clocks};
-use crate::access::TcpEnds;
 use lb_base::error_chain;
 use lb_common::abi::capture::{Capture, Captured};
 use lb_maps::{CaptureMaps, CaptureSwitch, MapsError, Sample, Samples, clock};
+use lb_secure::access::TcpEnds;
 
 /// How long the packet path captures without a renewal, and how often the daemon renews.
 const LEASE: Duration = Duration::from_secs(3);

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::tls;
+use lb_secure::tls;
 
 /// Before files that cannot be read are read again.
 const RETRY: Duration = Duration::from_secs(5);

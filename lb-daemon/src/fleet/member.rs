@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::tls::{CertificateFiles, TlsError, TlsFiles};
+use lb_secure::tls::{CertificateFiles, TlsError, TlsFiles};
 
 use super::{
     collect, epochs,

@@ -7,7 +7,7 @@ use lb_fleet::{FleetSettings, reader::Snapshot, settings::EtcdTls};
 use lb_model::Name;
 
 use super::{MembershipError, member::tls_files, sharing};
-use crate::tls::TlsError;
+use lb_secure::tls::TlsError;
 
 /// Whether the files can be used, the certificate is this balancer's, and its address is one of this host's.
 ///

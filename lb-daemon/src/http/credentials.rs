@@ -11,14 +11,12 @@ use axum::http::HeaderMap;
 use tokio_rustls::TlsAcceptor;
 
 use super::tokens::Tokens;
-use crate::{
-    metrics::Counter,
-    tls::{self, CertificateContents, CertificateExpiry, CertificateFiles, TlsError},
-};
+use crate::metrics::Counter;
 use lb_base::{
     conditions::{ConditionReason, Conditions, Subject},
     rate_limited_log::RateLimit,
 };
+use lb_secure::tls::{self, CertificateContents, CertificateExpiry, CertificateFiles, TlsError};
 
 /// Subject of the condition that the files cannot be used.
 const HTTP: Subject = Subject::new(ConditionReason::HttpFiles, "HTTP");

@@ -10,7 +10,7 @@ use super::{
     connection::serve_connection, connection_limit::ConnectionLimit, credentials::HttpCredentials,
     with_auth,
 };
-use crate::access::source_of;
+use lb_secure::access::source_of;
 
 /// Connections at a time. A new one replaces the longest idle one of the source that has most, or waits if none is idle.
 const MAX_CONNECTIONS: usize = 32;

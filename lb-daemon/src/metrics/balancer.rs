@@ -10,7 +10,7 @@ use std::{
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
-    ApiLimit, ApiListener, FleetFacts, Live, build,
+    FleetFacts, Live, build,
     catalogue::*,
     credentials,
     live::seconds,
@@ -25,6 +25,7 @@ use lb_control::{
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
 use lb_model::{MemberState, NamedValue as _, overrides::Kind as OverrideKind};
+use lb_secure::refusals::{ApiLimit, ApiListener};
 
 /// All that is known of a balancer at one moment.
 #[derive(Clone, Debug)]
@@ -199,7 +200,7 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
         .into_iter()
         .flat_map(|listener| ApiLimit::ALL.map(|limit| (listener, limit)));
     let refused = each.map(|(listener, limit)| {
-        ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
+        ([listener.name(), limit.name()], live.api_refused.get(listener, limit).into())
     });
     sheet.family(&API_REFUSED, refused)?;
     credentials(sheet, live.certificates.now(), live.http_refused.get())?;

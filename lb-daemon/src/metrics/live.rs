@@ -1,14 +1,8 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Counter;
-use crate::tls::CertificateExpiry;
 use lb_control::{HealthCounters, PublishCounters, StoreCounters, loops::AllLoopCounters};
+use lb_secure::{refusals::ApiRefusals, tls::CertificateExpiry};
 
 /// Counters of this process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -29,66 +23,8 @@ pub struct Live {
     pub http_refused: Counter,
     /// Entries of the log that were dropped.
     pub log_dropped: Counter,
-    api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; ApiListener::ALL.len()]>,
-}
-
-/// The listeners of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiListener {
-    /// The unix socket.
-    Socket,
-    /// TCP with TLS.
-    Tls,
-}
-
-/// A limit of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiLimit {
-    /// Connections.
-    Connections,
-    /// Calls under way, streams included.
-    Calls,
-    /// Watches.
-    Watches,
-}
-
-impl ApiListener {
-    pub const ALL: [Self; 2] = [Self::Socket, Self::Tls];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Socket => "socket",
-            Self::Tls => "tls",
-        }
-    }
-}
-
-impl ApiLimit {
-    pub const ALL: [Self; 3] = [Self::Connections, Self::Calls, Self::Watches];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Connections => "connections",
-            Self::Calls => "calls",
-            Self::Watches => "watches",
-        }
-    }
-}
-
-impl Live {
-    /// Counts a refusal because of a limit.
-    pub fn api_refused(&self, listener: ApiListener, limit: ApiLimit) {
-        self.refusals(listener, limit).fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Refusals because of a limit.
-    pub fn api_refusals(&self, listener: ApiListener, limit: ApiLimit) -> u64 {
-        self.refusals(listener, limit).load(Ordering::Relaxed)
-    }
-
-    fn refusals(&self, listener: ApiListener, limit: ApiLimit) -> &AtomicU64 {
-        &self.api_refused[listener as usize][limit as usize]
-    }
+    /// Refusals of the API because of a limit.
+    pub api_refused: ApiRefusals,
 }
 
 /// Seconds since the Unix epoch.

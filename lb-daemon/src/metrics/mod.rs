@@ -25,16 +25,16 @@ pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
 pub use fleet::FleetFacts;
-pub use live::{ApiLimit, ApiListener, Live};
+pub use live::Live;
 pub use receiver::ReceiverFacts;
 
-use crate::tls::{Validities, Validity};
 use catalogue::{
     BUILD, CERTIFICATE_NOT_AFTER, CERTIFICATE_NOT_BEFORE, HTTP_REFUSED, STARTED_AT, VERDICT_BYTES,
     VERDICT_PACKETS,
 };
 use lb_inspect::stats::VerdictStats;
 use lb_maps::{self, Component};
+use lb_secure::tls::{Validities, Validity};
 use sheet::{Sheet, Value};
 
 /// Media type of the exposition.

@@ -11,10 +11,10 @@ use super::{
     sheet::Sheet,
     verdicts,
 };
-use crate::tls::Validities;
 use lb_control::command::InterfaceStatus;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::Component;
+use lb_secure::tls::Validities;
 
 /// All that is known of a receiver at one moment.
 #[derive(Clone, Debug)]

@@ -1,12 +1,7 @@
 //! Everything that can be asked of the daemon. The gRPC API and the configuration file translate into an
 //! [`ApplyRequest`], which the state loop executes, or a [`Query`], which the status loop answers.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Debug},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use tokio::sync::oneshot;
 
@@ -29,6 +24,7 @@ mod status;
 mod warning;
 mod watch;
 
+pub use lb_model::Actor;
 pub use overrides::{
     OverrideChange, OverrideRequest, OverridesChanged, OverridesEvent, OverridesInForce,
 };
@@ -391,33 +387,6 @@ impl Query {
             Self::Generation(_, reply) => reply.is_closed(),
             Self::Difference { reply, .. } => reply.is_closed(),
             Self::Watch(_, reply) | Self::WatchAgain(reply) => reply.is_closed(),
-        }
-    }
-}
-
-/// Who requests a change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Actor {
-    #[default]
-    Unknown,
-    /// A configuration file that the daemon reads.
-    File(PathBuf),
-    /// A process of this host, by its uid.
-    User(u32),
-    /// A TLS client, by a name of its certificate.
-    Certificate(String),
-    /// A fleet, in the name of whoever made the change there; empty: unknown.
-    Fleet { author: String },
-}
-
-impl fmt::Display for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("unknown"),
-            Self::File(path) => write!(f, "file {}", path.display()),
-            Self::User(uid) => write!(f, "uid {uid}"),
-            Self::Certificate(name) => write!(f, "certificate {name}"),
-            Self::Fleet { author } => f.write_str(author),
         }
     }
 }

@@ -6,11 +6,11 @@ use spillway_proto::v1;
 use tonic::Status;
 
 use super::{caller, current_call, denied, permission_denied};
-use crate::access::{
+use lb_model::overrides::Target;
+use lb_secure::access::{
     Peer, PoolPatterns,
     Role::{self, Admin, Operator, Viewer},
 };
-use lb_model::overrides::Target;
 
 /// What a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

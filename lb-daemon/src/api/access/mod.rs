@@ -17,7 +17,6 @@ use tonic::{Code, Status, body::Body, codegen::http};
 use tower::{Layer, Service};
 
 use crate::{
-    access::{Lease, Peer, Role},
     api::{
         convert::ApiError,
         limits::{Limits, WorkPermit},
@@ -25,6 +24,7 @@ use crate::{
     audit::Audit,
 };
 use lb_control::command::Actor;
+use lb_secure::access::{Lease, Peer, Role};
 
 /// Most characters of a call's name in messages; all served calls have fewer.
 const MAX_CALL_NAME: usize = 100;

@@ -6,9 +6,9 @@ use super::{
     calls::{CALLS, operated, other_concern},
     permitted,
 };
-use crate::access::{Peer, PoolPatterns, Role};
 use lb_config::document::Document;
 use lb_control::command::Actor;
+use lb_secure::access::{Peer, PoolPatterns, Role};
 use spillway_proto::v1;
 
 /// Calls of everything that is served, from the descriptors.

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
+use crate::{audit::Audit, reload::Reloads};
 use lb_base::conditions::Conditions;
 use lb_base::queue::{QueueCounters, Sender, bounded};
 use lb_config::document::Document;
@@ -43,6 +43,7 @@ use lb_health::{AgentReport, Health, HealthChange, Target, Tunnels};
 use lb_inspect::stats;
 use lb_model::{Name, StateCause, StateReason, map_memory::Budget, plan::Sources};
 use lb_net::NetChange;
+use lb_secure::{refusals::ApiRefusals, tls::Connection};
 
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
 struct Daemon {
@@ -227,7 +228,7 @@ fn serving(
         // Settings are read again by nothing here.
         let (reloads, _) = Reloads::channel();
         let handles = Handles { changes: commands.into(), audit, counters, tunnels, reloads };
-        serve((listener, Some(second)), remote, handles, Live::default(), stop).await
+        serve((listener, Some(second)), remote, handles, ApiRefusals::default(), stop).await
     })
 }
 

@@ -28,7 +28,6 @@ use crate::{
     http::{self, HttpCredentials},
     metrics::{Counter, ReceiverFacts},
     reload::{ReloadOutcome, ReloadRequests, Reloads},
-    tls::CertificateExpiry,
     watchdog::{ServiceManager, Watchdog},
 };
 use lb_base::{
@@ -41,6 +40,7 @@ use lb_control::WaitingSettings;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
 use lb_net::{HostAddresses, NetError};
+use lb_secure::tls::CertificateExpiry;
 
 /// Runs until a signal stops it, or until the host's addresses cannot be followed any more.
 pub(super) async fn run(

@@ -17,7 +17,7 @@ use tokio_rustls::{
 use axum::routing;
 
 use super::*;
-use crate::tls::CertificateFiles;
+use lb_secure::tls::CertificateFiles;
 
 const TOKEN: &str = "first-token-of-the-test";
 const OTHER: &str = "other-token-of-the-test";

@@ -18,12 +18,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{get as get_route, *};
-use crate::{
-    metrics::{Counter, ReceiverFacts},
-    tls::{CertificateExpiry, Validities},
-};
+use crate::metrics::{Counter, ReceiverFacts};
 use lb_base::conditions::Conditions;
 use lb_inspect::stats::ReceiverStats;
+use lb_secure::tls::{CertificateExpiry, Validities};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -14,12 +14,12 @@ use lb_control::{
 use lb_daemon::{
     api::{Handles, Rights, Socket, serve},
     audit::Audit,
-    metrics::Live,
     reload::Reloads,
 };
 use lb_health::Tunnels;
 use lb_inspect::stats;
 use lb_model::{map_memory::Budget, plan::Sources};
+use lb_secure::refusals::ApiRefusals;
 use prost::{
     Message as _,
     bytes::{Buf, BufMut},
@@ -149,7 +149,7 @@ async fn serving(
     let (reloads, _) = Reloads::channel();
     let handles =
         Handles { changes: commands.into(), audit: Audit::default(), counters, tunnels, reloads };
-    serve((listener, None), None, handles, Live::default(), stop).await.expect("it serves");
+    serve((listener, None), None, handles, ApiRefusals::default(), stop).await.expect("it serves");
 }
 
 /// Messages as bytes.

@@ -35,11 +35,12 @@ use tokio_rustls::{
 use tonic::Code;
 
 use super::*;
-use crate::{
+use lb_base::conditions::Conditions;
+use lb_secure::{
     access::Clients,
+    refusals::ApiRefusals,
     tls::{CertificateExpiry, CertificateFiles, Credentials, TlsFiles, listen},
 };
-use lb_base::conditions::Conditions;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -120,7 +121,8 @@ impl Remote {
         )
         .unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
-        let (address, remote) = listen(any, credentials.clone(), Live::default()).await.unwrap();
+        let (address, remote) =
+            listen(any, credentials.clone(), ApiRefusals::default()).await.unwrap();
         let audit = Audit::open(Some(&directory.path().join("audit")), conditions.clone()).unwrap();
         let daemon = Daemon::with_remote(remote, audit.clone());
         daemon.client().await.apply(apply(configuration())).await.unwrap();
@@ -452,7 +454,8 @@ async fn who_is_let_in_stays_when_nobody_is_left_to_take_rights_away() {
     )
     .unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
-    let (address, mut connections) = listen(any, credentials, Live::default()).await.unwrap();
+    let (address, mut connections) =
+        listen(any, credentials, ApiRefusals::default()).await.unwrap();
     let eye = ours.client("eye.example");
     let name = ServerName::try_from("spillwayd.example").unwrap();
     let stream = TcpStream::connect(address).await.unwrap();

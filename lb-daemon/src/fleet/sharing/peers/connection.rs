@@ -19,7 +19,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
-use crate::access::Lease;
+use lb_secure::access::Lease;
 
 /// A connection ends if nothing comes for so long. A peer sends four times a second.
 const IDLE: Duration = Duration::from_secs(10);

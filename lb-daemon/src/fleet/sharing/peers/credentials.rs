@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_rustls::rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
 use webpki::EndEntityCert;
 
-use crate::tls::{self, FileContents, TlsError, TlsFiles, Validity};
+use lb_secure::tls::{self, FileContents, TlsError, TlsFiles, Validity};
 
 /// Subject of the condition that the files cannot be used.
 const PEER_TLS: Subject = Subject::new(ConditionReason::TlsFiles, "TLS of peers");

@@ -18,9 +18,9 @@ use super::{
     connection::{Caller, PeerConnection, PeerStream},
     credentials::{PeerSecurity, balancers},
 };
-use crate::{
+use crate::fleet::sharing::FleetView;
+use lb_secure::{
     access::{Lease, Quota, QuotaExceeded, source_of},
-    fleet::sharing::FleetView,
     tls::Acceptor,
 };
 

@@ -23,7 +23,8 @@ use super::{
     listener::{self, PeerAcceptor},
     questions::{Answers, MOST_BACKENDS},
 };
-use crate::{fleet::sharing::FleetView, tls};
+use crate::fleet::sharing::FleetView;
+use lb_secure::tls;
 
 /// Time for a whole call. A message is repeated long before.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);

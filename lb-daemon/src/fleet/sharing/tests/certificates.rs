@@ -6,7 +6,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
 
-use crate::tls::{CertificateFiles, TlsFiles};
+use lb_secure::tls::{CertificateFiles, TlsFiles};
 
 /// An authority.
 pub(super) struct Authority {

@@ -8,17 +8,17 @@ mod credentials;
 mod expiry;
 mod listener;
 
-pub(crate) use accept::{Acceptor, accept};
+pub use accept::{Acceptor, accept};
 pub use certificate_files::CertificateFiles;
-pub(crate) use certificate_files::{CertificateContents, ServerBuilder, read};
+pub use certificate_files::{CertificateContents, ServerBuilder, read};
 pub use connection::Connection;
 pub use credentials::{Credentials, CredentialsInForce, TlsFiles};
-pub(crate) use credentials::{FileContents, conclude_refresh, poll};
+pub use credentials::{FileContents, conclude_refresh, poll};
 pub use expiry::{CertificateExpiry, Validities, Validity};
-pub(crate) use expiry::{expired, report_fleet};
+pub use expiry::{expired, report_fleet};
 
 pub use listener::listen;
-pub(crate) use listener::names;
+pub use listener::names;
 
 use std::{io, net::SocketAddr, path::PathBuf};
 

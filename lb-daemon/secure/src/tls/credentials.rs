@@ -124,7 +124,7 @@ impl Credentials {
 ///
 /// # Errors
 /// `SUBJECT: cause`.
-pub(crate) fn conclude_refresh(
+pub fn conclude_refresh(
     subject: &Subject,
     conditions: &Conditions,
     read: Result<bool, impl std::error::Error>,
@@ -146,10 +146,7 @@ pub(crate) fn conclude_refresh(
 }
 
 /// Has files read every two seconds, for ever.
-pub(crate) async fn poll<F: Clone + Send + 'static>(
-    files: &F,
-    refresh: fn(&F) -> Result<(), String>,
-) {
+pub async fn poll<F: Clone + Send + 'static>(files: &F, refresh: fn(&F) -> Result<(), String>) {
     loop {
         sleep(POLL_INTERVAL).await;
         let files = files.clone();
@@ -168,18 +165,18 @@ pub struct TlsFiles {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct FileContents {
+pub struct FileContents {
     own: CertificateContents,
     authorities: Vec<u8>,
 }
 
 impl TlsFiles {
-    pub(crate) fn read(&self) -> Result<FileContents, TlsError> {
+    pub fn read(&self) -> Result<FileContents, TlsError> {
         Ok(FileContents { own: self.own.read()?, authorities: read(&self.authorities)? })
     }
 
     /// Client certificates are required, and as no session is resumed, each connection shows its certificate again.
-    pub(crate) fn server(
+    pub fn server(
         &self,
         contents: &FileContents,
     ) -> Result<(Arc<ServerConfig>, Validities), TlsError> {
@@ -194,7 +191,7 @@ impl TlsFiles {
     }
 
     /// A client of servers whose certificates are of the same authorities, which shows its own certificate to them.
-    pub(crate) fn client(&self, contents: &FileContents) -> Result<Arc<ClientConfig>, TlsError> {
+    pub fn client(&self, contents: &FileContents) -> Result<Arc<ClientConfig>, TlsError> {
         let own = self.own.parse(&contents.own)?;
         let roots = self.roots(certificates(&self.authorities, &contents.authorities)?)?;
         self.own.client(own, roots, b"h2")
@@ -205,7 +202,7 @@ impl TlsFiles {
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn verify_own(
+    pub fn verify_own(
         &self,
         contents: &FileContents,
     ) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -16,7 +16,7 @@ use tonic::transport::server::Connected;
 
 use super::listener::ConnectionSlot;
 use crate::access::{Lease, Peer, Role};
-use lb_control::command::Actor;
+use lb_model::Actor;
 
 /// Length of a client's connection preface (RFC 9113, 3.4), and the time to send it. After it the server's pings detect
 /// dead clients.
@@ -51,7 +51,7 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     /// A connection through a unix socket: whoever may open it has its role.
-    pub(crate) fn local(stream: UnixStream, uid: u32, role: Role, lease: Lease<u32>) -> Self {
+    pub fn local(stream: UnixStream, uid: u32, role: Role, lease: Lease<u32>) -> Self {
         let peer =
             Peer { actor: Actor::User(uid), role: Some(role), pools: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };

@@ -15,7 +15,7 @@ use crate::access::QuotaExceeded;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a listener makes of the connections that it accepts.
-pub(crate) trait Acceptor {
+pub trait Acceptor {
     /// A connection whose handshake is done.
     type Connection: Send + 'static;
 
@@ -34,7 +34,7 @@ pub(crate) trait Acceptor {
 }
 
 /// Accepts until the receiver of `to` is dropped.
-pub(crate) async fn accept<A: Acceptor>(
+pub async fn accept<A: Acceptor>(
     listener: TcpListener,
     acceptor: A,
     to: mpsc::Sender<A::Connection>,

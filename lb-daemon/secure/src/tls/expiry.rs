@@ -93,7 +93,7 @@ impl Validities {
 const RENEW: &str = "clients do not accept an expired one";
 
 /// Begins or ends the condition that a certificate which is shown to peers and to etcd expires.
-pub(crate) fn report_fleet(
+pub fn report_fleet(
     subject: &Subject,
     path: &Path,
     validity: Option<Validity>,
@@ -104,7 +104,7 @@ pub(crate) fn report_fleet(
 }
 
 /// When a certificate of a PEM file expired, if one has.
-pub(crate) fn expired(pem: &[u8]) -> Option<String> {
+pub fn expired(pem: &[u8]) -> Option<String> {
     let chain: Result<Vec<CertificateDer<'_>>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let not_after = first_to_end(&chain.ok()?)?.not_after;
     let is_over = not_after <= SystemTime::now();
@@ -145,12 +145,12 @@ impl CertificateExpiry {
     }
 
     /// Takes that of the HTTP listener.
-    pub(crate) fn set_http(&self, chain: &[CertificateDer<'_>]) {
+    pub fn set_http(&self, chain: &[CertificateDer<'_>]) {
         self.lock().http = first_to_end(chain);
     }
 
     /// As [`Self::report`], for the HTTP listener's certificate.
-    pub(crate) fn report_http(&self, path: &Path, conditions: &Conditions) {
+    pub fn report_http(&self, path: &Path, conditions: &Conditions) {
         let http = self.now().http;
         report(&HTTP_CERTIFICATE, path, http, RENEW, conditions, SystemTime::now());
     }

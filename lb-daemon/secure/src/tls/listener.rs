@@ -19,27 +19,27 @@ use super::{
 };
 use crate::{
     access::{Lease, Peer, Quota, QuotaExceeded, TcpEnds, source_of},
-    metrics::{ApiLimit, ApiListener, Live},
+    refusals::{ApiLimit, ApiListener, ApiRefusals},
 };
 
 /// Connections that may wait for the server.
 const QUEUE: usize = 16;
 
 /// Listens on an address, and returns the connections of clients that showed a certificate. Ends when the receiver is
-/// dropped. Counts refusals because of a limit in `live`.
+/// dropped. Counts refusals because of a limit in `refusals`.
 ///
 /// # Errors
 /// [`TlsError::Listen`].
 pub async fn listen(
     address: SocketAddr,
     credentials: Credentials,
-    live: Live,
+    refusals: ApiRefusals,
 ) -> Result<(SocketAddr, mpsc::Receiver<Connection>), TlsError> {
     let failed = |source| TlsError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     let (sender, connections) = mpsc::channel(QUEUE);
-    let acceptor = ApiAcceptor { credentials, slots: ConnectionSlots::default(), live };
+    let acceptor = ApiAcceptor { credentials, slots: ConnectionSlots::default(), refusals };
     tokio::spawn(accept(listener, acceptor, sender));
     Ok((bound, connections))
 }
@@ -48,7 +48,7 @@ pub async fn listen(
 struct ApiAcceptor {
     credentials: Credentials,
     slots: ConnectionSlots,
-    live: Live,
+    refusals: ApiRefusals,
 }
 
 impl Acceptor for ApiAcceptor {
@@ -62,7 +62,7 @@ impl Acceptor for ApiAcceptor {
         client: SocketAddr,
     ) -> Result<BoxFuture<'static, io::Result<Connection>>, QuotaExceeded> {
         let refused = |_: &QuotaExceeded| {
-            self.live.api_refused(ApiListener::Tls, ApiLimit::Connections);
+            self.refusals.count(ApiListener::Tls, ApiLimit::Connections);
         };
         let slot = self.slots.take(client.ip()).inspect_err(refused)?;
         Ok(shake_hands(stream, self.credentials.clone(), slot).boxed())
@@ -115,7 +115,7 @@ impl ConnectionSlots {
 
 /// DNS names and URIs of a certificate (subject alternative names, RFC 5280, 4.2.1.6), without the common name (RFC
 /// 9525, 2).
-pub(crate) fn names(chain: Option<&[CertificateDer<'_>]>) -> Vec<String> {
+pub fn names(chain: Option<&[CertificateDer<'_>]>) -> Vec<String> {
     let Some(certificate) = chain.and_then(<[_]>::first) else { return Vec::new() };
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
     let names = certificate.valid_dns_names().chain(certificate.valid_uri_names());

@@ -5,10 +5,10 @@ mod quota;
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, str::FromStr};
 
-use lb_control::command::Actor;
+use lb_model::Actor;
 
 pub use pools::{PatternError, PoolPatterns};
-pub(crate) use quota::{Lease, Quota, QuotaExceeded, source_of};
+pub use quota::{Lease, Quota, QuotaExceeded, source_of};
 
 /// What a caller may do. Each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -28,23 +28,23 @@ pub struct CertificateFiles {
 
 /// What is in the files.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct CertificateContents {
+pub struct CertificateContents {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
 /// A certificate with its intermediate certificates, and its key.
-pub(crate) struct CertifiedChain {
-    pub(crate) chain: Vec<CertificateDer<'static>>,
-    pub(crate) key: PrivateKeyDer<'static>,
+pub struct CertifiedChain {
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
 }
 
 impl CertificateFiles {
-    pub(crate) fn read(&self) -> Result<CertificateContents, TlsError> {
+    pub fn read(&self) -> Result<CertificateContents, TlsError> {
         Ok(CertificateContents { certificate: read(&self.certificate)?, key: read(&self.key)? })
     }
 
-    pub(crate) fn parse(&self, contents: &CertificateContents) -> Result<CertifiedChain, TlsError> {
+    pub fn parse(&self, contents: &CertificateContents) -> Result<CertifiedChain, TlsError> {
         let chain = certificates(&self.certificate, &contents.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&contents.key)
             .map_err(|_| TlsError::Nothing { path: self.key.clone(), what: "private key" })?;
@@ -52,7 +52,7 @@ impl CertificateFiles {
     }
 
     /// Builds a server that speaks TLS 1.3 only and resumes no session, with this certificate and `alpn`.
-    pub(crate) fn server(
+    pub fn server(
         &self,
         CertifiedChain { chain, key }: CertifiedChain,
         alpn: &[u8],
@@ -94,13 +94,13 @@ impl CertificateFiles {
 }
 
 /// A server before it is said whether clients need certificates.
-pub(crate) type ServerBuilder = ConfigBuilder<ServerConfig, WantsVerifier>;
+pub type ServerBuilder = ConfigBuilder<ServerConfig, WantsVerifier>;
 /// And after.
 pub(crate) type VerifiedBuilder = ConfigBuilder<ServerConfig, WantsServerCert>;
 
 /// # Errors
 /// [`TlsError::Unreadable`].
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+pub fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|source| TlsError::Unreadable { path: path.into(), source })
 }
 

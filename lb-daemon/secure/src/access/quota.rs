@@ -8,7 +8,7 @@ use std::{
 
 /// What counts as one source of connections: an IPv4 address, or an IPv6 /64, in which a host chooses the lower bits
 /// itself.
-pub(crate) fn source_of(address: IpAddr) -> IpAddr {
+pub fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
         v4 => v4,
@@ -18,7 +18,7 @@ pub(crate) fn source_of(address: IpAddr) -> IpAddr {
 /// A limit of something in total and for each source, so that one source cannot use up all of it. Clones share the
 /// counts.
 #[derive(Debug)]
-pub(crate) struct Quota<K>(Arc<QuotaInner<K>>);
+pub struct Quota<K>(Arc<QuotaInner<K>>);
 
 #[derive(Debug)]
 struct QuotaInner<K> {
@@ -35,14 +35,14 @@ struct QuotaUsage<K> {
 
 /// One unit of a quota, returned on drop.
 #[derive(Debug)]
-pub(crate) struct Lease<K: Eq + Hash> {
+pub struct Lease<K: Eq + Hash> {
     quota: Quota<K>,
     source: K,
 }
 
 /// The limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuotaExceeded {
+pub enum QuotaExceeded {
     /// Of all sources.
     All(usize),
     /// Of this source.
@@ -65,13 +65,13 @@ impl<K> Clone for Quota<K> {
 }
 
 impl<K: Eq + Hash + Clone> Quota<K> {
-    pub(crate) fn new(limit: usize, limit_of_one: usize) -> Self {
+    pub fn new(limit: usize, limit_of_one: usize) -> Self {
         let usage = Mutex::new(QuotaUsage { total: 0, by_source: HashMap::new() });
         Self(Arc::new(QuotaInner { limit, limit_of_one, usage }))
     }
 
     /// Takes one unit for a source.
-    pub(crate) fn take(&self, source: K) -> Result<Lease<K>, QuotaExceeded> {
+    pub fn take(&self, source: K) -> Result<Lease<K>, QuotaExceeded> {
         let mut usage = self.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let of_one = usage.by_source.get(&source).copied().unwrap_or(0);
         if of_one >= self.0.limit_of_one {

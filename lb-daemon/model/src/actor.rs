@@ -1,0 +1,28 @@
+use std::{fmt, path::PathBuf};
+
+/// Who requests a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Actor {
+    #[default]
+    Unknown,
+    /// A configuration file that the daemon reads.
+    File(PathBuf),
+    /// A process of this host, by its uid.
+    User(u32),
+    /// A TLS client, by a name of its certificate.
+    Certificate(String),
+    /// A fleet, in the name of whoever made the change there; empty: unknown.
+    Fleet { author: String },
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("unknown"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::User(uid) => write!(f, "uid {uid}"),
+            Self::Certificate(name) => write!(f, "certificate {name}"),
+            Self::Fleet { author } => f.write_str(author),
+        }
+    }
+}

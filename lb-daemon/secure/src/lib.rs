@@ -1,0 +1,5 @@
+//! Who may connect: TLS and its certificates, roles, and the limits of the daemon's listeners.
+
+pub mod access;
+pub mod refusals;
+pub mod tls;
