@@ -4,7 +4,6 @@ pub mod api;
 pub mod app;
 pub mod audit;
 pub mod capture;
-pub mod fleet;
 pub mod http;
 pub mod metrics;
 pub mod reload;

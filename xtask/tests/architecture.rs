@@ -52,8 +52,14 @@ const RULES: &[Rule] = &[
     Rule {
         within: "lb-daemon/src",
         words: &["spillway_proto"],
-        except: &["api", "fleet/sharing"],
-        because: "messages of the API stop at its calls, and those of peers where they are taken",
+        except: &["api"],
+        because: "messages of the API stop at its calls",
+    },
+    Rule {
+        within: "lb-daemon/fleet/member/src",
+        words: &["spillway_proto"],
+        except: &["sharing"],
+        because: "messages of peers stop where they are taken",
     },
     Rule {
         within: "lb-daemon",
@@ -66,7 +72,7 @@ const RULES: &[Rule] = &[
             "src/capture/packet.rs",
             // Balancers of a fleet have no other clock in common.
             "peers/src/wall_clock.rs",
-            "src/fleet/wall_clock.rs",
+            "fleet/member/src/wall_clock.rs",
             "src/http/reader.rs",
             // The validity of certificates is a matter of the wall clock.
             "secure/src/tls/expiry.rs",
@@ -238,6 +244,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("maps", &["lb-base", "lb-common"]),
     ("net", &["lb-base", "lb-common", "lb-model"]),
     ("fleet", &["lb-base", "lb-model", "lb-pieces", "lb-sharing"]),
+    (
+        "fleet/member",
+        &[
+            "lb-base",
+            "lb-config",
+            "lb-control",
+            "lb-fleet",
+            "lb-inspect",
+            "lb-model",
+            "lb-peers",
+            "lb-pieces",
+            "lb-secure",
+            "lb-sharing",
+        ],
+    ),
     ("manual", &[]),
     ("pieces", &[]),
     ("programs", &["lb-maps"]),

@@ -18,12 +18,9 @@ use super::{
     access::{caller, may_change, working},
     convert::{self, ApiError, IntoStatus, OrStatus, WrongField, timestamp},
 };
-use crate::{
-    audit::Audit,
-    fleet::{
-        Changes, FleetStatus, GroupShares, Join, MemberStatus, Membership, MembershipError,
-        packets_of,
-    },
+use crate::audit::Audit;
+use lb_member::{
+    Changes, FleetStatus, GroupShares, Join, MemberStatus, Membership, MembershipError, packets_of,
 };
 
 /// Most backends whose packets are counted at a time.

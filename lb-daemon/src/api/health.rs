@@ -12,7 +12,7 @@ use tonic_health::{
     server::{HealthReporter, HealthService},
 };
 
-use crate::fleet::Changes;
+use lb_member::Changes;
 
 /// The daemon as a whole, and its services.
 const NAMES: [&str; 5] = [

@@ -18,8 +18,9 @@ use super::{
     page::{PageKey, PageRequest},
     service::reason,
 };
-use crate::{audit::Audit, fleet::Changes};
+use crate::audit::Audit;
 use lb_control::command::{OverrideChange, OverridesChanged};
+use lb_member::Changes;
 use lb_model::overrides::{Action, ActionError, Key, Kind, Percent, Scope, Target};
 
 /// Most targets and names of a request.

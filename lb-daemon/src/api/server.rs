@@ -29,7 +29,8 @@ use super::{
     service::Api,
     socket,
 };
-use crate::{audit::Audit, fleet::Changes, reload::Reloads};
+use crate::{audit::Audit, reload::Reloads};
+use lb_member::Changes;
 use lb_secure::{access::Role, refusals::ApiRefusals, tls::Connection};
 
 use lb_health::Tunnels;

@@ -18,9 +18,7 @@ use super::{
     convert::{self, ApiError, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
     server::Handles,
 };
-use crate::{
-    audit::Audit, capture::Captures, fleet::Changes, reload::Reloads, vip_probe::VipProber,
-};
+use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
 use lb_base::error_chain;
 use lb_config::Reason;
 use lb_control::{
@@ -32,6 +30,7 @@ use lb_inspect::{
     pool_tables::{self, TablesError},
     stats,
 };
+use lb_member::Changes;
 
 /// The service `spillway.v1.Spillway`.
 #[derive(Debug)]

@@ -29,7 +29,6 @@ use super::{
 use crate::{
     api::{self, Handles, Rights, ServeError, Socket},
     audit::Audit,
-    fleet::{self, Changes, Membership, MembershipRecord},
     http,
     metrics::Live,
     reload::Reloads,
@@ -51,6 +50,7 @@ use lb_fleet::FleetSettings;
 use lb_health::{Prober, Tunnels};
 use lb_inspect::stats;
 use lb_maps::{self, Attached, Dataplane, Pins};
+use lb_member::{Changes, Membership, MembershipRecord};
 use lb_model::{capacity::Portions, map_memory::Budget, plan::Sources};
 use lb_net::{NetError, NextHops};
 use lb_secure::tls::{self, Connection, Credentials, TlsError};
@@ -306,7 +306,7 @@ impl Tasks {
         let paths = (resources.reconciler, resources.member_words, resources.reader);
         let loops = Loops::new(settings, resources.store, paths, sensors, inbox);
         let Loops { state, publisher, members, overrides, status, portions } = loops;
-        let membership = Membership::new(fleet::Context {
+        let membership = Membership::new(lb_member::Context {
             settings: resources.fleet.settings,
             commands: commands.clone(),
             conditions: conditions.clone(),
@@ -315,7 +315,7 @@ impl Tasks {
             is_member,
             state_directory: arguments.state_dir.clone(),
             lost_maps: resources.fleet.lost_maps,
-            answers: Arc::new(fleet::OwnAnswers {
+            answers: Arc::new(lb_member::OwnAnswers {
                 commands: commands.clone(),
                 counters: stats::Source {
                     bpffs: bpffs.clone(),
@@ -549,7 +549,7 @@ fn open_fleet(arguments: &BalancerArguments, pins: &Pins) -> Result<FleetStart, 
     let lost_maps = !pins.map(names::ARRAYS).exists();
     let portions = match (&record, &settings) {
         (Some(_), Some(settings)) => {
-            fleet::stored_portions(&arguments.state_dir, settings, lost_maps)
+            lb_member::stored_portions(&arguments.state_dir, settings, lost_maps)
         }
         _ => Portions::default(),
     };

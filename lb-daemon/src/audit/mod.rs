@@ -22,13 +22,13 @@ use std::{
 use serde_json::{Map, Value, json};
 use writer::Writer;
 
-use crate::fleet::Changes;
 use lb_base::{conditions::Conditions, error_chain, rate_limited_log::RateLimit};
 use lb_config::Reason;
 use lb_control::command::{
     Actor, Applied, Apply, ChangeRecord, FleetRefusal, OverrideChange, OverridesChanged, Refusal,
     Stopping,
 };
+use lb_member::Changes;
 use lb_model::overrides::Scope;
 
 /// What outcomes are called in the file.

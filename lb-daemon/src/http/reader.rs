@@ -12,14 +12,12 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    fleet::Membership,
-    metrics::{self, Facts, FleetFacts, Live},
-};
+use crate::metrics::{self, Facts, FleetFacts, Live};
 use lb_base::error_chain;
 use lb_control::command::{BackendHistory, Commands, Refusal, Stopping};
 use lb_inspect::stats::Source;
 use lb_maps::MapsError;
+use lb_member::Membership;
 use lb_model::Name;
 
 /// Time for the state to answer: it may be busy with a large change.

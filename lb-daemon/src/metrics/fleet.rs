@@ -8,7 +8,7 @@ use super::{
     catalogue::*,
     sheet::{Sheet, Value},
 };
-use crate::fleet::{FleetStatus, MemberStatus};
+use lb_member::{FleetStatus, MemberStatus};
 
 /// The fleet that a balancer is a member of, as it sees it.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ mod tests {
     use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
     use super::*;
-    use crate::fleet::GroupShares;
+    use lb_member::GroupShares;
 
     #[derive(Debug)]
     struct Exposed(Option<FleetFacts>);

@@ -2,13 +2,14 @@
 
 use std::{fmt, io, path::Path};
 
-use crate::{audit::Audit, fleet::Changes};
+use crate::audit::Audit;
 use lb_base::error_chain;
 use lb_config::{
     Invalid, Requested,
     document::{self, Document, DocumentError},
 };
 use lb_control::command::{Actor, Applied, Apply, Refusal, Stopping};
+use lb_member::Changes;
 
 /// How the audit log names the request.
 const REQUEST: &str = "the configuration of the file";

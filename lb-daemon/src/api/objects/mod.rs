@@ -24,7 +24,7 @@ use super::{
     access::{caller, may_change, within, working},
     convert,
 };
-use crate::{audit::Audit, fleet::Changes};
+use crate::audit::Audit;
 use edit::{
     Content, Edited, InForce, ObjectPath, Place, check_etag, edited, find, for_request, put,
 };
@@ -32,6 +32,7 @@ use lb_control::{
     command::{Actor, Apply, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
+use lb_member::Changes;
 use object::{Id, Needs, Object, answered};
 use refused::ObjectRefused;
 

@@ -5,10 +5,8 @@ use std::time::Duration;
 use lb_model::Name;
 use serde::Serialize;
 
-use crate::{
-    fleet::{GroupShares, MemberStatus},
-    metrics::FleetFacts,
-};
+use crate::metrics::FleetFacts;
+use lb_member::{GroupShares, MemberStatus};
 
 /// A fleet as this balancer sees it.
 #[derive(Clone, Debug, Serialize)]

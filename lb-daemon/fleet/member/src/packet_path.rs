@@ -19,7 +19,7 @@ use super::{
 
 /// The portions that this balancer had at its end. Of a fleet nothing is admitted that is not certain: nothing at all if
 /// the ledger cannot be used, or if the maps are gone, so that it may be an old copy.
-pub(crate) fn stored_portions(
+pub fn stored_portions(
     state_directory: &Path,
     settings: &FleetSettings,
     lost_maps: bool,

@@ -23,7 +23,7 @@ use super::{
     listener::{self, PeerAcceptor},
     questions::{Answers, MOST_BACKENDS},
 };
-use crate::fleet::sharing::FleetView;
+use crate::sharing::FleetView;
 use lb_secure::tls;
 
 /// Time for a whole call. A message is repeated long before.

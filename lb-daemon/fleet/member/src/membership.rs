@@ -42,7 +42,7 @@ pub struct Context {
     /// What the loops know of it.
     pub is_member: lb_control::state::Membership,
     pub state_directory: PathBuf,
-    pub(crate) answers: Arc<dyn Answers>,
+    pub answers: Arc<dyn Answers>,
     /// The maps were made anew, as after a boot.
     pub lost_maps: bool,
 }

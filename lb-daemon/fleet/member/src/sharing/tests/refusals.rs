@@ -191,7 +191,7 @@ fn a_certificate_that_others_would_refuse_is_no_one_to_join_with() {
         region: None,
     };
     let check = || {
-        let checked = crate::fleet::preflight::check_settings(&settings);
+        let checked = crate::preflight::check_settings(&settings);
         checked.map_err(|error| error.to_string())
     };
     ours.issue("a").write(directory.path(), &ours);

@@ -53,7 +53,7 @@ impl Member {
 ///
 /// # Errors
 /// The counters cannot be read.
-pub(crate) async fn packets_of(
+pub async fn packets_of(
     counters: stats::Source,
     backends: Vec<String>,
 ) -> Result<Vec<u64>, String> {
@@ -77,9 +77,9 @@ pub(super) async fn own_digests(commands: &Commands) -> Result<TableDigests, Str
 
 /// What this balancer answers to the others.
 #[derive(Debug)]
-pub(crate) struct OwnAnswers {
-    pub(crate) commands: Commands,
-    pub(crate) counters: stats::Source,
+pub struct OwnAnswers {
+    pub commands: Commands,
+    pub counters: stats::Source,
 }
 
 #[tonic::async_trait]

@@ -16,27 +16,27 @@ pub(super) const FLEET_RECORD: Subject = Subject::new(ConditionReason::Store, "f
 
 /// What this balancer has in force of what the fleet has.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::fleet) struct InForce {
-    pub(in crate::fleet) revision: i64,
+pub(crate) struct InForce {
+    pub(crate) revision: i64,
     /// 0: none.
-    pub(in crate::fleet) generation: u64,
-    pub(in crate::fleet) refused: Option<RefusedGeneration>,
+    pub(crate) generation: u64,
+    pub(crate) refused: Option<RefusedGeneration>,
     /// Why etcd is not followed any more.
-    pub(in crate::fleet) conflict: Option<String>,
+    pub(crate) conflict: Option<String>,
     /// What etcd may have, given what is in force.
-    pub(in crate::fleet) guard: LineageGuard,
+    pub(crate) guard: LineageGuard,
     /// The members of the fleet.
-    pub(in crate::fleet) members: Arc<BTreeMap<Name, FleetMember>>,
+    pub(crate) members: Arc<BTreeMap<Name, FleetMember>>,
 }
 
 /// A generation that could not be put in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::fleet) struct RefusedGeneration {
+pub(crate) struct RefusedGeneration {
     /// 0: its number is not known.
-    pub(in crate::fleet) generation: u64,
-    pub(in crate::fleet) cause: String,
+    pub(crate) generation: u64,
+    pub(crate) cause: String,
     /// This balancer is too old for it, and would lose a part of it.
-    pub(in crate::fleet) is_newer: bool,
+    pub(crate) is_newer: bool,
 }
 
 impl Follower {

@@ -108,7 +108,7 @@ mod tests {
     use lb_sharing::ReportedCapacity;
 
     use super::*;
-    use crate::fleet::sharing::GroupLoad;
+    use crate::sharing::GroupLoad;
 
     fn loads(offered: u64, refused: u64) -> GroupLoads {
         let (pool, region) = (Name::new("web").unwrap(), Name::new("eu").unwrap());

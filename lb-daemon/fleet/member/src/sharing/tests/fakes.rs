@@ -14,7 +14,7 @@ use lb_sharing::Parts;
 use tokio::time::{Instant, sleep};
 
 use super::name;
-use crate::fleet::sharing::{Enforcer, GroupCounters, GroupLoad, GroupLoads, GroupName};
+use crate::sharing::{Enforcer, GroupCounters, GroupLoad, GroupLoads, GroupName};
 
 /// The capacity of every group, new connections a second.
 pub(super) const CAPACITY: f64 = 1_000.0;

@@ -18,7 +18,7 @@ use super::{
     connection::{Caller, PeerConnection, PeerStream},
     credentials::{PeerSecurity, balancers},
 };
-use crate::fleet::sharing::FleetView;
+use crate::sharing::FleetView;
 use lb_secure::{
     access::{Lease, Quota, QuotaExceeded, source_of},
     tls::Acceptor,

@@ -28,7 +28,7 @@ pub(crate) type TableDigests = BTreeMap<Name, u64>;
 
 /// What this balancer answers to its peers.
 #[tonic::async_trait]
-pub(crate) trait Answers: fmt::Debug + Send + Sync {
+pub trait Answers: fmt::Debug + Send + Sync {
     /// Packets that it sent to backends since its counters began, in their order.
     async fn count_packets(&self, backends: Vec<String>) -> Result<Vec<u64>, String>;
     /// Digests of its tables.

@@ -1,7 +1,7 @@
 //! Ledgers that cannot be stored, or are lost.
 
 use super::*;
-use crate::fleet::sharing::ledger_file::LEDGER_FILE;
+use crate::sharing::ledger_file::LEDGER_FILE;
 
 /// Takes steps of epochs as etcd does, without its transactions: in these tests nobody is late.
 fn commit(fleet: &Fleet, from: &Name, step: EpochStep) {

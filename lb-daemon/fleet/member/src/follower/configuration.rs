@@ -14,7 +14,7 @@ use lb_model::Configuration;
 use tokio::time::{Instant, timeout};
 
 use super::{Follower, RETRY, RefusedGeneration, rebuild};
-use crate::fleet::wall_clock;
+use crate::wall_clock;
 
 /// Longest wait before that: each attempt computes a plan.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const PORTIONS: Duration = Duration::from_secs(2);
 
 /// When a generation that could not be put in force is tried again.
 #[derive(Debug, Default)]
-pub(in crate::fleet) struct Retry {
+pub(crate) struct Retry {
     /// `mod_revision` of `config/current`, when to try it again, and how long to wait after that.
     last: Option<(i64, Instant, Duration)>,
 }
