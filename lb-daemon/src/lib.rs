@@ -4,8 +4,6 @@ pub mod api;
 pub mod app;
 pub mod audit;
 pub mod capture;
-pub mod http;
-pub mod metrics;
 pub mod reload;
 mod tunnel_program;
 pub mod vip_probe;

@@ -25,8 +25,8 @@ const READERS: [(&str, &[&str]); 15] = [
     ("docs/verdicts.md", &["lb-cli", "lb-daemon", "lb-tests"]),
     ("docs/examples/python/requirements.txt", &["lb-cli", "lb-daemon", "xtask"]),
     ("docs/examples/go/go.mod", &["lb-cli", "lb-daemon", "xtask"]),
-    ("docs/", &["lb-model", "lb-config", "lb-daemon", "lb-cli"]),
-    ("packaging/", &["lb-model", "lb-daemon", "xtask"]),
+    ("docs/", &["lb-model", "lb-config", "lb-daemon", "lb-observe", "lb-cli"]),
+    ("packaging/", &["lb-model", "lb-daemon", "lb-observe", "xtask"]),
     ("README.md", &["lb-daemon", "lb-cli"]),
     ("ARCHITECTURE.md", &[]),
     ("CONTRIBUTING.md", &[]),
@@ -268,7 +268,7 @@ mod tests {
         let packages = Packages::read().unwrap();
         assert_eq!(names(&packages, &["tests/fuzz/src/lib.rs"]), ["lb-fuzz"]);
         assert_eq!(names(&packages, &["tests/src/lib.rs"]), ["lb-tests"]);
-        assert_eq!(names(&packages, &["docs/cli.md", "xtask/src/main.rs"]).len(), 5);
+        assert_eq!(names(&packages, &["docs/cli.md", "xtask/src/main.rs"]).len(), 6);
         assert_eq!(names(&packages, &["lb-daemon/net/src/lib.rs"]), ["lb-net"]);
         assert_eq!(names(&packages, &["CONTRIBUTING.md"]).len(), 0);
         assert_eq!(names(&packages, &["Cargo.lock"]).len(), packages.packages.len());

@@ -73,7 +73,7 @@ const RULES: &[Rule] = &[
             // Balancers of a fleet have no other clock in common.
             "peers/src/wall_clock.rs",
             "fleet/member/src/wall_clock.rs",
-            "src/http/reader.rs",
+            "observe/src/http/reader.rs",
             // The validity of certificates is a matter of the wall clock.
             "secure/src/tls/expiry.rs",
             "src/app/receiver/mod.rs",
@@ -113,13 +113,13 @@ const RULES: &[Rule] = &[
         because: "a capture is turned on in one place, which turns it off again",
     },
     Rule {
-        within: "lb-daemon/src",
+        within: "lb-daemon/observe/src",
         words: &["axum::", "hyper::server"],
         except: &["http"],
         because: "one folder shows things to browsers and scrapers",
     },
     Rule {
-        within: "lb-daemon/src",
+        within: "lb-daemon/observe/src",
         words: &["prometheus_client"],
         except: &["metrics"],
         because: "metrics are named, and written, in one place",
@@ -141,7 +141,7 @@ const RULES: &[Rule] = &[
         because: "a stderr that is not read blocks one thread, which does nothing else",
     },
     Rule {
-        within: "lb-daemon/src/http",
+        within: "lb-daemon/observe/src/http",
         words: &["commands.apply", "Command::", "WritableMaps"],
         except: &[],
         because: "the status page and the metrics change nothing",
@@ -263,6 +263,22 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pieces", &[]),
     ("programs", &["lb-maps"]),
     ("secure", &["lb-base", "lb-model"]),
+    (
+        "observe",
+        &[
+            "lb-base",
+            "lb-common",
+            "lb-control",
+            "lb-health",
+            "lb-inspect",
+            "lb-maps",
+            "lb-member",
+            "lb-model",
+            "lb-programs",
+            "lb-secure",
+            "lb-sharing",
+        ],
+    ),
     ("sharing", &["lb-model"]),
     ("peers", &["lb-model", "lb-sharing"]),
     ("inspect", &["lb-base", "lb-common", "lb-config", "lb-maps", "lb-model"]),

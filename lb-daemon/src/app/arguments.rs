@@ -17,7 +17,7 @@ use super::{
     interfaces::{NamedInterfaces, Vlan},
     sizes::SizeArguments,
 };
-use crate::{api::Rights, http::HttpFiles};
+use crate::api::Rights;
 use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
@@ -27,6 +27,7 @@ use lb_maps::{
     directory::DEFAULT_STATE_DIRECTORY,
 };
 use lb_model::{Ipv4Prefix, Name, plan::Sources};
+use lb_observe::http::HttpFiles;
 use lb_secure::{
     access::{Client, Clients},
     tls::{CertificateFiles, TlsFiles},

@@ -29,8 +29,6 @@ use super::{
 use crate::{
     api::{self, Handles, Rights, ServeError, Socket},
     audit::Audit,
-    http,
-    metrics::Live,
     reload::Reloads,
     watchdog::Watchdog,
 };
@@ -53,6 +51,7 @@ use lb_maps::{self, Attached, Dataplane, Pins};
 use lb_member::{Changes, Membership, MembershipRecord};
 use lb_model::{capacity::Portions, map_memory::Budget, plan::Sources};
 use lb_net::{NetError, NextHops};
+use lb_observe::{http, metrics::Live};
 use lb_secure::tls::{self, Connection, Credentials, TlsError};
 
 /// Longest wait for what the fleet has, before the service manager is told that the daemon is ready.

@@ -24,10 +24,6 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-use crate::{
-    http::{self, HttpCredentials},
-    metrics::Counter,
-};
 use arguments::{Component, PathArguments};
 pub use failure::Failure;
 use lb_base::{
@@ -36,6 +32,10 @@ use lb_base::{
     kernel::{BTF, OLDEST, version},
 };
 use lb_maps::Attached;
+use lb_observe::{
+    http::{self, HttpCredentials},
+    metrics::Counter,
+};
 use lb_secure::tls::CertificateExpiry;
 use log::Log;
 use settings::{Settings, SettingsError};

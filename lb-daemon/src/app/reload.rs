@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     audit::Audit,
-    http::HttpCredentials,
     reload::{
         ReloadOutcome, ReloadRequests, ReloadWaiters,
         config_file::{self, FileError},
@@ -21,6 +20,7 @@ use crate::{
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_control::{FollowedFile, WaitingSettings, command::Refusal};
 use lb_member::Changes;
+use lb_observe::http::HttpCredentials;
 use lb_secure::tls::Credentials;
 
 /// Subject of the condition that the settings cannot be used.

@@ -25,9 +25,9 @@ use tracing_subscriber::{
 };
 
 use super::Failure;
-use crate::metrics::Counter;
 use journal::{Journal, JournalLayer};
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
+use lb_observe::metrics::Counter;
 use queue::{Entry, Next, Queue};
 
 /// The default filter. netlink-proto warns about each answer to an abandoned request, for example of a VIP probe whose

@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Notify;
 
 use super::journal::JournalEntry;
-use crate::metrics::Counter;
+use lb_observe::metrics::Counter;
 
 /// Bytes that waiting entries may take in memory.
 const CAPACITY: usize = 4 << 20;

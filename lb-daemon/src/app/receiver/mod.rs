@@ -25,8 +25,6 @@ use super::{
 };
 use crate::{
     api::{Rights, Socket},
-    http::{self, HttpCredentials},
-    metrics::{Counter, ReceiverFacts},
     reload::{ReloadOutcome, ReloadRequests, Reloads},
     watchdog::{ServiceManager, Watchdog},
 };
@@ -40,6 +38,10 @@ use lb_control::WaitingSettings;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
 use lb_net::{HostAddresses, NetError};
+use lb_observe::{
+    http::{self, HttpCredentials},
+    metrics::{Counter, ReceiverFacts},
+};
 use lb_secure::tls::CertificateExpiry;
 
 /// Runs until a signal stops it, or until the host's addresses cannot be followed any more.

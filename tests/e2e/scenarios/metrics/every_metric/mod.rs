@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_daemon::metrics;
+use lb_observe::metrics;
 use lb_tests::daemon::scrape;
 use lb_tests::openmetrics::Exposition;
 use lb_tests::process::PATIENCE;

@@ -85,7 +85,7 @@ fn document() -> String {
 
 #[test]
 fn the_document_is_made_of_the_definitions() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     if std::env::var_os("SPILLWAY_WRITE_DOCS").is_some() {
         std::fs::write(path, document()).unwrap();
     }
@@ -153,10 +153,10 @@ fn histograms_with_labels_are_written_in_the_text_format() {
 
 /// What the dashboard and the alert rules ask for, as they name it.
 const ASKED: [(&str, &str); 2] = [
-    ("alerts.yaml", include_str!("../../../packaging/observability/alerts.yaml")),
+    ("alerts.yaml", include_str!("../../../../packaging/observability/alerts.yaml")),
     (
         "grafana-dashboard.json",
-        include_str!("../../../packaging/observability/grafana-dashboard.json"),
+        include_str!("../../../../packaging/observability/grafana-dashboard.json"),
     ),
 ];
 
