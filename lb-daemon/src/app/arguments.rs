@@ -17,7 +17,7 @@ use super::{
     interfaces::{NamedInterfaces, Vlan},
     sizes::SizeArguments,
 };
-use crate::api::Rights;
+use lb_api::Rights;
 use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;

@@ -26,12 +26,8 @@ use super::{
     sizes::report_waiting,
     status_line,
 };
-use crate::{
-    api::{self, Handles, Rights, ServeError, Socket},
-    audit::Audit,
-    reload::Reloads,
-    watchdog::Watchdog,
-};
+use crate::watchdog::Watchdog;
+use lb_api::{Handles, Rights, ServeError, Socket, audit::Audit, reload::Reloads};
 use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, queue::bounded, write_hint};
 use lb_common::abi::{names, sizes::MapSizes};
 use lb_control::{
@@ -382,7 +378,8 @@ impl Tasks {
             Handles { changes: changes.clone(), audit: audit.clone(), counters, tunnels, reloads };
         let (local, remote) =
             ((resources.listener, resources.read_only), resources.tls_connections);
-        let api = tokio::spawn(api::serve(local, remote, handles, live.api_refused, stop.clone()));
+        let api =
+            tokio::spawn(lb_api::serve(local, remote, handles, live.api_refused, stop.clone()));
 
         let manager = watchdog.manager();
         let status_line = tokio::spawn(status_line::run(
@@ -575,7 +572,7 @@ fn map_memory(bpffs: &Path, limit: Option<ByteSize>) -> Result<Budget, Failure> 
 /// end.
 fn listen_unix(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListener), Failure> {
     let activated =
-        api::activated().map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
+        lb_api::activated().map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
     if let Some(listener) = activated {
         tracing::info!("API: listening on the socket of the service manager");
         return Ok((None, listener));

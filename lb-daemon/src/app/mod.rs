@@ -2,6 +2,7 @@
 
 mod arguments;
 mod balancer;
+mod config_file;
 mod documents;
 mod failure;
 mod fleet_arguments;

@@ -7,15 +7,13 @@ use tokio::signal::unix::Signal;
 
 use super::{
     arguments::Component,
+    config_file::{self, FileError},
     settings::{SettingValues, Settings, SettingsError},
 };
-use crate::{
+use crate::watchdog::ServiceManager;
+use lb_api::{
     audit::Audit,
-    reload::{
-        ReloadOutcome, ReloadRequests, ReloadWaiters,
-        config_file::{self, FileError},
-    },
-    watchdog::ServiceManager,
+    reload::{ReloadOutcome, ReloadRequests, ReloadWaiters},
 };
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_control::{FollowedFile, WaitingSettings, command::Refusal};

@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::reload::Reloads;
+use lb_api::reload::Reloads;
 use lb_base::receiver_socket::{Answer, Request};
 use lb_control::command::Stopping;
 

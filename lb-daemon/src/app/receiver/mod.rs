@@ -23,10 +23,10 @@ use super::{
     signals::{self, StopSignals},
     status_line,
 };
-use crate::{
-    api::{Rights, Socket},
+use crate::watchdog::{ServiceManager, Watchdog};
+use lb_api::{
+    Rights, Socket,
     reload::{ReloadOutcome, ReloadRequests, Reloads},
-    watchdog::{ServiceManager, Watchdog},
 };
 use lb_base::{
     conditions::Conditions,

@@ -1,6 +1,7 @@
 //! The daemon's own server, state and store, in one thread.
 
 use hyper_util::rt::TokioIo;
+use lb_api::{Handles, Rights, Socket, audit::Audit, reload::Reloads, serve};
 use lb_base::{
     heartbeat::Heartbeat,
     queue::{QueueCounters, Sender, bounded},
@@ -10,11 +11,6 @@ use lb_control::{
     members::Sensed,
     state::{Inbox, Loops, Sensors, Settings},
     store::Store,
-};
-use lb_daemon::{
-    api::{Handles, Rights, Socket, serve},
-    audit::Audit,
-    reload::Reloads,
 };
 use lb_health::Tunnels;
 use lb_inspect::stats;

@@ -7,7 +7,7 @@ use super::{
     Object, Objects, Options, Sender, Sent, Update,
     list::{BackendFilter, Page},
 };
-use crate::api::{convert::WrongField, page::PageRequest};
+use crate::{convert::WrongField, page::PageRequest};
 use lb_config::message::ApiEnum;
 use lb_model::AdminState;
 

@@ -14,7 +14,7 @@ use lb_model::{
 ///
 /// # Errors
 /// The field that is wrong; `path` is that of the target.
-pub(in crate::api) fn override_target(
+pub(crate) fn override_target(
     path: &str,
     message: &v1::OverrideTarget,
 ) -> Result<Target, WrongField> {
@@ -49,7 +49,7 @@ pub(in crate::api) fn override_target(
 ///
 /// # Errors
 /// The name that is wrong.
-pub(in crate::api) fn override_names(names: &[String]) -> Result<Vec<Key>, WrongField> {
+pub(crate) fn override_names(names: &[String]) -> Result<Vec<Key>, WrongField> {
     let key = |(at, name): (usize, &String)| {
         name.parse().map_err(|error: lb_model::overrides::KeyError| {
             WrongField::new(format!("names[{at}]"), error.to_string())
@@ -58,7 +58,7 @@ pub(in crate::api) fn override_names(names: &[String]) -> Result<Vec<Key>, Wrong
     names.iter().enumerate().map(key).collect()
 }
 
-pub(in crate::api) fn override_message((key, it): (&Key, &Override)) -> v1::Override {
+pub(crate) fn override_message((key, it): (&Key, &Override)) -> v1::Override {
     let (backend, pool, region) = match &key.target {
         Target::Backend { address, pool } => (Some(address.to_string()), pool.as_ref(), None),
         Target::Pool(pool) => (None, Some(pool), None),
@@ -98,6 +98,6 @@ pub(super) fn overrides_event(event: &OverridesEvent) -> v1::OverridesChange {
 }
 
 /// The kind of a request; `None`: it has none that is known.
-pub(in crate::api) fn override_kind(kind: i32) -> Option<Kind> {
+pub(crate) fn override_kind(kind: i32) -> Option<Kind> {
     Kind::from_api(kind).ok().flatten()
 }

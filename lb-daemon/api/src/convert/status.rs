@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use tonic_types::FieldViolation;
 
 use super::{changes::reference, error::ApiError};
-use crate::api::access::caller;
+use crate::access::caller;
 use lb_base::error_chain;
 use lb_config::{Invalid, message::hash_key};
 use lb_control::{
@@ -18,13 +18,13 @@ use lb_model::{removal_guard::Removal, room::TooMany};
 /// A wrong field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {cause}")]
-pub(in crate::api) struct WrongField {
+pub(crate) struct WrongField {
     field: String,
     cause: String,
 }
 
 impl WrongField {
-    pub(in crate::api) fn new(field: impl Into<String>, cause: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, cause: impl Into<String>) -> Self {
         Self { field: field.into(), cause: cause.into() }
     }
 }
@@ -39,11 +39,11 @@ impl From<WrongField> for Status {
     }
 }
 
-pub(in crate::api) trait IntoStatus {
+pub(crate) trait IntoStatus {
     fn into_status(self) -> Status;
 }
 
-pub(in crate::api) trait OrStatus<T> {
+pub(crate) trait OrStatus<T> {
     fn or_status(self) -> Result<T, Status>;
 }
 

@@ -16,7 +16,7 @@ fn balancer_generation((name, generation): (&Name, &u64)) -> v1::BalancerGenerat
     v1::BalancerGeneration { balancer: name.to_string(), generation: *generation }
 }
 
-pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResult {
+pub(crate) fn applied(applied: &Applied) -> v1::ApplyResult {
     v1::ApplyResult {
         generation: applied.generation,
         changes: changes(&applied.changes),
@@ -78,7 +78,7 @@ fn memory(memory: &Memory) -> v1::MapMemory {
     }
 }
 
-pub(in crate::api) fn warning(warning: &Warning) -> v1::Warning {
+pub(crate) fn warning(warning: &Warning) -> v1::Warning {
     use v1::WarningReason as Reason;
     let reason = match warning.reason {
         WarningReason::PoolUnserved => Reason::PoolUnserved,

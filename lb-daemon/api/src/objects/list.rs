@@ -9,7 +9,7 @@ use std::{
 use spillway_proto::v1;
 
 use super::{Content, Id, InForce, Needs, Object, ObjectRefused, Objects, object::answered};
-use crate::api::page::{PageKey, PageRequest};
+use crate::page::{PageKey, PageRequest};
 use lb_config::message;
 use lb_model::{AdminState, Backend, Configuration, Name, Pool};
 

@@ -84,7 +84,7 @@ pub(super) const CALLS: &[(&str, Needs)] = &[
 
 /// How large requests of a call may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::api) enum RequestSize {
+pub(crate) enum RequestSize {
     /// It may have a whole configuration or a pool.
     Large,
     /// It has many backends.
@@ -92,7 +92,7 @@ pub(in crate::api) enum RequestSize {
     Small,
 }
 
-pub(in crate::api) fn request_size(call: &str) -> RequestSize {
+pub(crate) fn request_size(call: &str) -> RequestSize {
     match needs(call) {
         _ if call.starts_with("/spillway.v1.Objects/Batch") => RequestSize::Batch,
         Some(Needs::Change(Admin)) => RequestSize::Large,
@@ -109,7 +109,7 @@ pub(super) fn needs(call: &str) -> Option<Needs> {
 ///
 /// # Errors
 /// The caller's role does not permit it.
-pub(in crate::api) fn may_change(dry_run: bool) -> Result<(), Status> {
+pub(crate) fn may_change(dry_run: bool) -> Result<(), Status> {
     let Peer { actor, role, .. } = caller();
     let call = current_call();
     let least = match needs(&call) {
@@ -131,7 +131,7 @@ pub(in crate::api) fn may_change(dry_run: bool) -> Result<(), Status> {
 ///
 /// # Errors
 /// Why not.
-pub(in crate::api) fn within(
+pub(crate) fn within(
     before: &v1::Configuration,
     after: &v1::Configuration,
     dry_run: bool,
@@ -161,7 +161,7 @@ pub(in crate::api) fn within(
 ///
 /// # Errors
 /// It is for some pools, and the target concerns others.
-pub(in crate::api) fn within_pools(target: &Target) -> Result<(), Status> {
+pub(crate) fn within_pools(target: &Target) -> Result<(), Status> {
     let Peer { actor, pools, .. } = caller();
     let Some(pools) = pools else { return Ok(()) };
     if target.pool().is_some_and(|pool| pools.matches(pool.as_str())) {

@@ -20,9 +20,7 @@ use lb_base::{Quoted, error_chain};
 use lb_common::abi::verdict::{Action, Verdict};
 use lb_inspect::stats::action_word;
 
-pub(in crate::api) fn capture_filter(
-    request: &v1::CaptureRequest,
-) -> Result<CaptureFilter, WrongField> {
+pub(crate) fn capture_filter(request: &v1::CaptureRequest) -> Result<CaptureFilter, WrongField> {
     let set = |text: &str| !text.is_empty();
     let client = set(&request.client).then(|| prefix(&request.client)).transpose()?;
     let vip = set(&request.vip).then(|| address("vip", &request.vip)).transpose()?;
@@ -170,11 +168,10 @@ fn summary(summary: &CaptureSummary) -> v1::CaptureSummary {
     }
 }
 
-pub(in crate::api) type CaptureStream =
-    Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
+pub(crate) type CaptureStream = Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
 
 /// The stream of a capture, which ends when the stream is dropped.
-pub(in crate::api) fn capture_stream(
+pub(crate) fn capture_stream(
     events: mpsc::Receiver<Result<CaptureEvent, CaptureError>>,
 ) -> CaptureStream {
     Box::pin(ReceiverStream::new(events).map(|event| Ok(capture_event(event?))))

@@ -26,7 +26,7 @@ const DEFAULT_SIZE: u16 = 1_500;
 const SIZES: std::ops::RangeInclusive<u32> = 1_280..=9_000;
 
 /// The selected targets, and the full size in bytes.
-pub(in crate::api) fn probe_request(
+pub(crate) fn probe_request(
     request: v1::ProbeVipsRequest,
 ) -> Result<(ProbeSelection, u16), WrongField> {
     let v1::ProbeVipsRequest { packet_size, pool, backend } = request;
@@ -109,11 +109,11 @@ fn number(of: usize) -> u32 {
     of.try_into().unwrap_or(u32::MAX)
 }
 
-pub(in crate::api) type ProbeVipsStream =
+pub(crate) type ProbeVipsStream =
     Pin<Box<dyn Stream<Item = Result<ProbeVipsResponse, Status>> + Send>>;
 
 /// The stream of a VIP probe, which ends when the stream is dropped.
-pub(in crate::api) fn probe_vips_stream(
+pub(crate) fn probe_vips_stream(
     events: mpsc::Receiver<Result<VipProbeEvent, VipProbeError>>,
 ) -> ProbeVipsStream {
     Box::pin(ReceiverStream::new(events).map(|event| Ok(probe_event(event?))))

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path};
 
-use crate::audit::Audit;
+use lb_api::audit::Audit;
 use lb_base::error_chain;
 use lb_config::{
     Invalid, Requested,
@@ -18,7 +18,7 @@ const REQUEST: &str = "the configuration of the file";
 ///
 /// # Errors
 /// [`FileError`]. The previous configuration stays in force, except after [`Refusal::Behind`].
-pub async fn apply(
+pub(super) async fn apply(
     path: &Path,
     force: bool,
     changes: &Changes,
@@ -45,7 +45,7 @@ fn configuration(text: &str) -> Result<Requested, FileError> {
 
 /// Why the configuration of a file is not in force.
 #[derive(Debug)]
-pub enum FileError {
+pub(super) enum FileError {
     /// It cannot be read.
     Unreadable(io::Error),
     /// It is not TOML, or has an unknown field.

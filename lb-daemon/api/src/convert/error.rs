@@ -16,7 +16,7 @@ const MAX_VALUE: usize = 64;
 
 /// An error before it becomes a [`Status`].
 #[derive(Debug)]
-pub(in crate::api) struct ApiError {
+pub(crate) struct ApiError {
     code: Code,
     reason: ErrorReason,
     message: String,
@@ -27,7 +27,7 @@ pub(in crate::api) struct ApiError {
 }
 
 impl ApiError {
-    pub(in crate::api) fn new(code: Code, reason: ErrorReason, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, reason: ErrorReason, message: impl Into<String>) -> Self {
         Self {
             code,
             reason,
@@ -40,20 +40,20 @@ impl ApiError {
     }
 
     /// Adds a value that programs read, as the comment of the reason promises it.
-    pub(in crate::api) fn with(mut self, key: &str, value: impl ToString) -> Self {
+    pub(crate) fn with(mut self, key: &str, value: impl ToString) -> Self {
         let value = value.to_string().chars().take(MAX_VALUE).collect();
         self.metadata.insert(key.into(), value);
         self
     }
 
     /// The object that it is about; its kind in words, as "health check".
-    pub(in crate::api) fn about(self, kind: &str, name: &str, pool: &str) -> Self {
+    pub(crate) fn about(self, kind: &str, name: &str, pool: &str) -> Self {
         let kind = kind.to_uppercase().replace(' ', "_");
         self.with("kind", kind).with("name", name).with("pool", pool)
     }
 
     /// That an object does not exist.
-    pub(in crate::api) fn not_found(
+    pub(crate) fn not_found(
         message: impl Into<String>,
         kind: &str,
         name: &str,
@@ -72,7 +72,7 @@ impl ApiError {
     }
 
     /// What the operator can do.
-    pub(in crate::api) fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }

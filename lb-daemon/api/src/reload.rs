@@ -1,8 +1,5 @@
-//! Requests of a reload, and the configuration file that a reload applies.
-//!
-//! The API and the receiver's control socket wait for the outcome of a reload. [`crate::app`] carries it out.
-
-pub mod config_file;
+//! Requests of a reload. The API and the receiver's control socket wait for its outcome; what starts the daemon carries it
+//! out.
 
 use tokio::sync::{mpsc, oneshot};
 

@@ -10,7 +10,7 @@ use spillway_proto::v1;
 
 use super::WrongField;
 
-pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongField> {
+pub(crate) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongField> {
     let (client, vip) = (endpoint("client", &request.client)?, endpoint("vip", &request.vip)?);
     let protocol = Protocol::from_api(request.protocol)
         .map_err(|unknown| WrongField::new("protocol", unknown.to_string()))?

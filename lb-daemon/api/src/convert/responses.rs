@@ -27,7 +27,7 @@ use lb_model::{
 };
 
 /// A stored configuration that cannot be used is exported as it is stored.
-pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
+pub(crate) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
     let Exported { generation, configuration, schema, unusable, .. } = exported;
     let in_use = to_message(configuration);
     let (schema, configuration, unusable) = match unusable {
@@ -53,7 +53,7 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
 }
 
 /// The newest first.
-pub(in crate::api) fn generations(entries: &[HistoryEntry]) -> v1::ListGenerationsResponse {
+pub(crate) fn generations(entries: &[HistoryEntry]) -> v1::ListGenerationsResponse {
     let generation = |(place, entry): (usize, &HistoryEntry)| v1::Generation {
         number: entry.number,
         applied_at: entry.applied_at.map(timestamp),
@@ -67,7 +67,7 @@ pub(in crate::api) fn generations(entries: &[HistoryEntry]) -> v1::ListGeneratio
     v1::ListGenerationsResponse { generations }
 }
 
-pub(in crate::api) fn difference(difference: &Difference) -> v1::DiffGenerationsResponse {
+pub(crate) fn difference(difference: &Difference) -> v1::DiffGenerationsResponse {
     v1::DiffGenerationsResponse {
         from: difference.from,
         to: difference.to,
@@ -102,7 +102,7 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
 const MAX_TOLD_CHANGES: usize = 5_000;
 
 /// The status without the backends, which may be many.
-pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
+pub(crate) fn without_backends(status: &Status) -> v1::StatusResponse {
     v1::StatusResponse {
         version: status.version.into(),
         region: status.region.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -123,12 +123,12 @@ pub(in crate::api) fn without_backends(status: &Status) -> v1::StatusResponse {
     }
 }
 
-pub(in crate::api) fn interface(interface: &InterfaceStatus) -> v1::InterfaceStatus {
+pub(crate) fn interface(interface: &InterfaceStatus) -> v1::InterfaceStatus {
     let mode = interface.mode.clone().unwrap_or_default();
     v1::InterfaceStatus { name: interface.name.clone(), mode }
 }
 
-pub(in crate::api) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
+pub(crate) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
     v1::ServiceStatus {
         name: service.name.to_string(),
         endpoint: service.endpoint.to_string(),
@@ -142,7 +142,7 @@ pub(in crate::api) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
     }
 }
 
-pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
+pub(crate) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
     let (Ok(next_hop) | Err(next_hop)) = &backend.next_hop;
     v1::BackendStatus {
         pool: backend.pool.to_string(),
@@ -184,7 +184,7 @@ fn state_reason(reason: &StateReason) -> v1::StateReason {
     }
 }
 
-pub(in crate::api) fn history(history: &BackendHistory) -> v1::BackendHistory {
+pub(crate) fn history(history: &BackendHistory) -> v1::BackendHistory {
     let change = |change: &StateChange| v1::StateChange {
         at: Some(timestamp(change.at)),
         state: change.state.to_api().into(),
@@ -197,7 +197,7 @@ pub(in crate::api) fn history(history: &BackendHistory) -> v1::BackendHistory {
     }
 }
 
-pub(in crate::api) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPool {
+pub(crate) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPool {
     v1::SettlingPool {
         pool: settling.pool.to_string(),
         since: Some(timestamp(settling.since)),
@@ -216,7 +216,7 @@ fn removed_group((pool, region): &(Name, Name)) -> v1::ObjectReference {
     reference(&ObjectReference::Group { pool: pool.clone(), region: region.clone() })
 }
 
-pub(in crate::api) fn event(event: &Event) -> v1::watch_response::Event {
+pub(crate) fn event(event: &Event) -> v1::watch_response::Event {
     match event {
         Event::Generation(Applied { generation, changes: list, .. }) => {
             let told = &list[..list.len().min(MAX_TOLD_CHANGES)];
@@ -238,7 +238,7 @@ pub(in crate::api) fn event(event: &Event) -> v1::watch_response::Event {
     }
 }
 
-pub(in crate::api) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
+pub(crate) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
     time.into()
 }
 
@@ -247,7 +247,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-pub(in crate::api) fn regions(regions: &Regions) -> v1::RegionsResponse {
+pub(crate) fn regions(regions: &Regions) -> v1::RegionsResponse {
     v1::RegionsResponse {
         regions: regions.regions.iter().map(region).collect(),
         window: regions.window.map(duration),
@@ -255,7 +255,7 @@ pub(in crate::api) fn regions(regions: &Regions) -> v1::RegionsResponse {
     }
 }
 
-pub(in crate::api) fn region(status: &GroupStatus) -> v1::GroupStatus {
+pub(crate) fn region(status: &GroupStatus) -> v1::GroupStatus {
     let reading = &status.reading;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     v1::GroupStatus {
@@ -277,7 +277,7 @@ pub(in crate::api) fn region(status: &GroupStatus) -> v1::GroupStatus {
     }
 }
 
-pub(in crate::api) fn rates(rates: Rates) -> v1::GroupRates {
+pub(crate) fn rates(rates: Rates) -> v1::GroupRates {
     let Rates { offered, admitted, overflow_in, overflow_out, refused, over_capacity } = rates;
     v1::GroupRates { offered, admitted, overflow_in, overflow_out, refused, over_capacity }
 }

@@ -4,7 +4,7 @@ use spillway_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
 use super::Id;
-use crate::api::{
+use crate::{
     access::permission_denied,
     convert::{ApiError, IntoStatus, WrongField},
 };

@@ -17,11 +17,9 @@ use tonic::{Code, Status, body::Body, codegen::http};
 use tower::{Layer, Service};
 
 use crate::{
-    api::{
-        convert::ApiError,
-        limits::{Limits, WorkPermit},
-    },
     audit::Audit,
+    convert::ApiError,
+    limits::{Limits, WorkPermit},
 };
 use lb_control::command::Actor;
 use lb_secure::access::{Lease, Peer, Role};
@@ -35,7 +33,7 @@ tokio::task_local! {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::api) struct Call {
+pub(crate) struct Call {
     peer: Peer,
     name: String,
     audit: Audit,
@@ -49,7 +47,7 @@ impl Call {
 }
 
 /// The caller of the current call; outside of a call, an unknown peer without rights.
-pub(in crate::api) fn caller() -> Peer {
+pub(crate) fn caller() -> Peer {
     CALL.try_with(|call| call.peer.clone()).unwrap_or_default()
 }
 
@@ -59,13 +57,13 @@ fn current_call() -> String {
 }
 
 /// Waits until the current call may be worked at.
-pub(in crate::api) async fn working() -> Option<WorkPermit> {
+pub(crate) async fn working() -> Option<WorkPermit> {
     let call = CALL.try_with(Clone::clone).ok()?;
     Some(call.limits.work(&call.peer.actor).await)
 }
 
 /// Takes a watch of the caller's limit.
-pub(in crate::api) fn watching() -> Result<Option<Lease<Actor>>, Status> {
+pub(crate) fn watching() -> Result<Option<Lease<Actor>>, Status> {
     let call = CALL.try_with(Clone::clone).ok();
     call.map(|call| call.limits.watch(&call.peer.actor)).transpose()
 }
@@ -77,14 +75,14 @@ pub(super) fn denied(cause: &str) {
 
 /// Layer that refuses calls that the caller's role does not permit, or that exceed a limit.
 #[derive(Clone, Debug)]
-pub(in crate::api) struct Guard {
-    pub(in crate::api) audit: Audit,
-    pub(in crate::api) limits: Limits,
+pub(crate) struct Guard {
+    pub(crate) audit: Audit,
+    pub(crate) limits: Limits,
 }
 
 /// A service behind a [`Guard`].
 #[derive(Clone, Debug)]
-pub(in crate::api) struct Guarded<S> {
+pub(crate) struct Guarded<S> {
     inner: S,
     guard: Guard,
 }
@@ -133,7 +131,7 @@ where
     }
 }
 
-pub(in crate::api) fn permission_denied(cause: impl Into<String>) -> Status {
+pub(crate) fn permission_denied(cause: impl Into<String>) -> Status {
     ApiError::new(Code::PermissionDenied, ErrorReason::PermissionDenied, cause).into()
 }
 
