@@ -148,6 +148,7 @@ const RULES: &[Rule] = &[
             "health/examples",
             "health/tests",
             "model/src/maglev/tests",
+            "sharing/tests",
         ],
         because: "a stderr that is not read blocks one thread, which does nothing else",
     },
