@@ -99,6 +99,8 @@ fn parse(messages: &str) -> Result<Built> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitStatus;
+
     use super::*;
 
     #[test]
@@ -127,7 +129,7 @@ mod tests {
     fn messages_are_taken_out_of_what_is_shown() {
         let unit = r#"{"reason":"compiler-artifact","target":{"name":"a"},"fresh":false,"executable":null}"#;
         let output = format!("   Compiling a\n{unit}\n{{\"a test\": 1}}\n{unit}\ntest b ... ok");
-        let mut captured = Captured { status: None, output };
+        let mut captured = Captured { status: Ok(std::process::ExitStatus::default()), output };
         assert_eq!(count_units(&mut captured).unwrap(), 2);
         assert_eq!(captured.output, "   Compiling a\n{\"a test\": 1}\ntest b ... ok");
     }

@@ -11,6 +11,7 @@ use crate::build;
 use crate::cargo::cargo;
 use crate::cli::CheckArgs;
 use crate::process;
+use crate::progress::Limits;
 use crate::setup::toolchain::Toolchain;
 use crate::test::{mutants, steps};
 use crate::ui;
@@ -42,8 +43,7 @@ const READERS: [(&str, &[&str]); 15] = [
 /// Test programs that are no unit tests: they take longer than all others together.
 const SLOW: [&str; 1] = ["hostile"];
 
-/// A step that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
+const LIMITS: Limits = Limits::stalled(Duration::from_secs(15 * 60));
 
 /// `cargo xtask check`.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
@@ -92,7 +92,7 @@ struct Check {
 impl Check {
     fn command(&mut self, name: &str, command: Command) -> Result<()> {
         let start = Instant::now();
-        let captured = process::capture(command, LIMIT, name)?;
+        let captured = process::capture(command, LIMITS, name)?;
         if !captured.success() {
             eprintln!("{}", captured.output.trim_end());
         }

@@ -16,6 +16,7 @@ use crate::build::OBJECTS_VARIABLE;
 use crate::cargo::cargo;
 use crate::cli::FuzzArgs;
 use crate::process;
+use crate::progress::Limits;
 use crate::setup::{self, Purpose, Wants};
 use crate::ui;
 use crate::workspace;
@@ -100,8 +101,9 @@ pub(crate) fn fuzz(target: &Program, time: Duration) -> Result<u64> {
     command.arg(format!("-max_len={LONGEST}"));
     command.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
     let start = Instant::now();
-    // Some time to read the corpus, and to say what was found.
-    let captured = process::capture(command, time * 2 + Duration::from_secs(120), &target.name)?;
+    // It ends by itself after its time; reading the corpus comes before that.
+    let limits = Limits::stalled(time + Duration::from_secs(120));
+    let captured = process::capture(command, limits, &target.name)?;
     let output = &captured.output;
     if !captured.success() {
         bail!("{}: found something, or broke, after {:?}:\n{output}", target.name, start.elapsed());

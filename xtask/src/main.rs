@@ -15,6 +15,7 @@ mod hold;
 mod package;
 mod process;
 mod programs;
+mod progress;
 mod proto;
 mod root;
 mod setup;

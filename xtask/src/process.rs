@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::unistd::Pid;
 
+use crate::progress::{Exceeded, Limits, Progress};
 use crate::signals::{self, Directed, Target};
 use crate::ui;
 
@@ -113,15 +114,15 @@ impl Background {
 
 /// How a captured program ended.
 pub(crate) struct Captured {
-    /// None: it took longer than allowed, and was killed.
-    pub(crate) status: Option<ExitStatus>,
+    /// `Err`: it was killed.
+    pub(crate) status: Result<ExitStatus, Exceeded>,
     /// Standard output and standard error as they came.
     pub(crate) output: String,
 }
 
 impl Captured {
     pub(crate) fn success(&self) -> bool {
-        self.status.is_some_and(|status| status.success())
+        self.status.is_ok_and(|status| status.success())
     }
 }
 
@@ -132,9 +133,8 @@ const HEARTBEAT: Duration = Duration::from_secs(60);
 /// other end of the pipe.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Runs to the end and keeps the output; `name` is what messages call it. Kills what takes longer than
-/// `limit`.
-pub(crate) fn capture(job: impl Into<Job>, limit: Duration, name: &str) -> Result<Captured> {
+/// Runs to the end and keeps the output; `name` is what messages call it. Kills what exceeds `limits`.
+pub(crate) fn capture(job: impl Into<Job>, limits: Limits, name: &str) -> Result<Captured> {
     let Job { mut command, holder } = job.into();
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
@@ -152,7 +152,7 @@ pub(crate) fn capture(job: impl Into<Job>, limit: Duration, name: &str) -> Resul
     drop(command); // our copies of the pipe's writing end
     let chunks = read_in_background(reader);
     let captured =
-        collect(&mut child, &chunks, limit, name, || directed.kill()).context(name.to_owned())?;
+        collect(&mut child, &chunks, limits, name, || directed.kill()).context(name.to_owned())?;
     drop(directed);
     signals::check()?;
     Ok(captured)
@@ -174,18 +174,22 @@ fn read_in_background(mut reader: PipeReader) -> Receiver<Vec<u8>> {
 fn collect(
     child: &mut Child,
     chunks: &Receiver<Vec<u8>>,
-    limit: Duration,
+    limits: Limits,
     name: &str,
     kill: impl Fn(),
 ) -> Result<Captured> {
     let start = Instant::now();
     let mut spoken = start;
     let mut output = Vec::new();
-    let mut killed = false;
+    let mut progress = Progress::new(pid(child), limits);
+    let mut killed = None;
     let mut ended = None;
     loop {
         match chunks.recv_timeout(Duration::from_millis(200)) {
-            Ok(chunk) => output.extend(chunk),
+            Ok(chunk) => {
+                output.extend(chunk);
+                progress.has_written();
+            }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 if ended.is_none() && child.try_wait()?.is_some() {
@@ -197,9 +201,9 @@ fn collect(
             output.extend(b"\n(a process that was left behind still holds this output)\n");
             break;
         }
-        if !killed && start.elapsed() > limit {
-            kill();
-            killed = true;
+        if killed.is_none() {
+            killed = progress.exceeds();
+            killed.iter().for_each(|_| kill());
         }
         if spoken.elapsed() > HEARTBEAT {
             spoken = Instant::now();
@@ -208,7 +212,7 @@ fn collect(
     }
     let status = child.wait()?;
     let output = String::from_utf8_lossy(&output).into_owned();
-    Ok(Captured { status: (!killed).then_some(status), output })
+    Ok(Captured { status: killed.map_or(Ok(status), Err), output })
 }
 
 fn spawn(command: &mut Command, name: &str) -> Result<Child> {
@@ -241,7 +245,7 @@ mod tests {
         command
     }
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Limits = Limits::stalled(Duration::from_secs(60));
 
     #[test]
     fn what_runs_beside_us_is_killed_with_what_it_started() {
@@ -264,11 +268,7 @@ mod tests {
     fn capture_keeps_both_streams_and_the_status() {
         let captured = capture(sh("echo out; echo err >&2; exit 3"), LONG, "sh").unwrap();
         assert_eq!(captured.output, "out\nerr\n");
-        assert_eq!(captured.status.and_then(|status| status.code()), Some(3));
-
-        let captured =
-            capture(sh("echo begun; sleep 600 & sleep 600"), Duration::ZERO, "sh").unwrap();
-        assert_eq!(captured.status, None, "killed at its limit");
+        assert_eq!(captured.status.unwrap().code(), Some(3));
 
         let captured = capture(sh("sleep 600 & echo $!"), LONG, "sh").unwrap();
         let (left, note) = captured.output.split_once('\n').unwrap();
@@ -280,5 +280,27 @@ mod tests {
         let error = read(&mut sh("echo no such luck >&2; exit 1")).unwrap_err();
         assert_eq!(format!("{error:#}"), "sh -c: exit status: 1: no such luck");
         assert_eq!(read(&mut sh("echo yes")).unwrap(), "yes\n");
+    }
+
+    const SHORT: Duration = Duration::from_secs(2);
+
+    #[test]
+    fn a_program_that_hangs_is_killed() {
+        let limits = Limits::stalled(SHORT);
+        let hangs = capture(sh("echo begun; sleep 600 & sleep 600"), limits, "sh").unwrap();
+        assert_eq!(hangs.status.unwrap_err(), Exceeded::Stalled(SHORT));
+        assert_eq!(hangs.output, "begun\n");
+        let endless = capture(sh("while :; do :; done"), limits, "sh").unwrap();
+        assert_eq!(endless.status.unwrap_err(), Exceeded::Hard(6 * SHORT));
+    }
+
+    #[test]
+    fn a_program_that_works_for_longer_than_it_may_hang_is_not_killed() {
+        // A descendant in a session of its own does the work, and writes nothing for more than twice the limit.
+        let busy = "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done";
+        let busy = sh(&format!("setsid --wait sh -c '{busy}'"));
+        assert!(capture(busy, Limits::stalled(SHORT), "sh").unwrap().success());
+        let speaks = sh("for step in 1 2 3 4 5 6; do echo $step; sleep 0.5; done");
+        assert!(capture(speaks, Limits::stalled(SHORT), "sh").unwrap().success());
     }
 }

@@ -18,7 +18,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn target(port: u16) -> Target {
     let check = HealthCheck {

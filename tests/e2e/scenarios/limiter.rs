@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::ProgramFd};
 use lb_common::abi::{capture::Capture, limiter::LimitWord};
 use lb_e2e::harness::Case;
@@ -18,6 +18,9 @@ use lb_tests::test_run::{
 const XDP_TX: u32 = 3;
 /// How long the CPUs send.
 const TIME: Duration = Duration::from_secs(1);
+/// The limit, new connections a second. On a slow machine it is this part of the SYNs that come.
+const RATE: u64 = 40_000;
+const PART: u64 = 4;
 /// SYNs of one call into the kernel.
 const BATCH: u32 = 20_000;
 
@@ -43,23 +46,37 @@ fn not_captured(_: &Sandbox) -> Result<()> {
 /// CPUs for longer than the burst lasts nobody asks for what the limit allows, so one of ten runs
 /// must come near it.
 fn two_cpus(_: &Sandbox) -> Result<()> {
-    let mut shares = Vec::new();
-    while shares.len() < 3 || shares.iter().all(|share| *share <= 0.97) {
-        ensure!(shares.len() < 10, "admitted of the limit: {shares:?}");
-        shares.push(run_two()?);
+    let (mut rate, mut shares) = (RATE, Vec::new());
+    for _ in 0..10 {
+        let run = run_two(rate)?;
+        // What comes no faster than it is admitted is no test.
+        if run.sent as f64 > 1.5 * run.limit {
+            shares.push(run.admitted as f64 / run.limit);
+        }
+        if shares.len() >= 3 && shares.iter().any(|share| *share > 0.97) {
+            return Ok(());
+        }
+        rate = RATE.min((run.sent as f64 / run.seconds) as u64 / PART);
     }
-    Ok(())
+    bail!("admitted of the limit: {shares:?}, the last one {rate} a second")
 }
 
-/// Answers which share of the limit was admitted.
-fn run_two() -> Result<f64> {
-    const RATE: u64 = 40_000;
-    const BURST: u64 = RATE / 10;
+/// SYNs on two CPUs.
+struct Run {
+    seconds: f64,
+    sent: u64,
+    /// What the limit admits in this time, beside the burst.
+    limit: f64,
+    admitted: u64,
+}
+
+fn run_two(rate: u64) -> Result<Run> {
+    let burst = rate / 10;
     let objects = objects::directory();
     let mut balancer = programs::load(&objects, "balancer.o")?;
     fill::fill(&mut balancer, &State::new(1, Situation::Limited))?;
-    let interval = 1_000_000_000 * LimitWord::PER_NANOSECOND / RATE;
-    fill::limit(&mut balancer, LIMITERS[0], LimitWord::new(interval, BURST as u32))?;
+    let interval = 1_000_000_000 * LimitWord::PER_NANOSECOND / rate;
+    fill::limit(&mut balancer, LIMITERS[0], LimitWord::new(interval, burst as u32))?;
     let jump = &programs::program(&mut balancer, "balancer")?.fd()?.try_clone()?;
     let load = || programs::load(&objects, "bench.o");
     let benches = [(load()?, 1), (load()?, 3)];
@@ -70,18 +87,18 @@ fn run_two() -> Result<f64> {
         let sent = senders.map(|sender| sender.join().map_err(|_| anyhow!("a sender failed")));
         sent.into_iter().try_fold(0, |sum, sent| Ok::<_, anyhow::Error>(sum + sent??))
     })?;
-    let limit = RATE as f64 * begin.elapsed().as_secs_f64();
+    let seconds = begin.elapsed().as_secs_f64();
+    let limit = rate as f64 * seconds;
     let [near, far] = LIMITERS.map(|limiter| group(&balancer, limiter));
     let ([offered, admitted, _, out, ..], [_, far_admitted, far_in, ..]) = (near?, far?);
     // Flows are drawn at random: some come twice, and go where they went.
     let new = sent - event(&balancer, SYN_REPEATED)?;
     ensure!(offered == new && out == new - admitted, "{offered} offered, {out} out of {new}");
     ensure!(far_admitted == out && far_in == out, "{far_admitted} {far_in} of {out}");
-    ensure!(sent as f64 > 1.5 * limit, "{sent} sent are no test of {limit:.0}");
     // A tick of the kernel's clock is at most 10 ms.
-    let most = limit + (BURST + RATE / 100) as f64;
+    let most = limit + (burst + rate / 100) as f64;
     ensure!((admitted as f64) < most, "{admitted} of {sent} admitted, at most {most:.0}");
-    Ok(admitted as f64 / limit)
+    Ok(Run { seconds, sent, limit, admitted })
 }
 
 /// Sends SYNs of new flows until the time is over; answers how many.

@@ -55,18 +55,22 @@ fn spill(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.apply(&text.replacen(pool, &format!("{pool}{group}"), 1))?;
     fixture.wait_up(&[])?;
 
-    let begun = Instant::now();
-    let names = open(&fixture, 30)?;
+    // However slowly they come, there are more of them than the region takes, if only for a moment.
+    let (begun, mut names) = (Instant::now(), Vec::new());
+    until("some go far", PATIENCE, || {
+        names.extend(open(&fixture, 30)?);
+        Ok(names.iter().any(|name| name.starts_with("us")).then_some(()))
+    })?;
     let most = BURST + RATE * begun.elapsed().as_secs_f64();
-    let near = names.iter().filter(|name| name.starts_with("eu")).count();
-    ensure!(near as f64 <= most && near < 30, "{near} of 30 near in {:?}", begun.elapsed());
-    let far = 30 - near;
+    let (all, near) = (names.len(), names.iter().filter(|name| name.starts_with("eu")).count());
+    ensure!(near as f64 <= most, "{near} of {all} near in {:?}", begun.elapsed());
+    let far = all - near;
     let (eu, us, answer) = regions(&fixture, &["--totals"])?;
     let counted = |offered, admitted, overflow_in, overflow_out| {
         json!({ "offered": offered, "admitted": admitted, "overflow_in": overflow_in,
                 "overflow_out": overflow_out, "refused": 0, "over_capacity": 0 })
     };
-    ensure!(eu["totals"] == counted(30, near, 0, far), "{eu}");
+    ensure!(eu["totals"] == counted(all, near, 0, far), "{eu}");
     ensure!(us["totals"] == counted(far, far, far, 0), "{us}");
     ensure!((&eu["limit_per_second"], &us["limit_per_second"]) == (&json!(RATE), &json!(null)));
     ensure!(eu["capacity"]["configured_per_second"] == RATE, "{eu}");

@@ -73,7 +73,7 @@ fn slow_start(sandbox: &Sandbox) -> Result<()> {
         .map(|seed| Stream::open(&fixture.fabric.client, Tunnel::Ipip.endpoint(ECHO), seed))
         .collect::<Result<Vec<_>>>()?;
     let mut looks = vec![first];
-    until("it has its whole share", Duration::from_secs(90), || {
+    until("it has its whole share", SLOW_START + 2 * PATIENCE, || {
         looks.push(share(&fixture)?);
         let is_over = back.elapsed() > SLOW_START;
         Ok((is_over && looks.last() > Some(&ENOUGH)).then_some(()))

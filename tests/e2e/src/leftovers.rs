@@ -1,10 +1,11 @@
 //! What a program that ended has left, seen from the sandbox around it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 /// A program, map or link of the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,32 @@ fn pinned(kind: &'static str, path: &Path) -> Option<BpfObject> {
     // counts that twice (kernel/bpf/arraymap.c, `prog_array_map_clear`). To ask whether it is gone would keep it.
     (shown["type"] != "prog_array").then_some(())?;
     Some(BpfObject { kind, id: shown["id"].as_u64()? })
+}
+
+/// A mount in this mount namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mount {
+    id: u64,
+    at: String,
+}
+
+/// All mounts here. Whatever others do changes none of their ids, and makes none: the sandbox's mounts are private. But
+/// a mount goes from here too if others remove the directory that it is on, and its options are those of its file
+/// system, which others can change.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn mounts() -> Result<BTreeSet<Mount>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mount = |line: &str| {
+        let mut fields = line.split(' ');
+        let id = fields.next()?.parse().ok()?;
+        // What stands behind a path of a directory that was removed.
+        let at = fields.nth(3)?.trim_end_matches("//deleted").to_owned();
+        Some(Mount { id, at })
+    };
+    let parsed = mounts.lines().map(|line| mount(line).with_context(|| line.to_owned()));
+    parsed.collect()
 }
 
 /// A process other than this one.

@@ -9,11 +9,12 @@ use anyhow::{Result, bail};
 use super::apt::Lists;
 use super::{services, sockets};
 use crate::process::{self, Job};
+use crate::progress::Limits;
 use crate::root;
 use crate::ui;
 
 /// A mirror that answers no more must not hold us for ever.
-const LIMIT: Duration = Duration::from_secs(30 * 60);
+const LIMITS: Limits = Limits::stalled(Duration::from_secs(10 * 60));
 
 /// The installation itself, as root.
 const SCRIPT: &str = include_str!("install.sh");
@@ -47,7 +48,7 @@ pub(super) fn install(lists: &Lists, names: &[&str]) -> Result<()> {
     let update = if lists.system_is_stale() { "update" } else { "keep" };
     let what_for = format!("apt-get install {}", names.join(" "));
     let captured =
-        process::capture(script(&what_for, update, &kept_out, names)?, LIMIT, "apt-get")?;
+        process::capture(script(&what_for, update, &kept_out, names)?, LIMITS, "apt-get")?;
     if !captured.success() {
         eprintln!("{}", captured.output.trim_end());
         bail!("{what_for}: failed, see apt's own words above; install them by hand and run again");

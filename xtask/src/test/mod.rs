@@ -29,6 +29,7 @@ use crate::cli::TestArgs;
 use crate::demo;
 use crate::fuzz;
 use crate::process::{self, Job};
+use crate::progress::Limits;
 use crate::root;
 use crate::setup::{self, Ready, Wants};
 use crate::ui;
@@ -42,12 +43,11 @@ use slots::Slots;
 use steps::Step;
 use tally::Tally;
 
-/// A step that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Steps may wait long, for a download or for another cargo.
+const LIMITS: Limits = Limits::stalled(Duration::from_secs(30 * 60));
 
-/// The same for one case of `scenarios`, which with `--long` may have to do for an hour.
-const CASE_LIMIT: Duration = Duration::from_secs(10 * 60);
-const LONG_CASE_LIMIT: Duration = Duration::from_secs(90 * 60);
+/// The same for one case of `scenarios`, unless with `--long`, where one has an hour of work.
+const CASE_LIMITS: Limits = Limits::stalled(Duration::from_secs(10 * 60));
 
 /// Of so many commits one has fleets on the newer etcd.
 const ETCDS: u64 = 2;
@@ -294,7 +294,7 @@ impl Run<'_> {
     /// A step that is one test.
     fn check(&self, name: &str, job: impl Into<Job>) -> Result<()> {
         let start = Instant::now();
-        let mut captured = process::capture(job, LIMIT, name)?;
+        let mut captured = process::capture(job, LIMITS, name)?;
         let units = artifacts::count_units(&mut captured)?;
         self.report.ran(name, start, &captured, Tally::step(captured.success()));
         self.report.step(name, start, units);
@@ -325,7 +325,7 @@ impl Run<'_> {
     fn cargo_test(&self, name: &str, mut command: Command) -> Result<()> {
         let start = Instant::now();
         command.envs([self.sample()]);
-        let mut captured = process::capture(command, LIMIT, name)?;
+        let mut captured = process::capture(command, LIMITS, name)?;
         let units = artifacts::count_units(&mut captured)?;
         let tally = Tally::read(&captured.output, captured.success());
         for (program, time) in tally::times(&captured.output) {
@@ -355,12 +355,8 @@ impl Run<'_> {
 
     fn run(&self, test: &Test) -> Result<()> {
         let start = Instant::now();
-        let limit = match (test.is_case, self.args.long) {
-            (false, _) => LIMIT,
-            (true, false) => CASE_LIMIT,
-            (true, true) => LONG_CASE_LIMIT,
-        };
-        let captured = process::capture(test.job()?, limit, &test.name)?;
+        let limits = if test.is_case && !self.args.long { CASE_LIMITS } else { LIMITS };
+        let captured = process::capture(test.job()?, limits, &test.name)?;
         let mut tally = Tally::read(&captured.output, captured.success());
         if test.is_case && tally.count() == 0 {
             tally.failed = 1;

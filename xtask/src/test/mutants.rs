@@ -15,7 +15,7 @@ use crate::root;
 use crate::setup::toolchain::Toolchain;
 use crate::workspace;
 
-use super::LIMIT;
+use super::LIMITS;
 use super::tally::Tally;
 
 #[derive(Deserialize)]
@@ -149,7 +149,7 @@ impl Mutant {
         };
         let args = [rows, "--skip", others, "--skip", "differential: ", "--skip", "whole: "];
         let job = root::announced_job(&variables, packet_table.as_os_str(), &args)?;
-        process::capture(job, LIMIT, &self.name)
+        process::capture(job, LIMITS, &self.name)
     }
 }
 
@@ -161,7 +161,7 @@ pub(super) fn red_rows(captured: &Captured) -> u64 {
     };
     let mut lines = captured.output.lines();
     let loaded = lines.any(|line| is_row(line) && line.trim_end().ends_with("... ok"));
-    let ended = captured.status.is_some() && captured.output.contains("test result: FAILED.");
+    let ended = captured.status.is_ok() && captured.output.contains("test result: FAILED.");
     if loaded && ended { Tally::read(&captured.output, captured.success()).failed } else { 0 }
 }
 
@@ -183,7 +183,10 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::progress::Exceeded;
 
     #[test]
     fn every_mutant_finds_its_place_in_the_tree() {
@@ -201,9 +204,10 @@ mod tests {
         const ROW: &str = "test balancer: ARP ... ok";
         let red =
             |status, lines: [&str; 2]| red_rows(&Captured { status, output: lines.join("\n") });
-        let failed = Some(std::os::unix::process::ExitStatusExt::from_raw(1 << 8));
+        let failed = Ok(std::os::unix::process::ExitStatusExt::from_raw(1 << 8));
+        let killed = Err(Exceeded::Hard(Duration::from_secs(60)));
         assert_eq!(red(failed, [ROW, RESULT]), 2);
-        assert_eq!(red(None, [ROW, RESULT]), 0);
+        assert_eq!(red(killed, [ROW, RESULT]), 0);
         assert_eq!(red(failed, ["test receiver: ARP ... ok", RESULT]), 2);
         assert_eq!(red(failed, ["test balancer: ARP ... FAILED", RESULT]), 0);
         assert_eq!(red(failed, [ROW, "killed"]), 0);

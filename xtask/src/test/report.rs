@@ -10,7 +10,6 @@ use anyhow::Result;
 use crate::process::Captured;
 use crate::ui;
 
-use super::LIMIT;
 use super::tally::Tally;
 
 /// Rows of the table of what took longest.
@@ -62,9 +61,9 @@ impl Report {
     /// A program ended whose output was kept: shown whole if it failed.
     pub(super) fn ran(&self, name: &str, start: Instant, captured: &Captured, tally: Tally) {
         let status = match captured.status {
-            Some(status) if !status.success() => Some(status.to_string()),
-            Some(_) => None,
-            None => Some(format!("killed after {}", ui::elapsed(LIMIT))),
+            Ok(status) if !status.success() => Some(status.to_string()),
+            Ok(_) => None,
+            Err(exceeded) => Some(exceeded.to_string()),
         };
         let output = tally.is_failure().then(|| captured.output.trim_end());
         self.end(name, start, tally, output, status.as_deref());

@@ -10,7 +10,7 @@ use super::*;
 use crate::audit::tests::lines;
 use lb_base::conditions::Conditions;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {

@@ -154,7 +154,7 @@ async fn regions_say_what_is_asked_of_them_and_what_is_missing() {
         plan.pools.values().next().unwrap().groups[0].region
     };
     let mut total = 0;
-    let found = timeout(Duration::from_secs(30), async {
+    let found = timeout(Duration::from_secs(120), async {
         loop {
             total += 700;
             let counter = GroupCounter {

@@ -6,7 +6,7 @@ use v1::{snapshot_begin::Cause, watch_response::Event};
 use super::*;
 
 /// Longest wait for a message.
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What a client knows that applies all messages in order.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 /// Longest wait for what must come.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Accepts connections and holds them until they are answered.
 pub(super) struct Server {

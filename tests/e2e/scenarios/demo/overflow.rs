@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::process::{PATIENCE, until};
@@ -25,7 +24,7 @@ pub(crate) fn what_a_region_cannot_take_overflows(_: &Sandbox) -> Result<()> {
 }
 
 fn spill() -> Result<()> {
-    let (report, results) = play("overflow", &WORDS, Duration::from_secs(120))?;
+    let (report, results) = play("overflow", &WORDS)?;
     ensure!(number(&report["one_server"]["siege"]["answered"])? == 80.0);
     let one = list(&report["one_region"])?;
     ensure!(one.len() == 5, "{} rates with one region", one.len());
@@ -42,7 +41,12 @@ fn spill() -> Result<()> {
         let [near, far] = connections(round)?;
         ensure!(near + far == 300.0, "{rate}/s: {round}");
         let most = 300.0 * share;
-        ensure!((most - 20.0..=most * 1.1).contains(&far), "{rate}/s: {far} of {most} overflowed");
+        // On a slow machine they come more slowly, and the region takes 200 of them a second.
+        let least = 300.0 - 20.0 - 200.0 * number(&round["httperf"]["seconds"])?;
+        ensure!(
+            (least - 1.0..=most * 1.1).contains(&far),
+            "{rate}/s: {far} of {most} overflowed, at least {least}"
+        );
     }
     // With nobody in the first region the second has all, room or not.
     for rate in [10.0, 15.0, 20.0] {

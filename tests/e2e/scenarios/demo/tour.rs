@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_e2e::leftovers::mounts;
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use nix::sys::signal::{Signal, killpg};
@@ -15,16 +16,11 @@ use serde_json::Value;
 
 use crate::demo::run::{nothing_left, out, pinned_by, start};
 
-/// It is over by then.
-const LIMIT: Duration = Duration::from_secs(180);
-
 pub(crate) fn the_report_adds_up(_: &Sandbox) -> Result<()> {
     let out = out("whole")?;
-    let begun = Instant::now();
     let status = start(&out, &[])?.wait()?;
     let said = fs::read_to_string(out.join("stdout"))? + &fs::read_to_string(out.join("stderr"))?;
     ensure!(status.success(), "{status}\n{said}");
-    ensure!(begun.elapsed() < LIMIT, "it took {:?}", begun.elapsed());
     ensure!(said.contains(" ms: check page: "), "it says not why a backend is unhealthy:\n{said}");
 
     let report: Value = serde_json::from_str(&fs::read_to_string(out.join("report.json"))?)?;
@@ -51,7 +47,7 @@ pub(crate) fn the_report_adds_up(_: &Sandbox) -> Result<()> {
 /// At moments all over the demo: while it builds, while programs attach, while it runs.
 pub(crate) fn control_c_leaves_nothing(_: &Sandbox) -> Result<()> {
     let out = out("broken")?;
-    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let before = mounts()?;
     for milliseconds in [10, 300, 1000, 1700, 2400, 3100, 3800] {
         let moment = format!("after {milliseconds} ms");
         let after = |_: &Child| {
@@ -66,7 +62,8 @@ pub(crate) fn control_c_leaves_nothing(_: &Sandbox) -> Result<()> {
             Ok((pinned_by(demo)?.len() >= 7 * 3).then_some(()))
         })
     })?;
-    ensure!(fs::read_to_string("/proc/self/mounts")? == mounts, "a mount is left");
+    let left: Vec<_> = mounts()?.difference(&before).cloned().collect();
+    ensure!(left.is_empty(), "mounts are left: {left:?}");
     fs::remove_dir_all(out)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use lb_tests::sandbox::Sandbox;
 use super::{CONFIGURATION, Host, check_drain, check_list};
 
 fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The interpreter that has the modules of docs/examples/python/requirements.txt.

@@ -1,4 +1,5 @@
-//! How long a change takes from the call at one balancer until it is in force at all, beside etcd's own time.
+//! How long a change takes from the call at one balancer until it is in force at all, beside etcd's own time and the time
+//! for which one balancer computes it.
 
 use std::{
     collections::BTreeMap,
@@ -34,10 +35,9 @@ const TURNS: u64 = 36;
 /// Changes of all pools.
 const WHOLE: u64 = 60;
 const SAMPLED: u64 = 6;
-/// What a change of one weight may take beside three times of etcd's own.
-const ALLOWANCE: Duration = Duration::from_millis(100);
-/// What a change of all pools may take.
-const ALL_POOLS: Duration = Duration::from_secs(1);
+/// How many times as long as etcd, and a dry run of the same change at one balancer, a change may take. Both are measured
+/// in turns with it, so that a slow machine is slow in them too; all four balancers are on it.
+const FACTOR: u32 = 15;
 
 /// A balancer had a generation in force.
 struct InForce {
@@ -66,21 +66,42 @@ pub(super) fn changes(sandbox: &Sandbox) -> Result<()> {
     for _ in 0..WARM_UP {
         changes.change(1)?;
     }
-    let (mut one, mut etcd) = (Times::default(), Times::default());
+    let mut etcd = Times::default();
+    let (mut one, mut all) = (Measured::default(), Measured::default());
     for _ in 0..sample.rounds(TURNS, SAMPLED) {
         etcd.extend(fleet_put_to_watch(&fleet)?);
-        let times = (0..TURN).map(|_| changes.change(1));
-        one.extend(times.collect::<Result<Vec<_>>>()?);
+        (0..TURN).try_for_each(|_| one.measure(&mut changes, 1))?;
     }
-    let all = (0..sample.rounds(WHOLE, SAMPLED)).map(|_| changes.change(POOLS));
-    let all = Times::new(all.collect::<Result<_>>()?);
+    (0..sample.rounds(WHOLE, SAMPLED)).try_for_each(|_| all.measure(&mut changes, POOLS))?;
     harness::note(format!(
-        "from Apply at one to in force at all four: one weight of {POOLS} pools {one}; all pools {all}; etcd, put to watch: {etcd}"
+        "from Apply at one to in force at all four: one weight of {POOLS} pools {}; all pools {}; dry runs {} and {}; etcd, \
+         put to watch: {etcd}",
+        one.changes, all.changes, one.dry_runs, all.dry_runs
     ));
-    let bound = 3 * etcd.quantile(0.99) + ALLOWANCE;
-    ensure!(one.quantile(0.99) <= bound, "one weight: {one}; bound {bound:.1?}; etcd: {etcd}");
-    ensure!(all.quantile(1.0) <= ALL_POOLS, "all pools: {all}");
+    for (what, measured) in [("one weight", one), ("all pools", all)] {
+        let [took, dry_run, etcd] =
+            [&measured.changes, &measured.dry_runs, &etcd].map(|times| times.quantile(0.5));
+        ensure!(
+            took <= FACTOR * (etcd + dry_run),
+            "{what}: {took:.1?}, where etcd takes {etcd:.1?} and a dry run {dry_run:.1?}"
+        );
+    }
     waits(&fleet)
+}
+
+/// Changes, and before each a dry run of it at the same balancer.
+#[derive(Default)]
+struct Measured {
+    changes: Times,
+    dry_runs: Times,
+}
+
+impl Measured {
+    fn measure(&mut self, changes: &mut Changes, pools: usize) -> Result<()> {
+        self.dry_runs.extend([changes.dry_run(pools)?]);
+        self.changes.extend([changes.change(pools)?]);
+        Ok(())
+    }
 }
 
 /// `--wait` ends once the change is in force everywhere, and the answer says so.
@@ -187,16 +208,32 @@ struct Changes {
 }
 
 impl Changes {
-    /// Gives the first backend of so many pools another weight, at one of the balancers in their turn, and answers how
-    /// long it took from the call until all had it in force.
-    fn change(&mut self, pools: usize) -> Result<Duration> {
+    /// The configuration with another weight of the first backend of so many pools, and the balancer whose turn it is.
+    fn next(&self, pools: usize) -> Result<(Configuration, usize)> {
+        let mut configuration = self.configuration.clone();
         for number in 0..pools {
-            let pool = &mut self.configuration.pools[(self.made + number) % POOLS];
+            let pool = &mut configuration.pools[(self.made + number) % POOLS];
             let backend = pool.backends.first_mut().context("no backends")?;
             // Another one each time, whatever it was.
             backend.weight = Some(1 + backend.weight.unwrap_or(1) % 50);
         }
-        let at = self.made % self.clients.len();
+        Ok((configuration, self.made % self.clients.len()))
+    }
+
+    /// How long the next change takes at its balancer if it is not to be in force.
+    fn dry_run(&self, pools: usize) -> Result<Duration> {
+        let (configuration, at) = self.next(pools)?;
+        let begin = Instant::now();
+        let result = self.clients[at].apply(&configuration, true)?;
+        let took = begin.elapsed();
+        ensure!(!result.changes.is_empty(), "nothing would change: {result:?}");
+        Ok(took)
+    }
+
+    /// Makes the next change, and answers how long it took from the call until all had it in force.
+    fn change(&mut self, pools: usize) -> Result<Duration> {
+        let (configuration, at) = self.next(pools)?;
+        self.configuration = configuration;
         self.made += 1;
         let begin = Instant::now();
         let result = self.clients[at].apply(&self.configuration, false)?;

@@ -20,10 +20,10 @@ const SPILLED: usize = 500;
 /// SYNs of the flood, and how many a second.
 const SYNS: u64 = 2_000_000;
 const PER_SECOND: u64 = 250_000;
-/// Time for half of them on a machine that is not as fast.
-const MOST: Duration = Duration::from_secs(10);
-/// What every machine decides of them, a second.
-const LEAST: f64 = 20_000.0;
+/// Time for half of them on a machine that is not as fast: fewer are sent then.
+const MOST: Duration = Duration::from_secs(60);
+/// Of so many at least one is decided: the others found the balancer's queue full.
+const PART: u64 = 20;
 /// What the daemon may grow by in the second half, bytes: less than three for each SYN.
 const GROWTH: u64 = 2 << 20;
 
@@ -65,7 +65,7 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
         connections.connections().len(),
         grown / 1024,
     ));
-    ensure!(decided as f64 > LEAST * took && decided <= sent, "{decided} of {sent} in {took} s");
+    ensure!((sent / PART..=sent).contains(&decided), "{decided} of {sent} in {took} s");
     ensure!(admitted as f64 <= 10.0 + 0.1 * took, "{admitted} admitted in {took} s");
     ensure!(far_after.overflow_in - far.overflow_in == decided - admitted, "{far_after:?}");
     ensure!(grown < GROWTH, "the daemon grew by {grown} bytes");

@@ -21,8 +21,6 @@ use lb_tests::{
 
 use crate::on_disk::{OnDisk, with_input};
 
-/// How long a drain may take: a second for the disk, and what the machine needs.
-const ANSWER: Duration = Duration::from_secs(5);
 const UNSTORED: &str = "spillway_overrides_unstored";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +69,14 @@ impl Drained {
         Ok(self.fixture.fabric.backends[number].v4.to_string())
     }
 
-    /// `spillway backend ACTION ADDRESS`; what it printed on stderr.
+    /// `spillway backend ACTION ADDRESS`; what it printed on stderr. Whether the disk is full or frozen, it is so until
+    /// after the answer: one that waited for it would not come.
     fn backend(&self, action: &str, address: &str) -> Result<String> {
         let began = Instant::now();
         let arguments = ["backend", action, address];
         let output = self.fixture.balancer.try_cli(&arguments, None)?;
         let (said, took) = (String::from_utf8(output.stderr)?, began.elapsed());
         ensure!(output.status.success(), "{action}: {said}");
-        ensure!(took < ANSWER, "{action} took {took:?}");
         harness::note(format!("{action}: {took:.2?}"));
         Ok(said)
     }

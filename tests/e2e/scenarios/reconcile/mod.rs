@@ -51,7 +51,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("churn_leaks_nothing", bulk::churn_leaks_nothing),
     Case::waits("look_ups_in_chunks_are_inlined", chunks::inlined),
     Case::waits("chunks_left_half_way_are_removed", chunks::left_half_way),
-    Case::alone("many_chunks_pay_few_grace_periods", chunks::few_grace_periods),
+    Case::waits("many_chunks_pay_few_grace_periods", chunks::few_grace_periods),
     Case::waits("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
     Case::waits("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),
     Case::waits("a_number_that_the_maps_still_name_is_refused", bulk::taken_number),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::harness::Case;
-use lb_e2e::leftovers::{BpfObject, others};
+use lb_e2e::leftovers::{BpfObject, mounts, others};
 use lb_tests::process::{PATIENCE, eventually, pause, until};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::Fabric;
@@ -159,7 +159,7 @@ fn nothing_left() -> Result<()> {
 }
 
 fn control_c_at_any_moment() -> Result<()> {
-    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let before = mounts()?;
     for milliseconds in [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610] {
         let mut victim = start("stay")?;
         pause(Duration::from_millis(milliseconds));
@@ -170,7 +170,8 @@ fn control_c_at_any_moment() -> Result<()> {
         ensure!(ended_by == Some(Signal::SIGINT as i32), "{milliseconds} ms: {status}");
         nothing_left().with_context(|| format!("after {milliseconds} ms"))?;
     }
-    ensure!(fs::read_to_string("/proc/self/mounts")? == mounts);
+    let left: Vec<_> = mounts()?.difference(&before).cloned().collect();
+    ensure!(left.is_empty(), "mounts are left: {left:?}");
     Ok(())
 }
 

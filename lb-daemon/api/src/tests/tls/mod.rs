@@ -42,7 +42,7 @@ use lb_secure::{
     tls::{CertificateExpiry, CertificateFiles, Credentials, TlsFiles, listen},
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// An authority.
 struct Authority {
@@ -265,7 +265,8 @@ async fn plain_text_and_slow_handshakes_cost_little_and_hinder_nobody() {
     };
     let mut times = futures::future::join_all(slow.into_iter().map(closed)).await;
     times.sort();
-    assert!(times[7] < Duration::from_secs(4), "eight are beyond: {:?}", &times[..9]);
+    // However late a busy machine is with the first, the others are about as late.
+    assert!(times[8] - times[7] > Duration::from_secs(2), "eight are beyond: {:?}", &times[..9]);
     assert!(times[8] >= Duration::from_secs(4), "32 are within: {:?}", &times[..9]);
     let eye = remote.ours.client("eye.example");
     assert_eq!(remote.status(Some(&eye)).await, Ok(1), "the places are free again");

@@ -357,7 +357,7 @@ async fn wait_for_rounds(heartbeat: &Heartbeat, more: u64) {
             sleep(INTERVAL).await;
         }
     };
-    timeout(400 * INTERVAL, beats).await.expect("the loop beats");
+    timeout(4_000 * INTERVAL, beats).await.expect("the loop beats");
 }
 
 /// The publisher has its own thread, so that the rest of the daemon goes on.

@@ -369,7 +369,7 @@ async fn a_stalled_apply_holds_up_neither_health_nor_answers() {
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(20), written).await.unwrap();
+    timeout(Duration::from_secs(120), written).await.unwrap();
     assert_eq!(daemon.status().await.generation, 1);
 
     drop(stall);

@@ -53,7 +53,7 @@ async fn an_apply_that_stalls_shows_in_the_queue_and_the_age_of_the_state_loop()
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(20), shows).await.unwrap();
+    timeout(Duration::from_secs(120), shows).await.unwrap();
     assert!(state.since_last_turn() >= A_WHILE);
     let (service, waiting) = (state.service().read(), state.queue().waiting().read());
     daemon.status().await;

@@ -233,7 +233,7 @@ async fn portions_do_not_wait_for_a_publication() {
     daemon.enforce(&[("dns", "eu", 0.1), ("web", "eu", 0.1), ("web", "us", 0.9)]).await;
     assert_eq!(daemon.limits(), [100.0, 10.0, 900.0]);
     drop(stall);
-    timeout(Duration::from_secs(30), applied).await.unwrap().unwrap().unwrap().unwrap();
+    timeout(Duration::from_secs(120), applied).await.unwrap().unwrap().unwrap().unwrap();
     assert_eq!(daemon.limits(), [200.0, 10.0, 1800.0]);
 }
 
