@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use super::{PathReader, StatusLoop};
+use super::{Known, PathReader, StatusLoop};
 use crate::{
     command::{
         BackendHistory, BackendStatus, Exported, Refusal, ServiceStatus, SettlingStatus, Status,
@@ -14,21 +14,21 @@ use lb_model::{Name, Pool, remap::Phase};
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn export(&self) -> Exported {
-        let mut configuration = self.configuration().clone();
-        configuration.hash_key.get_or_insert(self.in_force.hash_key);
+        let mut configuration = self.known.configuration().clone();
+        configuration.hash_key.get_or_insert(self.known.in_force.hash_key);
         Exported {
-            overrides: self.overrides.clone(),
-            generation: self.in_force.generation,
+            overrides: self.known.overrides.clone(),
+            generation: self.known.in_force.generation,
             configuration,
             schema: self.settings.schema,
-            unusable: self.in_force.unusable.as_deref().cloned(),
+            unusable: self.known.in_force.unusable.as_deref().cloned(),
         }
     }
 
     pub(super) fn status(&mut self) -> Result<Status, Refusal> {
         let checksum = self.path.checksum().map_err(Refusal::Unreadable)?;
-        let pools = self.pools();
-        let configuration = self.configuration();
+        let pools = self.backends.pools(&self.known);
+        let configuration = self.known.configuration();
         let services = configuration.services.iter().filter_map(|(name, service)| {
             let pool = configuration.pools.get(&service.pool)?;
             let backends = pools.binary_search_by(|backends| backends.pool.cmp(&service.pool));
@@ -47,17 +47,17 @@ impl<R: PathReader> StatusLoop<R> {
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             region: self.settings.region.clone(),
-            generation: self.in_force.generation,
-            applied_at: self.in_force.applied_at,
+            generation: self.known.in_force.generation,
+            applied_at: self.known.in_force.applied_at,
             checksum,
-            behind: self.in_force.behind.clone(),
+            behind: self.known.in_force.behind.clone(),
             interfaces: self.path.interfaces(),
             services,
             pools,
-            settling: self.settling(),
+            settling: self.known.settling(),
             conditions: self.settings.conditions.now(),
-            overrides: self.overrides.clone(),
-            unusable: self.in_force.unusable.as_ref().map(|it| it.cause.clone()),
+            overrides: self.known.overrides.clone(),
+            unusable: self.known.in_force.unusable.as_ref().map(|it| it.cause.clone()),
             waiting_settings: self.settings.waiting_settings.now(),
             uptime: self.started.elapsed(),
         })
@@ -66,15 +66,19 @@ impl<R: PathReader> StatusLoop<R> {
     /// Digests over what packets of each pool are decided by, equal at balancers that decide alike.
     pub(super) fn table_digests(&mut self) -> Result<BTreeMap<Name, u64>, Refusal> {
         let digests = self.path.pool_checksums().map_err(Refusal::Unreadable)?;
-        let named = self.in_force.ids.pools();
+        let named = self.known.in_force.ids.pools();
         Ok(named.filter_map(|(name, at)| Some((name.clone(), *digests.get(&at)?))).collect())
     }
 
     /// What is wrong with the packet path, if anything.
     pub(super) fn condition(&self) -> Option<String> {
-        let behind =
-            self.in_force.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
-        let unusable = self.in_force.unusable.as_ref().map(|unusable| {
+        let behind = self
+            .known
+            .in_force
+            .behind
+            .as_ref()
+            .map(|why| format!("the packet path is behind: {why}"));
+        let unusable = self.known.in_force.unusable.as_ref().map(|unusable| {
             let (number, cause) = (unusable.number, &unusable.cause);
             format!("the stored generation {number} cannot be used: {cause}")
         });
@@ -87,41 +91,37 @@ impl<R: PathReader> StatusLoop<R> {
 
     pub(super) fn watch(&mut self, from: Option<WatchPosition>) -> Result<Subscription, Refusal> {
         // No event can be missed in between: only this loop announces events.
-        let events = self.events.subscribe();
-        let resumed = from.and_then(|from| Some((from, self.event_log.since(from)?)));
-        if let Some((position, since)) = resumed {
-            return Ok(Subscription { snapshot: None, position, since, events });
+        if let Some(subscription) = from.and_then(|from| self.announcements.resume(from)) {
+            return Ok(subscription);
         }
-        let (snapshot, position) = (Some(Arc::new(self.status()?)), self.event_log.position());
-        Ok(Subscription { snapshot, position, since: Vec::new(), events })
+        let snapshot = Arc::new(self.status()?);
+        Ok(self.announcements.begin(snapshot))
     }
 
     pub(super) fn watch_again(&mut self) -> Result<Subscription, Refusal> {
-        let shared = self.shared_snapshot.get(clock());
-        let (snapshot, position, since) = match shared {
-            Some(shared) => shared,
-            None => {
-                let (snapshot, position) = (Arc::new(self.status()?), self.event_log.position());
-                self.shared_snapshot.set(Arc::clone(&snapshot), position, clock());
-                (snapshot, position, Vec::new())
-            }
-        };
-        let snapshot = Some(snapshot);
-        Ok(Subscription { snapshot, position, since, events: self.events.subscribe() })
+        if let Some(subscription) = self.announcements.begin_shared(clock()) {
+            return Ok(subscription);
+        }
+        let snapshot = Arc::new(self.status()?);
+        self.announcements.share(Arc::clone(&snapshot), clock());
+        Ok(self.announcements.begin(snapshot))
     }
-}
 
-impl<R: PathReader> StatusLoop<R> {
     pub(super) fn one_backend(
         &mut self,
         pool: &str,
         address: &str,
     ) -> Result<BackendStatus, Refusal> {
-        let name = self.configured_pool(pool)?.0.clone();
-        let status = address.parse().ok().and_then(|address| self.backend_status(&(name, address)));
+        let name = self.known.configured_pool(pool)?.0.clone();
+        let status = address
+            .parse()
+            .ok()
+            .and_then(|address| self.backends.status(&(name, address), &self.known));
         status.ok_or_else(|| Refusal::NoBackend(pool.to_owned(), address.to_owned()))
     }
+}
 
+impl Known {
     /// A pool by its name.
     ///
     /// # Errors

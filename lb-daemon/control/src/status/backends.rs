@@ -3,14 +3,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
     sync::Arc,
 };
 
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
-use super::{InForce, Key, PathReader, StatusLoop};
+use super::{InForce, Key, Known, PathReader, StatusLoop};
 use crate::{
     command::{BackendStatus, BackendsEvent, Event, PoolBackends},
     members::clock,
@@ -20,58 +19,109 @@ use lb_model::{Configuration, MemberState, Name, Pool, next_hop::NextHop};
 /// Most backends of an event: the log of events keeps none that is much larger, and neither do the queues of watchers.
 const MAX_ANNOUNCED: usize = 5_000;
 
-impl<R: PathReader> StatusLoop<R> {
+/// The statuses that were made, until something of them changes.
+#[derive(Debug, Default)]
+pub(super) struct BackendStatuses {
+    by_pool: BTreeMap<Name, Arc<PoolBackends>>,
+    interfaces: InterfaceNames,
+}
+
+impl BackendStatuses {
     /// The backends of all pools, by name.
-    pub(super) fn pools(&mut self) -> Vec<Arc<PoolBackends>> {
+    pub(super) fn pools(&mut self, known: &Known) -> Vec<Arc<PoolBackends>> {
         if self.interfaces.refresh() {
-            self.backends.clear();
+            self.by_pool.clear();
         }
-        let in_force = Arc::clone(&self.in_force);
-        let pools = in_force.configuration.pools.iter();
-        pools.map(|(name, pool)| self.pool_backends(name, pool)).collect()
+        let pools = known.configuration().pools.iter();
+        pools.map(|(name, pool)| self.pool_backends(name, pool, known)).collect()
     }
 
-    fn pool_backends(&mut self, name: &Name, pool: &Pool) -> Arc<PoolBackends> {
-        if let Some(known) = self.backends.get(name) {
-            return Arc::clone(known);
+    fn pool_backends(&mut self, name: &Name, pool: &Pool, known: &Known) -> Arc<PoolBackends> {
+        if let Some(backends) = self.by_pool.get(name) {
+            return Arc::clone(backends);
         }
         let keys: Vec<Key> = pool.backends.keys().map(|it| (name.clone(), *it)).collect();
-        let backends: Vec<_> = keys.iter().filter_map(|key| self.backend_status(key)).collect();
+        let backends: Vec<_> = keys.iter().filter_map(|key| self.status(key, known)).collect();
         let serving = backends.iter().filter(|backend| serves(pool, backend)).count();
         let backends = Arc::new(PoolBackends::new(name.clone(), backends, serving));
         // The time that is left of a hold changes by itself.
         if backends.backends.iter().all(|backend| backend.hold_left.is_none()) {
-            self.backends.insert(name.clone(), Arc::clone(&backends));
+            self.by_pool.insert(name.clone(), Arc::clone(&backends));
         }
         backends
     }
 
     /// Forgets statuses that may be others now.
-    pub(super) fn forget_backends(&mut self, before: &InForce) {
-        let now = &self.in_force;
+    pub(super) fn forget_changed(&mut self, before: &InForce, now: &InForce) {
         if before.mark_outs.out() != now.mark_outs.out() {
-            self.backends.clear();
+            self.by_pool.clear();
         }
         let (before, now) = (&before.configuration, &now.configuration);
         if !Arc::ptr_eq(before, now) {
             let is_same = |name: &Name| before.pools.get(name) == now.pools.get(name);
-            self.backends.retain(|name, _| is_same(name));
+            self.by_pool.retain(|name, _| is_same(name));
         }
     }
 
+    pub(super) fn status(&mut self, key: &Key, known: &Known) -> Option<BackendStatus> {
+        let in_force = &known.in_force;
+        let backend = in_force.configuration.pools.get(&key.0)?.backends.get(&key.1)?;
+        let member = known.view.get(&key.0, &key.1)?;
+        let (hold_left, hold_reason) = member.hold_left(clock()).unzip();
+        Some(BackendStatus {
+            pool: key.0.clone(),
+            address: key.1,
+            region: backend.region.clone(),
+            state: member.state,
+            admin_state: backend.admin_state,
+            reason: hold_reason.unwrap_or_else(|| member.reason.clone()),
+            next_hop: match known.view.next_hop(&key.1) {
+                Some(Ok(hop)) => Ok(self.interfaces.format(hop)),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("not looked up yet".into()),
+            },
+            mtu: known.mtu_towards(key.1, backend.mtu),
+            since: member.since,
+            share: match member.state {
+                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
+                _ => 0.0,
+            },
+            agent_report: member.agent_report.clone(),
+            marked_out: in_force.mark_outs.is_out(&key.0, &key.1),
+            hold_left,
+            overrides: known
+                .overrides
+                .overrides
+                .of_member(&key.0, &key.1, &backend.region)
+                .map(|(key, _)| key)
+                .collect(),
+        })
+    }
+
+    pub(super) fn forget(&mut self, pool: &Name) {
+        self.by_pool.remove(pool);
+    }
+
+    pub(super) fn forget_all(&mut self, pools: &[Name]) {
+        pools.iter().for_each(|pool| self.forget(pool));
+    }
+}
+
+impl<R: PathReader> StatusLoop<R> {
     /// Announces backends that changed, in one event unless there are very many.
     pub(super) fn announce_backends(&mut self, keys: &BTreeSet<Key>) {
-        let changed: Vec<_> = keys.iter().filter_map(|key| self.backend_status(key)).collect();
+        let changed: Vec<_> =
+            keys.iter().filter_map(|key| self.backends.status(key, &self.known)).collect();
         for part in changed.chunks(MAX_ANNOUNCED) {
             let (changed, removed) = (part.to_vec(), Vec::new());
-            self.announce(Event::Backends(BackendsEvent { changed, removed }));
+            self.announcements.announce(Event::Backends(BackendsEvent { changed, removed }));
         }
     }
 
     /// Announces the backends of which something changed that no member tells of: their region, their MTU, or whether they
     /// are marked out.
     pub(super) fn announce_reconfigured(&mut self, before: &InForce) {
-        let now = Arc::clone(&self.in_force);
+        let now = Arc::clone(&self.known.in_force);
         let mut changed = BTreeSet::new();
         let (out_before, out_now) = (before.mark_outs.out(), now.mark_outs.out());
         for (name, pool) in &now.configuration.pools {
@@ -97,7 +147,7 @@ impl<R: PathReader> StatusLoop<R> {
 
     /// Announces the backends that the configuration before had, and the one in force has not.
     pub(super) fn announce_removed(&mut self, before: &Configuration) {
-        let now = Arc::clone(&self.in_force.configuration);
+        let now = Arc::clone(&self.known.in_force.configuration);
         let mut removed = Vec::new();
         for (name, pool) in &before.pools {
             let kept = now.pools.get(name);
@@ -110,49 +160,7 @@ impl<R: PathReader> StatusLoop<R> {
         }
         for part in removed.chunks(MAX_ANNOUNCED) {
             let (changed, removed) = (Vec::new(), part.to_vec());
-            self.announce(Event::Backends(BackendsEvent { changed, removed }));
-        }
-    }
-
-    pub(super) fn backend_status(&mut self, key: &Key) -> Option<BackendStatus> {
-        let in_force = Arc::clone(&self.in_force);
-        let backend = in_force.configuration.pools.get(&key.0)?.backends.get(&key.1)?;
-        let member = self.view.get(&key.0, &key.1)?;
-        let (hold_left, hold_reason) = member.hold_left(clock()).unzip();
-        Some(BackendStatus {
-            pool: key.0.clone(),
-            address: key.1,
-            region: backend.region.clone(),
-            state: member.state,
-            admin_state: backend.admin_state,
-            reason: hold_reason.unwrap_or_else(|| member.reason.clone()),
-            next_hop: match self.view.next_hop(&key.1) {
-                Some(Ok(hop)) => Ok(self.interfaces.format(hop)),
-                Some(Err(why)) => Err(why.clone()),
-                None => Err("not looked up yet".into()),
-            },
-            mtu: self.mtu_towards(key.1, backend.mtu),
-            since: member.since,
-            share: match member.state {
-                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
-                _ => 0.0,
-            },
-            agent_report: member.agent_report.clone(),
-            marked_out: in_force.mark_outs.is_out(&key.0, &key.1),
-            hold_left,
-            overrides: self
-                .overrides
-                .overrides
-                .of_member(&key.0, &key.1, &backend.region)
-                .map(|(key, _)| key)
-                .collect(),
-        })
-    }
-
-    /// Forgets the statuses of the pools that have a backend.
-    pub(super) fn forget_backend(&mut self, address: &IpAddr) {
-        for pool in self.view.pools_of(address) {
-            self.backends.remove(pool);
+            self.announcements.announce(Event::Backends(BackendsEvent { changed, removed }));
         }
     }
 }
@@ -169,7 +177,7 @@ fn ramp_share(ramp: Option<u8>) -> f64 {
 
 /// Names of interfaces that were shown.
 #[derive(Debug, Default)]
-pub(super) struct InterfaceNames(BTreeMap<u32, String>);
+struct InterfaceNames(BTreeMap<u32, String>);
 
 impl InterfaceNames {
     /// Asks the kernel again. Returns whether a name is another.

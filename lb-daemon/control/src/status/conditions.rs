@@ -1,20 +1,64 @@
 //! Conditions that follow from the configuration and the daemon's settings.
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    num::NonZeroU32,
+};
 
-use super::{PathReader, StatusLoop};
-use lb_base::conditions::{ConditionReason, Subject};
+use super::{Known, narrow_paths::NarrowPaths};
+use crate::state::Settings;
+use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_model::{
-    Configuration, Encapsulation, SourceClash,
+    Configuration, Encapsulation, Name, SourceClash,
+    plan::Sources,
     slots::{self, LEAST_SHARE, Outgrown},
 };
 
 const HASH_KEY: Subject = Subject::new(ConditionReason::HashKey, "hash_key");
 
-impl<R: PathReader> StatusLoop<R> {
+/// Begins and ends the conditions that follow from the configuration in force.
+#[derive(Debug)]
+pub(super) struct ConfigurationConditions {
+    conditions: Conditions,
+    /// The balancer's own region.
+    region: Option<Name>,
+    sources: Sources,
+    narrow: NarrowPaths,
+    /// Pools that have too few slots for their backends.
+    outgrown: BTreeSet<Name>,
+}
+
+impl ConfigurationConditions {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            conditions: settings.conditions.clone(),
+            region: settings.region.clone(),
+            sources: settings.sources,
+            narrow: NarrowPaths::default(),
+            outgrown: BTreeSet::new(),
+        }
+    }
+
+    /// The configuration is another one.
+    pub(super) fn check(&mut self, known: &Known) {
+        let configuration = known.configuration();
+        self.check_source_addresses(configuration);
+        self.check_source_prefix(configuration);
+        self.narrow.check(known, &self.conditions);
+        self.check_hash_key(configuration);
+        self.check_own_region(configuration);
+        self.check_slots(configuration);
+    }
+
+    /// The path to a backend is another one.
+    pub(super) fn check_path(&mut self, address: IpAddr, known: &Known) {
+        self.narrow.check_backend(address, known, &self.conditions);
+    }
+
     /// Tunnels to the backends of an IP version need a source address of that version.
-    pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
-        let sources = &self.settings.sources;
+    fn check_source_addresses(&self, configuration: &Configuration) {
+        let sources = &self.sources;
         for (family, missing, v4) in
             [("IPv4", sources.outer_v4().is_none(), true), ("IPv6", sources.v6.is_none(), false)]
         {
@@ -30,42 +74,42 @@ impl<R: PathReader> StatusLoop<R> {
                     "missing: packets to {family} backends are dropped; give the interface \
                      an address, or set `source`, then restart"
                 );
-                self.settings.conditions.begin(&subject, &cause);
+                self.conditions.begin(&subject, &cause);
             } else {
-                self.settings.conditions.end(&subject);
+                self.conditions.end(&subject);
             }
         }
     }
 
     /// The prefix that tunnels come from is this balancer's own. Applying a configuration that has one of its addresses
     /// is refused, but the setting may have changed since.
-    pub(super) fn check_source_prefix(&self, configuration: &Configuration) {
-        let Some(prefix) = self.settings.sources.prefix_v4 else { return };
+    fn check_source_prefix(&self, configuration: &Configuration) {
+        let Some(prefix) = self.sources.prefix_v4 else { return };
         let text = format!("tunnel-source-prefix {prefix}");
         let subject = Subject::named(ConditionReason::SourcePrefix, text);
         match SourceClash::find(prefix, configuration) {
-            None => self.settings.conditions.end(&subject),
+            None => self.conditions.end(&subject),
             Some(clash) => {
                 let cause = format!("{clash}: change one of them; the setting needs a restart");
-                self.settings.conditions.begin(&subject, &cause);
+                self.conditions.begin(&subject, &cause);
             }
         }
     }
 
-    pub(super) fn check_hash_key(&self, configuration: &Configuration) {
+    fn check_hash_key(&self, configuration: &Configuration) {
         // Only a store of an older daemon contains such a configuration; applying one is refused.
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
-            true => self.settings.conditions.begin(
+            true => self.conditions.begin(
                 &HASH_KEY,
                 "not set, but there are several balancers: each uses its own key, so they choose \
                  different backends; set the same key on all (`spillway export` prints this one's)",
             ),
-            false => self.settings.conditions.end(&HASH_KEY),
+            false => self.conditions.end(&HASH_KEY),
         }
     }
 
     /// Tables never change their size by themselves, so a pool may have too few slots for its backends.
-    pub(super) fn check_slots(&mut self, configuration: &Configuration) {
+    fn check_slots(&mut self, configuration: &Configuration) {
         let balancers = configuration.balancers.get();
         let pools = configuration.pools.iter();
         let causes: BTreeMap<_, _> = pools
@@ -84,11 +128,11 @@ impl<R: PathReader> StatusLoop<R> {
                 Some((name.clone(), cause))
             })
             .collect();
-        let subject = |name: &lb_model::Name| {
+        let subject = |name: &Name| {
             let text = format!("slots of pool {name}");
             Subject::of_pool(ConditionReason::Slots, name.as_str(), text)
         };
-        let conditions = &self.settings.conditions;
+        let conditions = &self.conditions;
         self.outgrown.iter().filter(|name| !causes.contains_key(*name)).for_each(|name| {
             conditions.end(&subject(name));
         });
@@ -96,13 +140,13 @@ impl<R: PathReader> StatusLoop<R> {
         self.outgrown = causes.into_keys().collect();
     }
 
-    pub(super) fn check_own_region(&self, configuration: &Configuration) {
-        if let Some(region) = &self.settings.region {
+    fn check_own_region(&self, configuration: &Configuration) {
+        if let Some(region) = &self.region {
             let subject = Subject::named(ConditionReason::Region, format!("region {region}"));
             // Without regions nothing is configured yet, so nothing is missing.
             match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
-                true => self.settings.conditions.end(&subject),
-                false => self.settings.conditions.begin(
+                true => self.conditions.end(&subject),
+                false => self.conditions.begin(
                     &subject,
                     "this balancer's own region is not in the configuration, so it prefers no backend",
                 ),

@@ -7,8 +7,8 @@ use std::{
 
 use lb_common::abi::counter::GroupCounter;
 
-use super::{PathReader, StatusLoop};
-use crate::command::{Event, GroupStatus, GroupsEvent, Refusal, Regions};
+use super::{Known, PathReader, StatusLoop};
+use crate::command::{Event, GroupStatus, GroupsEvent, Offer, Refusal, Regions};
 use lb_base::error_chain;
 use lb_model::{
     Name,
@@ -71,8 +71,9 @@ impl<R: PathReader> StatusLoop<R> {
     pub(super) fn read_counters(&mut self) {
         match self.path.readings() {
             Ok(readings) => {
-                self.demand.observe(&readings, Instant::now());
-                self.announce_regions(readings);
+                if let Some(event) = self.loads.observe(&self.known, readings) {
+                    self.announcements.announce(Event::Groups(event));
+                }
                 self.check_weights();
             }
             Err(error) => {
@@ -80,70 +81,82 @@ impl<R: PathReader> StatusLoop<R> {
                     error = error_chain::message(&error),
                     "the counters of groups cannot be read"
                 );
-                self.demand.reset();
+                self.loads.demand.reset();
             }
         }
     }
 
     /// The groups of one pool, or of all.
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
-        let configuration = self.configuration();
-        pool.map(|name| self.configured_pool(name)).transpose()?;
+        let configuration = self.known.configuration();
+        pool.map(|name| self.known.configured_pool(name)).transpose()?;
         let readings = self.path.readings().map_err(Refusal::Unreadable)?;
-        let mut regions = self.named(readings);
+        let mut regions = self.loads.named(&self.known, readings);
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
         // Indices of pools are in no order; the order of regions within a pool must stay.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
-        let balancers = self.in_force.require_usable().is_ok().then_some(configuration.balancers);
-        Ok(Regions { window: self.demand.window(), balancers, regions })
+        let balancers =
+            self.known.in_force.require_usable().is_ok().then_some(configuration.balancers);
+        Ok(Regions { window: self.loads.demand.window(), balancers, regions })
     }
+}
 
-    /// Announces groups that are new or can take more or less than at the last reading.
-    fn announce_regions(&mut self, readings: Vec<GroupReading>) {
-        let regions = self.named(readings);
-        self.log_overflows(&regions);
+/// What each group is asked for, and what it could take.
+#[derive(Debug, Default)]
+pub(super) struct GroupLoads {
+    pub(super) demand: Demand,
+    /// What each group could take at the last reading; `None` before the first.
+    offers: Option<BTreeMap<RegionKey, Offer>>,
+    overflows: Overflows,
+}
+
+impl GroupLoads {
+    /// Returns the groups that are new or can take more or less than at the last reading.
+    fn observe(&mut self, known: &Known, readings: Vec<GroupReading>) -> Option<GroupsEvent> {
+        self.demand.observe(&readings, Instant::now());
+        let regions = self.named(known, readings);
+        self.log_overflows(known, &regions);
         let offers =
             regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
         let offers: BTreeMap<_, _> = offers.collect();
         let previous = self.offers.as_ref();
         let removed = previous.into_iter().flat_map(BTreeMap::keys);
         let removed: Vec<_> = removed.filter(|key| !offers.contains_key(key)).cloned().collect();
-        let Some(previous) = self.offers.replace(offers) else { return };
-        let is_news = |it: &GroupStatus| {
+        let previous = self.offers.replace(offers)?;
+        let differs = |it: &GroupStatus| {
             previous.get(&(it.pool.clone(), it.region.clone())) != Some(&it.offer())
         };
-        let changed: Vec<_> = regions.into_iter().filter(is_news).collect();
-        if !changed.is_empty() || !removed.is_empty() {
-            self.announce(Event::Groups(GroupsEvent { changed, removed }));
-        }
+        let changed: Vec<_> = regions.into_iter().filter(differs).collect();
+        let is_news = !changed.is_empty() || !removed.is_empty();
+        is_news.then_some(GroupsEvent { changed, removed })
     }
 
-    fn log_overflows(&mut self, regions: &[GroupStatus]) {
+    fn log_overflows(&mut self, known: &Known, regions: &[GroupStatus]) {
         let sends_on = |region: &&GroupStatus| {
             region.rates.is_some_and(|rates| rates.overflow_out + rates.refused > 0.0)
         };
         let full = regions.iter().filter(sends_on);
         let full = full.map(|region| (region.pool.clone(), region.region.clone()));
         for ((pool, region), overflows) in self.overflows.update(Instant::now(), full) {
-            self.log_region(&pool, &region, overflows);
+            known.log_region(&pool, &region, overflows);
         }
     }
 
     /// Adds names to readings. Readings of groups without a name, which are being removed, are left out.
-    fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
+    fn named(&self, known: &Known, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
         let pools: HashMap<u32, &Name> =
-            self.in_force.ids.pools().map(|(name, at)| (at, name)).collect();
+            known.in_force.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
-            self.in_force.ids.regions().map(|(name, at)| (at, name)).collect();
+            known.in_force.ids.regions().map(|(name, at)| (at, name)).collect();
         let named = readings.into_iter().filter_map(|reading| {
             let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
-            let settings = self.overrides.overrides.group(pool, region).apply_to(reading.settings);
-            let portion = self.portions.of_fleet(pool, region).unwrap_or(reading.portion);
+            let settings = known.overrides.overrides.group(pool, region).apply_to(reading.settings);
+            let portion = known.portions.of_fleet(pool, region).unwrap_or(reading.portion);
             let reading = GroupReading { settings, portion, ..reading };
             Some(GroupStatus {
                 pool: pool.clone(),
                 region: region.clone(),
-                marked_out: self.in_force.mark_outs.is_region_out(pool, region),
+                marked_out: known.in_force.mark_outs.is_region_out(pool, region),
                 rates: self.demand.rates(&reading),
                 reading,
             })

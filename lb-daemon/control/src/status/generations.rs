@@ -68,10 +68,10 @@ impl Generations {
     }
 }
 
-impl<R: PathReader> StatusLoop<R> {
+impl InForce {
     /// The last generations, by number; the one in force is the last.
     pub(super) fn generations(&self) -> Vec<HistoryEntry> {
-        let InForce { history, unusable, .. } = &*self.in_force;
+        let InForce { history, unusable, .. } = self;
         let mut entries = history.to_vec();
         if let (Some(unusable), Some(last)) = (unusable, entries.last_mut())
             && last.number == unusable.number
@@ -80,7 +80,9 @@ impl<R: PathReader> StatusLoop<R> {
         }
         entries
     }
+}
 
+impl<R: PathReader> StatusLoop<R> {
     pub(super) fn read_generation(
         &self,
         number: u64,
@@ -95,7 +97,8 @@ impl<R: PathReader> StatusLoop<R> {
         to: Option<u64>,
         reply: oneshot::Sender<Result<Difference, Refusal>>,
     ) {
-        let (own, to) = (self.settings.region.clone(), to.unwrap_or(self.in_force.generation));
+        let (own, to) =
+            (self.settings.region.clone(), to.unwrap_or(self.known.in_force.generation));
         self.read_beside(reply, move |generations| generations.compare(from, to, own.as_ref()));
     }
 
@@ -104,7 +107,7 @@ impl<R: PathReader> StatusLoop<R> {
         reply: oneshot::Sender<Result<T, Refusal>>,
         read: impl FnOnce(&Generations) -> Result<T, Refusal> + Send + 'static,
     ) {
-        let in_force = Arc::clone(&self.in_force);
+        let in_force = Arc::clone(&self.known.in_force);
         let generations = Generations { reader: in_force.reader.clone(), in_force };
         let reading = Arc::clone(&self.reading);
         tokio::spawn(async move {

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::{PathReader, StatusLoop};
+use super::Known;
 use lb_model::{
     Configuration, Name, ObjectReference,
     diff::{Change, FieldChange},
@@ -14,7 +14,7 @@ const CHANGES: usize = 20;
 /// Services that a line about a pool lists.
 const SERVICES: usize = 8;
 
-impl<R: PathReader> StatusLoop<R> {
+impl Known {
     pub(super) fn log_backend(&self, member: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
         let ((pool, backend), configuration) = (member, self.configuration());
         let service = services(configuration, pool.as_str());

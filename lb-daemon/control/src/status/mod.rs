@@ -5,6 +5,7 @@
 //! else, so an answer contains all that the one who asks may know of. Conditions and log lines that follow from the
 //! configuration and from health are written here too.
 
+mod announcements;
 mod answers;
 mod backends;
 mod conditions;
@@ -20,32 +21,27 @@ mod status_loop;
 mod updates;
 mod view;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::Semaphore;
 
 pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
 
 use crate::{
-    command::{Event, InterfaceStatus, MAX_EVENTS, Offer, OverridesInForce, PoolBackends, Query},
+    command::{InterfaceStatus, OverridesInForce, Query},
     reconcile::ReconcileError,
     state::Settings,
 };
-use backends::InterfaceNames;
-use demand::{Demand, Overflows};
-use event_log::EventLog;
+use announcements::Announcements;
+use backends::BackendStatuses;
+use conditions::ConfigurationConditions;
+use demand::GroupLoads;
 use lb_base::queue::{Receiver, UnboundedReceiver};
 use lb_model::{
-    Configuration, Name,
+    Configuration,
     capacity::{GroupReading, Portions},
 };
-use narrow_paths::NarrowPaths;
-use shared_snapshot::SharedSnapshot;
 
 /// What the status loop needs of the packet path: it reads it.
 pub trait PathReader: Send {
@@ -78,27 +74,11 @@ pub struct StatusLoop<R> {
     path: R,
     queries: Receiver<Query>,
     updates: UnboundedReceiver<StatusUpdate>,
-    /// Until then there is nothing to show.
-    has_begun: bool,
-    in_force: Arc<InForce>,
-    overrides: OverridesInForce,
-    portions: Portions,
-    view: View,
-    /// Statuses of the backends of pools, until something of them changes.
-    backends: BTreeMap<Name, Arc<PoolBackends>>,
-    /// Whether a member changed since hold-downs were last shown to whoever keeps them over a restart.
-    has_member_news: bool,
-    interfaces: InterfaceNames,
-    demand: Demand,
-    /// What each group could take at the last reading; `None` before the first.
-    offers: Option<BTreeMap<(Name, Name), Offer>>,
-    overflows: Overflows,
-    narrow: NarrowPaths,
-    /// Pools that have too few slots for their backends.
-    outgrown: BTreeSet<Name>,
-    events: broadcast::Sender<Arc<Event>>,
-    event_log: EventLog,
-    shared_snapshot: SharedSnapshot,
+    known: Known,
+    backends: BackendStatuses,
+    loads: GroupLoads,
+    conditions: ConfigurationConditions,
+    announcements: Announcements,
     /// Generations that are read at a time.
     reading: Arc<Semaphore>,
     started: Instant,
@@ -111,42 +91,38 @@ impl<R: PathReader> StatusLoop<R> {
         queries: Receiver<Query>,
         updates: UnboundedReceiver<StatusUpdate>,
     ) -> Self {
-        let (events, _) = broadcast::channel(MAX_EVENTS);
+        let portions = settings.portions.clone();
         Self {
-            portions: settings.portions.clone(),
+            conditions: ConfigurationConditions::new(&settings),
             settings,
             path,
             queries,
             updates,
-            has_begun: false,
-            in_force: Arc::default(),
-            overrides: OverridesInForce::default(),
-            view: View::default(),
-            backends: BTreeMap::new(),
-            has_member_news: false,
-            interfaces: InterfaceNames::default(),
-            demand: Demand::default(),
-            offers: None,
-            overflows: Overflows::default(),
-            narrow: NarrowPaths::default(),
-            outgrown: BTreeSet::new(),
-            events,
-            event_log: EventLog::new(),
-            shared_snapshot: SharedSnapshot::default(),
+            known: Known { portions, ..Known::default() },
+            backends: BackendStatuses::default(),
+            loads: GroupLoads::default(),
+            announcements: Announcements::new(),
             reading: Arc::new(Semaphore::new(generations::AT_A_TIME)),
             started: Instant::now(),
         }
     }
+}
 
+/// What the other loops have told.
+#[derive(Debug, Default)]
+struct Known {
+    /// Until then there is nothing to show.
+    has_begun: bool,
+    in_force: Arc<InForce>,
+    overrides: OverridesInForce,
+    portions: Portions,
+    view: View,
+    /// Whether a member changed since hold-downs were last shown to whoever keeps them over a restart.
+    has_member_news: bool,
+}
+
+impl Known {
     fn configuration(&self) -> &Configuration {
         &self.in_force.configuration
-    }
-
-    fn announce(&mut self, event: Event) {
-        let event = Arc::new(event);
-        self.shared_snapshot.add(&event);
-        self.event_log.add(Arc::clone(&event));
-        // Without watchers there is no receiver.
-        let _ = self.events.send(event);
     }
 }

@@ -5,8 +5,8 @@ use std::{
     net::IpAddr,
 };
 
-use super::{PathReader, StatusLoop};
-use lb_base::conditions::{ConditionReason, Subject};
+use super::Known;
+use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_model::{Configuration, Name};
 
 /// Backends whose path is too narrow for IPv6's minimum MTU, in pools that have an IPv6 service.
@@ -18,65 +18,63 @@ pub(super) struct NarrowPaths {
     paths: BTreeMap<Name, BTreeSet<IpAddr>>,
 }
 
-impl<R: PathReader> StatusLoop<R> {
+impl NarrowPaths {
     /// Checks all paths again, because the configuration determines which services there are.
-    pub(super) fn check_paths(&mut self, configuration: &Configuration) {
+    pub(super) fn check(&mut self, known: &Known, conditions: &Conditions) {
+        let configuration = known.configuration();
         let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
         // Collecting keeps the last entry of each pool, so in reverse order that is the first service.
         let services = six.rev().map(|(name, service)| (service.pool.clone(), name.clone()));
         let services: BTreeMap<_, _> = services.collect();
         let paths = services.keys().filter_map(|name| {
             let pool = configuration.pools.get(name)?;
-            let narrow = |address: &&IpAddr| self.is_narrow(configuration, name, **address);
+            let narrow = |address: &&IpAddr| known.is_narrow(configuration, name, **address);
             let narrow: BTreeSet<_> = pool.backends.keys().filter(narrow).copied().collect();
             (!narrow.is_empty()).then(|| (name.clone(), narrow))
         });
         let paths = paths.collect();
-        let previous = std::mem::replace(&mut self.narrow, NarrowPaths { services, paths });
-        let pools: BTreeSet<_> = previous.paths.keys().chain(self.narrow.paths.keys()).collect();
-        pools.into_iter().for_each(|pool| self.update_narrow_condition(pool));
+        let previous = std::mem::replace(self, Self { services, paths });
+        let pools: BTreeSet<_> = previous.paths.keys().chain(self.paths.keys()).collect();
+        pools.into_iter().for_each(|pool| self.update_condition(pool, known, conditions));
     }
 
     /// Checks the path to one backend, which changed.
-    pub(super) fn check_path(&mut self, address: IpAddr) {
-        for pool in self.view.pools_of(&address).to_vec() {
-            let is_narrow = self.narrow.services.contains_key(&pool)
-                && self.is_narrow(self.configuration(), &pool, address);
-            let paths = self.narrow.paths.entry(pool.clone()).or_default();
+    pub(super) fn check_backend(
+        &mut self,
+        address: IpAddr,
+        known: &Known,
+        conditions: &Conditions,
+    ) {
+        for pool in known.view.pools_of(&address) {
+            let is_narrow = self.services.contains_key(pool)
+                && known.is_narrow(known.configuration(), pool, address);
+            let paths = self.paths.entry(pool.clone()).or_default();
             let was_narrow =
                 if is_narrow { !paths.insert(address) } else { paths.remove(&address) };
             if paths.is_empty() {
-                self.narrow.paths.remove(&pool);
+                self.paths.remove(pool);
             }
             if is_narrow || was_narrow {
-                self.update_narrow_condition(&pool);
+                self.update_condition(pool, known, conditions);
             }
         }
     }
 
-    /// Whether the path is known to be too narrow for the pool's encapsulation.
-    fn is_narrow(&self, configuration: &Configuration, pool: &Name, address: IpAddr) -> bool {
-        let Some(pool) = configuration.pools.get(pool) else { return false };
-        let configured = pool.backends.get(&address).and_then(|backend| backend.mtu);
-        let least = pool.encapsulation.least_mtu(address);
-        self.mtu_towards(address, configured).is_some_and(|mtu| mtu < least)
-    }
-
-    fn update_narrow_condition(&self, name: &Name) {
+    fn update_condition(&self, name: &Name, known: &Known, conditions: &Conditions) {
         let text = format!("pool {name}");
         let subject = Subject::of_pool(ConditionReason::NarrowPath, name.as_str(), text);
-        match self.narrow_cause(name) {
-            Some(cause) => self.settings.conditions.begin(&subject, &cause),
-            None => self.settings.conditions.end(&subject),
+        match self.cause(name, known) {
+            Some(cause) => conditions.begin(&subject, &cause),
+            None => conditions.end(&subject),
         }
     }
 
-    fn narrow_cause(&self, name: &Name) -> Option<String> {
-        let paths = self.narrow.paths.get(name)?;
+    fn cause(&self, name: &Name, known: &Known) -> Option<String> {
+        let paths = self.paths.get(name)?;
         let (first, others) = (*paths.first()?, paths.len() - 1);
-        let service = self.narrow.services.get(name)?;
-        let pool = self.configuration().pools.get(name)?;
-        let carries = self.mtu_towards(first, pool.backends.get(&first)?.mtu)?;
+        let service = self.services.get(name)?;
+        let pool = known.configuration().pools.get(name)?;
+        let carries = known.mtu_towards(first, pool.backends.get(&first)?.mtu)?;
         let least = pool.encapsulation.least_mtu(first);
         let more = match others {
             0 => String::new(),
@@ -87,6 +85,16 @@ impl<R: PathReader> StatusLoop<R> {
             "the path to {first} carries {carries} bytes, but IPv6 service {service} needs {least} for the IPv6 minimum MTU \
              and its tunnel: raise its MTU{more}"
         ))
+    }
+}
+
+impl Known {
+    /// Whether the path is known to be too narrow for the pool's encapsulation.
+    fn is_narrow(&self, configuration: &Configuration, pool: &Name, address: IpAddr) -> bool {
+        let Some(pool) = configuration.pools.get(pool) else { return false };
+        let configured = pool.backends.get(&address).and_then(|backend| backend.mtu);
+        let least = pool.encapsulation.least_mtu(address);
+        self.mtu_towards(address, configured).is_some_and(|mtu| mtu < least)
     }
 
     /// Largest outer packet towards a backend, bytes; `None` without a next hop.

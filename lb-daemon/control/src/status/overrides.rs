@@ -7,7 +7,7 @@ use std::{
 
 use lb_common::abi::sizes::Size;
 
-use super::{PathReader, StatusLoop};
+use super::{Known, PathReader, StatusLoop};
 use crate::command::{Event, OverridesEvent, OverridesInForce, Warning, WarningReason};
 use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{
@@ -28,11 +28,11 @@ const NOTABLE: f64 = 0.01;
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn take_overrides(&mut self, next: OverridesInForce) {
-        let before = std::mem::replace(&mut self.overrides, next);
-        if before == self.overrides {
+        let before = std::mem::replace(&mut self.known.overrides, next);
+        if before == self.known.overrides {
             return;
         }
-        let (old, new) = (&before.overrides, &self.overrides.overrides);
+        let (old, new) = (&before.overrides, &self.known.overrides.overrides);
         let set = new.iter().filter(|(key, it)| old.get(key) != Some(*it));
         let set: Vec<_> = set.map(|(key, it)| (key.clone(), it.clone())).collect();
         let ended = old.iter().filter(|(key, _)| new.get(key).is_none());
@@ -40,13 +40,18 @@ impl<R: PathReader> StatusLoop<R> {
         let targets = set.iter().map(|(key, _)| key).chain(&ended).map(|key| &key.target);
         // Statuses name the overrides that act on a backend, whether or not they change its state.
         let mut changed = BTreeSet::new();
-        for affected in affected(targets, &self.in_force.configuration) {
-            self.backends.remove(&affected.pool);
+        for affected in affected(targets, &self.known.in_force.configuration) {
+            self.backends.forget(&affected.pool);
             let backends = affected.backends.into_iter();
             changed.extend(backends.map(|address| (affected.pool.clone(), address)));
         }
-        let (revision, is_unstored) = (new.revision(), self.overrides.is_unstored);
-        self.announce(Event::Overrides(OverridesEvent { revision, set, ended, is_unstored }));
+        let (revision, is_unstored) = (new.revision(), self.known.overrides.is_unstored);
+        self.announcements.announce(Event::Overrides(OverridesEvent {
+            revision,
+            set,
+            ended,
+            is_unstored,
+        }));
         self.announce_backends(&changed);
     }
 
@@ -57,18 +62,18 @@ impl<R: PathReader> StatusLoop<R> {
         overrides: &Overrides,
         pools: &[Name],
     ) -> Vec<Warning> {
-        let services = self.configuration().services.values();
+        let services = self.known.configuration().services.values();
         let used: BTreeSet<&Name> = services.map(|service| &service.pool).collect();
         let configured = pools.iter().filter_map(|name| {
-            let pool = self.configuration().pools.get(name)?;
+            let pool = self.known.configuration().pools.get(name)?;
             Some((name, pool))
         });
         let warnings = configured.flat_map(|(name, pool)| {
-            let is_emptied = self.view.serves(before, name, pool)
-                && !self.view.serves(overrides, name, pool);
+            let is_emptied = self.known.view.serves(before, name, pool)
+                && !self.known.view.serves(overrides, name, pool);
             let emptied =
                 (is_emptied && used.contains(name)).then(|| Warning::pool_unserved(name));
-            let missed = self.kept(overrides, name, pool).into_iter().filter_map(|(region, kept)| {
+            let missed = self.known.kept(overrides, name, pool).into_iter().filter_map(|(region, kept)| {
                 let missed = shares::missed(kept);
                 (missed > NOTABLE).then(|| {
                     let text = format!(
@@ -93,12 +98,41 @@ impl<R: PathReader> StatusLoop<R> {
     /// Begins or ends the condition that weights of overrides are not kept, once a second.
     pub(super) fn check_weights(&self) {
         let conditions = &self.settings.conditions;
-        match self.over_budget(&self.overrides.overrides) {
+        match self.over_budget(&self.known.overrides.overrides) {
             Some(cause) => conditions.begin(&SUBJECT, &cause),
             None => conditions.end(&SUBJECT),
         }
     }
 
+    /// Why the weights of overrides are not kept, if they place more connections away from home than can be remembered.
+    fn over_budget(&self, overrides: &Overrides) -> Option<String> {
+        let has_weights =
+            overrides.iter().any(|(_, it)| !it.action.stops() && it.action.percent().is_some());
+        if !has_weights {
+            return None;
+        }
+        let configuration = Arc::clone(&self.known.in_force.configuration);
+        let mut needed = 0.0;
+        for (name, pool) in &configuration.pools {
+            for (region, kept) in self.known.kept(overrides, name, pool) {
+                let ids =
+                    self.known.in_force.ids.pool(name).zip(self.known.in_force.ids.region(region));
+                let admitted = ids.and_then(|ids| self.loads.demand.admitted(ids));
+                needed += admitted.unwrap_or_default() * (1.0 - kept);
+            }
+        }
+        let [room, _] = split_displaced_room(self.settings.sizes.get(Size::Displaced));
+        let budget = capacity::per_second(displaced_budget(room)).unwrap_or_default();
+        (needed > budget).then(|| {
+            format!(
+                "they place about {needed:.0} new connections a second away from home, and {budget:.0} a second can be \
+                 remembered: the others go to backends that should get less (the setting displaced raises this)"
+            )
+        })
+    }
+}
+
+impl Known {
     /// Share of their own slots that the backends of each region of a pool take, by weight; only regions in which a weight
     /// is overridden.
     fn kept<'a>(
@@ -132,31 +166,5 @@ impl<R: PathReader> StatusLoop<R> {
         }
         let overridden = regions.into_iter().filter(|(_, sums)| sums.is_overridden);
         overridden.map(|(region, it)| (region, it.asked / it.most / it.whole)).collect()
-    }
-
-    /// Why the weights of overrides are not kept, if they place more connections away from home than can be remembered.
-    fn over_budget(&self, overrides: &Overrides) -> Option<String> {
-        let has_weights =
-            overrides.iter().any(|(_, it)| !it.action.stops() && it.action.percent().is_some());
-        if !has_weights {
-            return None;
-        }
-        let configuration = Arc::clone(&self.in_force.configuration);
-        let mut needed = 0.0;
-        for (name, pool) in &configuration.pools {
-            for (region, kept) in self.kept(overrides, name, pool) {
-                let ids = self.in_force.ids.pool(name).zip(self.in_force.ids.region(region));
-                let admitted = ids.and_then(|ids| self.demand.admitted(ids));
-                needed += admitted.unwrap_or_default() * (1.0 - kept);
-            }
-        }
-        let [room, _] = split_displaced_room(self.settings.sizes.get(Size::Displaced));
-        let budget = capacity::per_second(displaced_budget(room)).unwrap_or_default();
-        (needed > budget).then(|| {
-            format!(
-                "they place about {needed:.0} new connections a second away from home, and {budget:.0} a second can be \
-                 remembered: the others go to backends that should get less (the setting displaced raises this)"
-            )
-        })
     }
 }

@@ -31,16 +31,16 @@ impl<R: PathReader> StatusLoop<R> {
                     }
                     None => return LoopEnd::Stopped,
                 },
-                query = self.queries.recv(), if self.has_begun => match query {
+                query = self.queries.recv(), if self.known.has_begun => match query {
                     Some(query) => {
                         let _turn = counters.turn();
                         self.answer(query);
                     }
                     None => return LoopEnd::Stopped,
                 },
-                _ = second.tick(), if self.has_begun => {
+                _ = second.tick(), if self.known.has_begun => {
                     let _turn = counters.turn();
-                    self.shared_snapshot.expire(clock());
+                    self.announcements.expire(clock());
                     self.read_counters();
                     self.show_hold_downs();
                 }
@@ -64,10 +64,10 @@ impl<R: PathReader> StatusLoop<R> {
                 drop(reply.send(self.one_backend(&pool, &address)));
             }
             Query::History { pool, address, reply } => {
-                drop(reply.send(self.history(&pool, address.as_deref())));
+                drop(reply.send(self.known.history(&pool, address.as_deref())));
             }
-            Query::Overrides(reply) => drop(reply.send(self.overrides.clone())),
-            Query::Generations(reply) => drop(reply.send(self.generations())),
+            Query::Overrides(reply) => drop(reply.send(self.known.overrides.clone())),
+            Query::Generations(reply) => drop(reply.send(self.known.in_force.generations())),
             Query::Generation(number, reply) => self.read_generation(number, reply),
             Query::Difference { from, to, reply } => self.compare_generations(from, to, reply),
             Query::Watch(from, reply) => drop(reply.send(self.watch(from))),

@@ -12,18 +12,18 @@ use lb_model::next_hop::NextHop;
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn take(&mut self, update: StatusUpdate) {
         match update {
-            StatusUpdate::Begun => self.has_begun = true,
+            StatusUpdate::Begun => self.known.has_begun = true,
             StatusUpdate::InForce(in_force) => self.take_in_force(in_force),
             StatusUpdate::Applied(applied) => {
-                log_applied(self.configuration(), applied.generation, &applied.changes);
-                self.announce(Event::Generation(applied));
+                log_applied(self.known.configuration(), applied.generation, &applied.changes);
+                self.announcements.announce(Event::Generation(applied));
             }
             StatusUpdate::Overrides(overrides) => self.take_overrides(overrides),
-            StatusUpdate::Portions(portions) => self.portions = portions,
+            StatusUpdate::Portions(portions) => self.known.portions = portions,
             StatusUpdate::JudgeOverrides([before, next], pools, reply) => {
                 drop(reply.send(self.judge_overrides(&before, &next, &pools)));
             }
-            StatusUpdate::Backends(backends) => self.view.keep_next_hops(&backends),
+            StatusUpdate::Backends(backends) => self.known.view.keep_next_hops(&backends),
             StatusUpdate::Members(updates) => {
                 let mut changed = BTreeSet::new();
                 for update in updates {
@@ -43,39 +43,34 @@ impl<R: PathReader> StatusLoop<R> {
 
     /// Shows which hold-downs a restart must not forget, once a second if a member changed.
     pub(super) fn show_hold_downs(&mut self) {
-        if std::mem::take(&mut self.has_member_news) {
-            self.settings.hold_downs.show(self.view.hold_downs());
+        if std::mem::take(&mut self.known.has_member_news) {
+            self.settings.hold_downs.show(self.known.view.hold_downs());
         }
     }
 
     fn take_in_force(&mut self, in_force: Arc<InForce>) {
-        let before = std::mem::replace(&mut self.in_force, in_force);
-        self.forget_backends(&before);
-        let configuration = Arc::clone(&self.in_force.configuration);
+        let before = std::mem::replace(&mut self.known.in_force, in_force);
+        self.backends.forget_changed(&before, &self.known.in_force);
+        let configuration = Arc::clone(&self.known.in_force.configuration);
         if Arc::ptr_eq(&before.configuration, &configuration) {
             self.announce_reconfigured(&before);
             return;
         }
         self.announce_removed(&before.configuration);
-        self.view.configure(&configuration);
+        self.known.view.configure(&configuration);
         self.announce_reconfigured(&before);
-        self.has_member_news = true;
-        self.check_source_addresses(&configuration);
-        self.check_source_prefix(&configuration);
-        self.check_paths(&configuration);
-        self.check_hash_key(&configuration);
-        self.check_own_region(&configuration);
-        self.check_slots(&configuration);
+        self.known.has_member_news = true;
+        self.conditions.check(&self.known);
     }
 
     /// Returns what is to be announced.
     fn take_member(&mut self, key: Key, member: Arc<Member>, cause: Cause) -> Option<Key> {
-        let (before, member) = self.view.set(&key, member)?;
-        self.has_member_news = true;
-        self.backends.remove(&key.0);
+        let (before, member) = self.known.view.set(&key, member)?;
+        self.known.has_member_news = true;
+        self.backends.forget(&key.0);
         let (from, to) = (before.map_or("unknown", |it| it.state.name()), member.state.name());
         if cause == Cause::Checks && from != to {
-            self.log_backend((&key.0, key.1), from, to, &member.reason.text);
+            self.known.log_backend((&key.0, key.1), from, to, &member.reason.text);
         }
         (cause != Cause::Share).then_some(key)
     }
@@ -88,9 +83,9 @@ impl<R: PathReader> StatusLoop<R> {
                 tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
             }
         }
-        self.view.set_next_hop(address, hop);
-        self.forget_backend(&address);
-        self.check_path(address);
-        self.view.pools_of(&address).iter().map(|pool| (pool.clone(), address)).collect()
+        self.known.view.set_next_hop(address, hop);
+        self.backends.forget_all(self.known.view.pools_of(&address));
+        self.conditions.check_path(address, &self.known);
+        self.known.view.pools_of(&address).iter().map(|pool| (pool.clone(), address)).collect()
     }
 }
