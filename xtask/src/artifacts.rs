@@ -99,8 +99,6 @@ fn parse(messages: &str) -> Result<Built> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::ExitStatus;
-
     use super::*;
 
     #[test]
