@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
 use lb_e2e::harness;
-use lb_tests::process::{PATIENCE, until};
+use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::Flood;
 use lb_tests::topology::Fabric;
@@ -24,11 +24,11 @@ pub(crate) fn bounded(sandbox: &Sandbox) -> Result<()> {
     let to = SocketAddrV4::new(Fabric::VIP_V4, ECHO);
     let mut flood = Flood::new(&fixture.fabric, to)?;
     let vip = to.ip().to_string();
-    let flags = ["--vip", &vip, "--count", "1000000", "--snap", "2000", "--duration", "5m"];
+    let flags = ["--vip", &vip, "--count", "1000000", "--snap", "2000", "--duration", "45s"];
     let running = RunningCapture::start(&fixture, "flood", &flags)?;
     let was = decided(&fixture)?;
     let mut ports = 44_000..;
-    until("a hundred thousand packets were decided about", 4 * PATIENCE, || {
+    until("a hundred thousand packets were decided about", Duration::from_secs(40), || {
         flood.send(20_000, 1_000_000, Duration::from_secs(1))?;
         // Others are served all the same. A datagram that finds a link's ring full of the flood is lost.
         let is_served = ports.by_ref().take(3).any(|port| {
