@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::artifacts;
+use crate::artifacts::{self, Cost};
 use crate::cargo::cargo;
 use crate::cli::BuildArgs;
 use crate::process::Background;
@@ -67,10 +67,10 @@ pub(crate) fn everything(toolchain: &Toolchain, release: bool, programs: Program
     host_programs(release, programs).map(drop)
 }
 
-/// Builds host programs, and returns how many units were compiled.
-pub(crate) fn host_programs(release: bool, programs: Programs) -> Result<usize> {
+/// Builds host programs, and returns what that took.
+pub(crate) fn host_programs(release: bool, programs: Programs) -> Result<Cost> {
     ui::heading("host programs");
-    Ok(artifacts::build(&mut host_command(release, programs))?.units)
+    Ok(artifacts::build(&mut host_command(release, programs))?.cost)
 }
 
 /// Builds into `target/bpf/NAME.o`. A file whose content is the same is left alone, so that what embeds it is not built

@@ -8,9 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::errno::Errno;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use crate::progress::{Exceeded, Limits, Progress};
+use crate::progress::{Exceeded, Limits, Progress, used_cpu_time};
 use crate::signals::{self, Directed, Target};
 use crate::ui;
 
@@ -67,6 +69,25 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{name}: output is not text"))
 }
 
+/// Runs to the end and keeps its standard output, with the CPU time that it used.
+pub(crate) fn measured_output(command: &mut Command) -> Result<(Output, Duration)> {
+    let name = name(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let (mut child, directed) = signals::direct(|| {
+        let child = spawn(command, &name)?;
+        let target = Target::Process(pid(&child));
+        Ok((child, target))
+    })?;
+    let mut stdout = Vec::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_end(&mut stdout).with_context(|| name.clone())?;
+    }
+    let (status, cpu_time) = wait(&mut child).context(name)?;
+    drop(directed);
+    signals::check()?;
+    Ok((Output { status, stdout, stderr: Vec::new() }, cpu_time))
+}
+
 /// Runs to the end and keeps its standard output, and its standard error where that is piped.
 pub(crate) fn output(command: &mut Command) -> Result<Output> {
     let name = name(command);
@@ -118,6 +139,8 @@ pub(crate) struct Captured {
     pub(crate) status: Result<ExitStatus, Exceeded>,
     /// Standard output and standard error as they came.
     pub(crate) output: String,
+    /// What the program and all that it started used.
+    pub(crate) cpu_time: Duration,
 }
 
 impl Captured {
@@ -192,7 +215,7 @@ fn collect(
             }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                if ended.is_none() && child.try_wait()?.is_some() {
+                if ended.is_none() && has_ended(child, WaitPidFlag::WNOHANG)? {
                     ended = Some(Instant::now());
                 }
             }
@@ -210,9 +233,26 @@ fn collect(
             ui::note(&format!("{name}: still running, {}", ui::elapsed(start.elapsed())));
         }
     }
-    let status = child.wait()?;
+    let (status, cpu_time) = wait(child)?;
     let output = String::from_utf8_lossy(&output).into_owned();
-    Ok(Captured { status: killed.map_or(Ok(status), Err), output })
+    Ok(Captured { status: killed.map_or(Ok(status), Err), output, cpu_time })
+}
+
+/// Waits for the end, and returns what CPU time was used until then.
+fn wait(child: &mut Child) -> Result<(ExitStatus, Duration)> {
+    while !has_ended(child, WaitPidFlag::empty())? {}
+    let cpu_time = used_cpu_time(pid(child));
+    Ok((child.wait()?, cpu_time))
+}
+
+/// Whether a child has ended that is still to be waited for.
+fn has_ended(child: &Child, flags: WaitPidFlag) -> Result<bool> {
+    let flags = flags | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    match waitid(Id::Pid(pid(child)), flags) {
+        Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn spawn(command: &mut Command, name: &str) -> Result<Child> {
@@ -299,7 +339,9 @@ mod tests {
         // A descendant in a session of its own does the work, and writes nothing for more than twice the limit.
         let busy = "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done";
         let busy = sh(&format!("setsid --wait sh -c '{busy}'"));
-        assert!(capture(busy, Limits::stalled(SHORT), "sh").unwrap().success());
+        let busy = capture(busy, Limits::stalled(SHORT), "sh").unwrap();
+        assert!(busy.success());
+        assert!(busy.cpu_time > Duration::from_millis(100), "{:?}", busy.cpu_time);
         let speaks = sh("for step in 1 2 3 4 5 6; do echo $step; sleep 0.5; done");
         assert!(capture(speaks, Limits::stalled(SHORT), "sh").unwrap().success());
     }

@@ -6,7 +6,9 @@ use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use nix::unistd::Pid;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use crate::ui;
 
@@ -103,6 +105,23 @@ struct Stat {
     group: i32,
     /// Of the process and of the children that it waited for, in ticks.
     cpu_time: u64,
+}
+
+/// CPU time that a process, and all descendants that were waited for, have used. Once it has ended nothing is added; it
+/// must not have been waited for yet.
+pub(crate) fn used_cpu_time(pid: Pid) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let ticks = stat.and_then(|stat| parse(&stat)).map_or(0, |stat| stat.cpu_time);
+    let frequency =
+        sysconf(SysconfVar::CLK_TCK).ok().flatten().and_then(|it| u32::try_from(it).ok());
+    frequency.filter(|it| *it > 0).map_or(Duration::ZERO, |it| Duration::from_secs(ticks) / it)
+}
+
+/// CPU time of all that this process has waited for.
+pub(crate) fn cpu_time_of_children() -> Duration {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
+    let used = used.map_or(0, |it| (it.user_time() + it.system_time()).num_milliseconds());
+    Duration::from_millis(used.try_into().unwrap_or(0))
 }
 
 /// CPU time of a process, its group and its descendants, in ticks. Processes in other namespaces are descendants too.

@@ -194,8 +194,13 @@ impl Missing {
     }
 
     fn is_nothing(&self) -> bool {
-        let nothing_to_make = self.toolchain.is_none() && self.kernels.is_empty();
-        self.packages.is_empty() && nothing_to_make && self.made.is_empty()
+        self.is_nothing_now() && self.made.is_empty()
+    }
+
+    /// Whether what is missing, if anything is, is made later.
+    fn is_nothing_now(&self) -> bool {
+        let nothing_to_fetch = self.toolchain.is_none() && self.kernels.is_empty();
+        self.packages.is_empty() && nothing_to_fetch && self.made.iter().all(|made| made.later)
     }
 
     fn print(&self) -> Result<()> {
@@ -250,7 +255,7 @@ impl Missing {
     /// Gets what is missing. If a release is built next, what it does not need is compiled meanwhile: downloads leave the
     /// CPUs idle.
     fn get_beside_build(&self, wants: &Wants<'_>) -> Result<()> {
-        if self.is_nothing() || !wants.builds_release {
+        if !wants.builds_release || self.is_nothing_now() {
             return self.get(wants.everything);
         }
         let beside = build::begin_release()?;

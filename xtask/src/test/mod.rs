@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail, ensure};
 
-use crate::artifacts;
+use crate::artifacts::{self, Cost};
 use crate::build;
 use crate::cargo;
 use crate::cli::TestArgs;
 use crate::demo;
 use crate::fuzz;
 use crate::process::{self, Job};
-use crate::progress::Limits;
+use crate::progress::{Limits, cpu_time_of_children};
 use crate::root;
 use crate::setup::{self, Ready, Wants};
 use crate::ui;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     }
     let ready = setup::ensure(&Wants::tests(&args.kernels(), args.long), false)?;
     let report = Report::default();
-    report.step("setup", start, 0);
+    report.step("setup", start, Cost { units: 0, cpu_time: cpu_time_of_children() });
     let run = Run {
         args,
         filter: Filter::new(&args.filter, args.long),
@@ -95,9 +95,11 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     run.run_steps()?;
     let is_blind = !run.filter.tests().is_empty() && !run.report.has_tested();
     let (mut total, slowest, steps) = run.report.finish();
-    ui::heading("what took longest");
+    ui::heading("what took longest: its time, CPU time");
     eprint!("{slowest}");
-    ui::heading("each step: its time, and units that it compiled; unit to root overlap");
+    ui::heading(
+        "each step: its time, CPU time, and units that it compiled; steps from unit to root overlap",
+    );
     eprint!("{steps}");
     if let Some(rotation) = &run.rotation {
         ui::note(&rotation.describe());
@@ -109,7 +111,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
         ui::note("no test was run: a failure; no test has such a name");
         total.failed += 1;
     }
-    ui::note(&format!("{} in all", ui::elapsed(start.elapsed())));
+    let (time, cpu_time) = (ui::elapsed(start.elapsed()), ui::elapsed(cpu_time_of_children()));
+    ui::note(&format!("{time} in all, {cpu_time} of CPU time"));
     println!("{total}");
     Ok(if total.is_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -152,12 +155,12 @@ impl Run<'_> {
             });
             let start = Instant::now();
             let tested = self.run_in_parallel(&beside);
-            self.report.step("root, beside the others", start, 0);
-            behind.into_iter().map(join).fold(tested, Result::and)
+            let took = tested.map(|cost| self.report.step("root, beside the others", start, cost));
+            behind.into_iter().map(join).fold(took, Result::and)
         })?;
         let start = Instant::now();
-        self.run_in_parallel(&alone)?;
-        self.report.step("root, alone", start, 0);
+        let cost = self.run_in_parallel(&alone)?;
+        self.report.step("root, alone", start, cost);
         self.run_in_order(&LAST)
     }
 
@@ -238,7 +241,11 @@ impl Run<'_> {
             let release = scope.spawn(|| {
                 let start = Instant::now();
                 let built = build::host_programs(true, build::Programs::Product);
-                self.report.step("build of the release", start, *built.as_ref().unwrap_or(&0));
+                self.report.step(
+                    "build of the release",
+                    start,
+                    *built.as_ref().unwrap_or(&Cost::default()),
+                );
                 self.report.conclude("build of the release", start, &built)?;
                 Ok(built.is_ok())
             });
@@ -254,8 +261,8 @@ impl Run<'_> {
     fn build_test_programs(&self) -> Result<Option<Programs>> {
         let start = Instant::now();
         let programs = Programs::build();
-        let units = programs.as_ref().map_or(0, |programs| programs.units);
-        self.report.step("build of test programs", start, units);
+        let cost = programs.as_ref().map_or(Cost::default(), |programs| programs.cost);
+        self.report.step("build of test programs", start, cost);
         self.report.conclude("build of test programs", start, &programs)?;
         Ok(programs.ok())
     }
@@ -295,9 +302,9 @@ impl Run<'_> {
     fn check(&self, name: &str, job: impl Into<Job>) -> Result<()> {
         let start = Instant::now();
         let mut captured = process::capture(job, LIMITS, name)?;
-        let units = artifacts::count_units(&mut captured)?;
+        let cost = artifacts::cost(&mut captured)?;
         self.report.ran(name, start, &captured, Tally::step(captured.success()));
-        self.report.step(name, start, units);
+        self.report.step(name, start, cost);
         Ok(())
     }
 
@@ -326,18 +333,18 @@ impl Run<'_> {
         let start = Instant::now();
         command.envs([self.sample()]);
         let mut captured = process::capture(command, LIMITS, name)?;
-        let units = artifacts::count_units(&mut captured)?;
+        let cost = artifacts::cost(&mut captured)?;
         let tally = Tally::read(&captured.output, captured.success());
         for (program, time) in tally::times(&captured.output) {
             self.report.time(&format!("{name}: {program}"), time);
         }
         self.report.tested(name, start, &captured, tally);
-        self.report.step(name, start, units);
+        self.report.step(name, start, cost);
         Ok(())
     }
 
-    /// Runs tests as root, begun in their order, as many at a time as there are slots for.
-    fn run_in_parallel(&self, tests: &[Test]) -> Result<()> {
+    /// Runs tests as root, begun in their order, as many at a time as there are slots for. Returns what they took.
+    fn run_in_parallel(&self, tests: &[Test]) -> Result<Cost> {
         thread::scope(|scope| {
             let running = tests.iter().map(|test| {
                 let taken = self.slots.take(test.slots);
@@ -349,11 +356,15 @@ impl Run<'_> {
             });
             // All of them are begun, as slots are given back, before the first is waited for.
             let running: Vec<Result<_>> = running.collect();
-            running.into_iter().try_for_each(|test| join(test?))
+            running.into_iter().try_fold(Cost::default(), |mut cost, test| {
+                cost.cpu_time += join(test?)?;
+                Ok(cost)
+            })
         })
     }
 
-    fn run(&self, test: &Test) -> Result<()> {
+    /// Runs a test, and returns the CPU time that it took.
+    fn run(&self, test: &Test) -> Result<Duration> {
         let start = Instant::now();
         let limits = if test.is_case && !self.args.long { CASE_LIMITS } else { LIMITS };
         let captured = process::capture(test.job()?, limits, &test.name)?;
@@ -362,7 +373,7 @@ impl Run<'_> {
             tally.failed = 1;
         }
         self.report.tested(&test.name, start, &captured, tally);
-        Ok(())
+        Ok(captured.cpu_time)
     }
 
     /// The package, in a Debian.
@@ -370,10 +381,10 @@ impl Run<'_> {
         let (name, start) = ("packages of two versions", Instant::now());
         let prepared = package::prepare();
         self.report.conclude(name, start, &prepared)?;
-        let Ok((mut variables, units)) = prepared else { return Ok(()) };
+        let Ok((mut variables, mut cost)) = prepared else { return Ok(()) };
         variables.extend(self.variables());
-        self.run_in_parallel(&[programs.package(&variables)])?;
-        self.report.step(Step::Package.name(), start, units);
+        cost += self.run_in_parallel(&[programs.package(&variables)])?;
+        self.report.step(Step::Package.name(), start, cost);
         Ok(())
     }
 
@@ -386,20 +397,21 @@ impl Run<'_> {
             failed => return self.report.conclude(Step::Mutants.name(), start, &failed),
         };
         let is_sampled = |place| self.rotation.as_ref().is_none_or(|it| it.has(place, MUTANTS));
-        let (begun, mut units) = (start, 0);
+        let (begun, mut cost) = (start, Cost::default());
         for (_, mutant) in mutants.iter().enumerate().filter(|(place, _)| is_sampled(*place)) {
             let start = Instant::now();
             let seen = copy.build(&self.ready.toolchain, mutant).and_then(|(objects, compiled)| {
-                units += compiled;
+                cost += compiled;
                 let _taken = self.slots.take(2);
                 let captured = mutant.run(programs.packet_table(), &objects)?;
+                cost.cpu_time += captured.cpu_time;
                 let rows = mutants::red_rows(&captured);
                 ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
                 Ok(())
             });
             self.report.conclude(&format!("mutant: {}", mutant.name), start, &seen)?;
         }
-        self.report.step(Step::Mutants.name(), begun, units);
+        self.report.step(Step::Mutants.name(), begun, cost);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::artifacts;
+use crate::artifacts::{self, Cost};
 use crate::build;
 use crate::cargo;
 use crate::process::{self, Captured};
@@ -111,9 +111,9 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Builds the packet program with a mistake in it, and returns the folder that it is in, and how many units were
-    /// compiled; the copy is as before afterwards.
-    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<(PathBuf, usize)> {
+    /// Builds the packet program with a mistake in it, and returns the folder that it is in, and what that
+    /// took; the copy is as before afterwards.
+    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<(PathBuf, Cost)> {
         let path = self.tree.join(&mutant.file);
         let source = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         fs::write(&path, mutant.applied(&source)?).with_context(|| path.display().to_string())?;
@@ -122,7 +122,7 @@ impl Copy {
         built
     }
 
-    fn packet_program(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<(PathBuf, usize)> {
+    fn packet_program(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<(PathBuf, Cost)> {
         let mut command = build::packet_command(toolchain, "build")?;
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
         // A folder for each: the table may still be run on the one before.
@@ -134,7 +134,7 @@ impl Copy {
             let object = objects.join(format!("{}.o", built.name));
             fs::copy(&built.executable, &object).with_context(|| object.display().to_string())?;
         }
-        Ok((objects, built.units))
+        Ok((objects, built.cost))
     }
 }
 
@@ -202,8 +202,9 @@ mod tests {
     fn a_table_that_did_not_end_or_did_not_load_saw_nothing() {
         const RESULT: &str = "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured";
         const ROW: &str = "test balancer: ARP ... ok";
-        let red =
-            |status, lines: [&str; 2]| red_rows(&Captured { status, output: lines.join("\n") });
+        let red = |status, lines: [&str; 2]| {
+            red_rows(&Captured { status, output: lines.join("\n"), cpu_time: Duration::ZERO })
+        };
         let failed = Ok(std::os::unix::process::ExitStatusExt::from_raw(1 << 8));
         let killed = Err(Exceeded::Hard(Duration::from_secs(60)));
         assert_eq!(red(failed, [ROW, RESULT]), 2);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::artifacts;
+use crate::artifacts::{self, Cost};
 use crate::cargo;
 use crate::package;
 use crate::setup;
@@ -19,8 +19,8 @@ use super::{root_tests::Variables, steps};
 const BEFORE: &str = "0~before";
 const AFTER: &str = "0";
 
-/// What the test program is told, and how many units were compiled for it.
-pub(super) fn prepare() -> Result<(Variables, usize)> {
+/// What the test program is told, and what it took to build what it is told of.
+pub(super) fn prepare() -> Result<(Variables, Cost)> {
     let debian = setup::debian()?;
     let out = workspace::target().join("package/test");
     let again = out.join("again");
@@ -31,7 +31,7 @@ pub(super) fn prepare() -> Result<(Variables, usize)> {
     ensure!(fs::read(&after)? == fs::read(&same)?, "{}: packed twice, and differs", same.display());
     ui::note(&format!("{}: {}", after.display(), ui::megabytes(fs::metadata(&after)?.len())));
 
-    let (stub, units) = stub()?;
+    let (stub, cost) = stub()?;
     refuse(&stub)?;
     let variables = [
         ("SPILLWAY_DEBIAN", debian),
@@ -39,15 +39,15 @@ pub(super) fn prepare() -> Result<(Variables, usize)> {
         ("SPILLWAY_DEB", after),
         ("SPILLWAY_STUB", stub),
     ];
-    Ok((variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec(), units))
+    Ok((variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec(), cost))
 }
 
 /// A daemon without packet programs.
-fn stub() -> Result<(PathBuf, usize)> {
+fn stub() -> Result<(PathBuf, Cost)> {
     let built = artifacts::build(&mut cargo::at_idle_priority(&steps::stub()))?;
     let daemon = built.programs.into_iter().find(|program| program.name == "spillwayd");
     let daemon = daemon.context("lb-daemon: has no program spillwayd")?;
-    Ok((daemon.executable, built.units))
+    Ok((daemon.executable, built.cost))
 }
 
 /// Packaging must refuse a daemon without packet programs.

@@ -1,12 +1,13 @@
 //! What a run says while it runs, and what it came to. Steps that run beside each other share it.
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::artifacts::Cost;
 use crate::process::Captured;
 use crate::ui;
 
@@ -24,16 +25,36 @@ struct Ended {
     total: Tally,
     /// Tests of test programs among them.
     tests: u64,
-    times: Vec<(Duration, String)>,
+    times: Vec<Timed>,
     steps: Vec<StepCost>,
+}
+
+/// What a test or a part of a step took.
+struct Timed {
+    name: String,
+    time: Duration,
+    /// None: it is part of a program's.
+    cpu_time: Option<Duration>,
+}
+
+impl fmt::Display for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu_time = self.cpu_time.map(ui::elapsed).unwrap_or_default();
+        write!(f, "{:>12}  {cpu_time:>12}  {}", ui::elapsed(self.time), self.name)
+    }
+}
+
+impl Timed {
+    fn since(name: &str, start: Instant, cpu_time: Option<Duration>) -> Self {
+        Self { name: name.to_owned(), time: start.elapsed(), cpu_time }
+    }
 }
 
 /// What a step of the run took: those that run beside each other overlap.
 struct StepCost {
     name: String,
     time: Duration,
-    /// What cargo compiled in it.
-    units: usize,
+    cost: Cost,
 }
 
 impl Report {
@@ -54,7 +75,7 @@ impl Report {
         crate::signals::check()?;
         let tally = Tally::step(outcome.is_ok());
         let said = outcome.as_ref().err().map(|error| format!("{error:#}"));
-        self.end(name, start, tally, said.as_deref(), None);
+        self.end(Timed::since(name, start, None), tally, said.as_deref(), None);
         Ok(())
     }
 
@@ -66,7 +87,8 @@ impl Report {
             Err(exceeded) => Some(exceeded.to_string()),
         };
         let output = tally.is_failure().then(|| captured.output.trim_end());
-        self.end(name, start, tally, output, status.as_deref());
+        let timed = Timed::since(name, start, Some(captured.cpu_time));
+        self.end(timed, tally, output, status.as_deref());
     }
 
     /// The same for a program of tests.
@@ -80,21 +102,13 @@ impl Report {
         self.lock().tests > 0
     }
 
-    fn end(
-        &self,
-        name: &str,
-        start: Instant,
-        tally: Tally,
-        output: Option<&str>,
-        status: Option<&str>,
-    ) {
-        let time = start.elapsed();
+    fn end(&self, timed: Timed, tally: Tally, output: Option<&str>, status: Option<&str>) {
         let mut ended = self.lock();
         let (word, status) = match tally.is_failure() {
             true => ("FAILED", status.map(|status| format!(" ({status})")).unwrap_or_default()),
             false => ("ok", String::new()),
         };
-        let mut line = format!("{word:<6} {:>12}  {name}{status}", ui::elapsed(time));
+        let mut line = format!("{word:<6} {timed}{status}");
         if tally.count() > 1 {
             let _ = write!(line, ": {tally}");
         }
@@ -102,20 +116,21 @@ impl Report {
             eprintln!("{output}");
         }
         ui::note(&line);
-        ended.times.push((time, name.to_owned()));
+        ended.times.push(timed);
         ended.total += tally;
     }
 
     /// What a part of a step took.
     pub(super) fn time(&self, name: &str, time: Duration) {
+        let timed = Timed { name: name.to_owned(), time, cpu_time: None };
         let mut ended = self.lock();
-        ui::note(&format!("{:<6} {:>12}  {name}", "", ui::elapsed(time)));
-        ended.times.push((time, name.to_owned()));
+        ui::note(&format!("{:<6} {timed}", ""));
+        ended.times.push(timed);
     }
 
-    /// A step ended, in which so many units were compiled.
-    pub(super) fn step(&self, name: &str, start: Instant, units: usize) {
-        self.lock().steps.push(StepCost { name: name.to_owned(), time: start.elapsed(), units });
+    /// A step ended, which took so much.
+    pub(super) fn step(&self, name: &str, start: Instant, cost: Cost) {
+        self.lock().steps.push(StepCost { name: name.to_owned(), time: start.elapsed(), cost });
     }
 
     /// A test that was skipped for a reason of this run's.
@@ -132,17 +147,18 @@ impl Report {
         let steps = steps.iter().fold(String::new(), |mut table, step| {
             let _ = writeln!(
                 table,
-                "    {:>12}  {:>6}  {}",
+                "    {:>12}  {:>12}  {:>6}  {}",
                 ui::elapsed(step.time),
-                step.units,
+                ui::elapsed(step.cost.cpu_time),
+                step.cost.units,
                 step.name
             );
             table
         });
-        times.sort_by_key(|(time, _)| Reverse(*time));
+        times.sort_by_key(|it| Reverse(it.time));
         let rows = times.iter().take(SLOWEST);
-        let table = rows.fold(String::new(), |mut table, (time, name)| {
-            let _ = writeln!(table, "    {:>12}  {name}", ui::elapsed(*time));
+        let table = rows.fold(String::new(), |mut table, timed| {
+            let _ = writeln!(table, "    {timed}");
             table
         });
         (total, table, steps)
@@ -168,16 +184,18 @@ mod tests {
             let outcome = if seconds == 7 { Err(anyhow!("broken")) } else { Ok(()) };
             report.conclude(&format!("step {seconds}"), start, &outcome).unwrap();
         }
-        report.step("build", now, 42);
-        report.step("unit", now, 0);
+        let cpu_time = Duration::from_secs(90);
+        report.step("build", now, Cost { units: 42, cpu_time });
+        report.step("unit", now, Cost::default());
         let (total, table, steps) = report.finish();
         let steps: Vec<Vec<_>> =
             steps.lines().map(|line| line.split_whitespace().skip(2).collect()).collect();
-        assert_eq!(steps, [["42", "build"], ["0", "unit"]]);
+        assert_eq!(steps[0], ["1", "min", "30", "s", "42", "build"]);
+        assert_eq!(steps[1], ["0.0", "s", "0", "unit"]);
         assert_eq!((total.passed, total.failed), (29, 1));
         let rows: Vec<_> = table.lines().collect();
         assert_eq!(rows.len(), SLOWEST);
-        assert!(rows[0].ends_with("29.0 s  step 29"), "{table}");
-        assert!(rows[19].ends_with("10.0 s  step 10"), "{table}");
+        assert!(rows[0].ends_with("29.0 s                step 29"), "{table}");
+        assert!(rows[19].ends_with("10.0 s                step 10"), "{table}");
     }
 }

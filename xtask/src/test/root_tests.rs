@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::artifacts::{self, Built, Program};
+use crate::artifacts::{self, Built, Cost, Program};
 use crate::build;
 use crate::process::{self, Job};
 use crate::root;
@@ -25,8 +25,8 @@ pub(super) struct Programs {
     package: PathBuf,
     /// Unit tests of lb-e2e and lb-tests themselves.
     unit_tests: Vec<Program>,
-    /// Units that were compiled for them.
-    pub(super) units: usize,
+    /// What building them took.
+    pub(super) cost: Cost,
 }
 
 /// A program to run as root.
@@ -44,9 +44,10 @@ pub(super) struct Test {
 impl Programs {
     /// Builds them, and with them all other test programs, and the demo, which some cases start.
     pub(super) fn build() -> Result<Self> {
-        let Built { programs: mut built, units } = artifacts::build(&mut steps::test_programs())?;
+        let Built { programs: mut built, mut cost } =
+            artifacts::build(&mut steps::test_programs())?;
         let demo = artifacts::build(&mut build::host_command(false, build::Programs::Demo))?;
-        let units = units + demo.units;
+        cost += demo.cost;
         let folders = ["tests", "tests/e2e"].map(|folder| workspace::root().join(folder));
         built.retain(|program| program.is_test && folders.contains(&program.package));
         let mut find = |name: &str| -> Result<PathBuf> {
@@ -56,7 +57,7 @@ impl Programs {
         };
         let [scenarios, packet_table, kernel, package] =
             [find("scenarios")?, find("packet_table")?, find("kernel")?, find("package")?];
-        Ok(Self { scenarios, packet_table, kernel, package, unit_tests: built, units })
+        Ok(Self { scenarios, packet_table, kernel, package, unit_tests: built, cost })
     }
 
     /// The program of the packet table.

@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -9,6 +9,7 @@ use anyhow::Result;
 use crate::artifacts;
 use crate::build;
 use crate::cargo::cargo;
+use crate::process;
 use crate::setup::toolchain::Toolchain;
 
 /// The steps, those that others need first.
@@ -136,17 +137,34 @@ pub(crate) fn doc() -> Command {
     let mut command = cargo();
     command.args(["doc", "--workspace", "--exclude", "lb-ebpf", "--no-deps"]);
     command.arg("--document-private-items").env("RUSTDOCFLAGS", RUSTDOC_FLAGS);
+    // What clippy has checked is not checked again.
+    if let Some(clippy) = clippy_driver() {
+        as_clippy(&mut command, &clippy);
+    }
     artifacts::with_messages(&mut command);
     build::with_objects_if_built(&mut command);
     command
+}
+
+/// The program that `cargo clippy` has cargo call in place of the compiler.
+fn clippy_driver() -> Option<PathBuf> {
+    let mut command = Command::new("rustc");
+    command.current_dir(crate::workspace::root()).args(["--print", "sysroot"]);
+    let sysroot = process::read(&mut command).ok()?;
+    Some(Path::new(sysroot.trim()).join("bin/clippy-driver")).filter(|driver| driver.is_file())
+}
+
+/// Has cargo check the workspace as `cargo clippy -- -D warnings` does.
+fn as_clippy(command: &mut Command, driver: &Path) {
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+    command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
 }
 
 /// None: the toolchain has no clippy.
 pub(crate) fn clippy_bpf(toolchain: &Toolchain) -> Result<Option<Command>> {
     let Some(clippy) = &toolchain.clippy else { return Ok(None) };
     let mut command = build::packet_command(toolchain, "check")?;
-    command.arg("--bins").env("RUSTC_WORKSPACE_WRAPPER", clippy);
-    command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    as_clippy(command.arg("--bins"), clippy);
     Ok(Some(command))
 }
 

@@ -33,6 +33,7 @@ pub struct Reader {
     counters: Source,
     live: Live,
     membership: Membership,
+    packet_program: Option<u64>,
     last: Mutex<Option<LastRead>>,
 }
 
@@ -75,8 +76,14 @@ impl ReadError {
 }
 
 impl Reader {
-    pub fn new(commands: Commands, counters: Source, live: Live, membership: Membership) -> Self {
-        Self { commands, counters, live, membership, last: Mutex::default() }
+    pub fn new(
+        commands: Commands,
+        counters: Source,
+        live: Live,
+        membership: Membership,
+        packet_program: Option<u64>,
+    ) -> Self {
+        Self { commands, counters, live, membership, packet_program, last: Mutex::default() }
     }
 
     /// A snapshot, read now or a moment ago.
@@ -121,8 +128,9 @@ impl Reader {
             balancer: member.name().clone(),
             status: member.status(),
         });
-        let (live, at) = (self.live.clone(), SystemTime::now());
-        Ok(Facts { stats, status, regions, generations, fleet, live, at })
+        let (live, packet_program, at) =
+            (self.live.clone(), self.packet_program, SystemTime::now());
+        Ok(Facts { stats, status, regions, generations, fleet, live, packet_program, at })
     }
 }
 

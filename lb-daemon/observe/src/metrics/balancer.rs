@@ -42,6 +42,8 @@ pub struct Facts {
     pub fleet: Option<FleetFacts>,
     /// What the daemon counted.
     pub live: Live,
+    /// The digest of its packet program; `None`: this build has none.
+    pub packet_program: Option<u64>,
     /// When it was read.
     pub at: SystemTime,
 }
@@ -69,7 +71,8 @@ impl Collector for Balancer {
         super::interfaces::interfaces(&mut sheet, &facts.stats.interfaces)?;
         daemon(&mut sheet, &facts.live)?;
         let region = facts.status.region.as_ref().map(ToString::to_string).unwrap_or_default();
-        build(&mut sheet, Component::Balancer, &region, facts.at - facts.status.uptime)
+        let started = facts.at - facts.status.uptime;
+        build(&mut sheet, Component::Balancer, &region, started, facts.packet_program)
     }
 }
 

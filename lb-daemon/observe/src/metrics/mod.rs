@@ -89,12 +89,11 @@ fn build(
     component: Component,
     region: &str,
     started: SystemTime,
+    packet_program: Option<u64>,
 ) -> fmt::Result {
     let name = component.to_string();
     sheet.family(&STARTED_AT, [([name.as_str()], live::seconds(started).into())])?;
-    let program = lb_programs::OBJECTS
-        .digest(component)
-        .map_or("none".into(), |digest| format!("{digest:016x}"));
+    let program = packet_program.map_or("none".into(), |digest| format!("{digest:016x}"));
     let labels = [&name, env!("CARGO_PKG_VERSION"), region, &program];
     sheet.family(&BUILD, [(labels, Value::Info)])
 }

@@ -33,6 +33,8 @@ pub struct ReceiverFacts {
     pub certificates: Validities,
     /// Requests over HTTP without a valid token.
     pub http_refused: u64,
+    /// The digest of its packet program; `None`: this build has none.
+    pub packet_program: Option<u64>,
     /// When the daemon started.
     pub started: SystemTime,
 }
@@ -49,6 +51,6 @@ impl Collector for ReceiverFacts {
         sheet.one(&WAITING_SETTINGS, self.waiting_settings.into())?;
         credentials(&mut sheet, self.certificates, self.http_refused)?;
         sheet.one(&LOG_DROPPED, self.log_dropped.into())?;
-        build(&mut sheet, Component::Receiver, "", self.started)
+        build(&mut sheet, Component::Receiver, "", self.started, self.packet_program)
     }
 }

@@ -79,8 +79,14 @@ pub(super) fn start_listeners(
     let Shared { conditions, waiting, live, followed } = shared.clone();
     let ListenerLinks { commands, membership, tunnels } = links;
     let changes = Changes::new(commands.clone(), membership.clone());
-    let reader =
-        http::Reader::new(commands.clone(), counters.clone(), live.clone(), membership.clone());
+    let packet_program = lb_programs::OBJECTS.digest(lb_maps::Component::Balancer);
+    let reader = http::Reader::new(
+        commands.clone(),
+        counters.clone(),
+        live.clone(),
+        membership.clone(),
+        packet_program,
+    );
     let shown = http::balancer(reader, arguments.status_page);
     let http_credentials = resources.http.as_ref().map(|(_, credentials)| credentials.clone());
     let http = tokio::spawn(serve_http(resources.http, shown, stop.clone()));

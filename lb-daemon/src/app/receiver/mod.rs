@@ -276,6 +276,7 @@ fn facts_reader(
     shared: Shared,
     started: SystemTime,
 ) -> http::ReadReceiver {
+    let packet_program = options.objects.digest(lb_maps::Component::Receiver);
     Arc::new(move || {
         let stats =
             ReceiverStats::read(&options.bpffs).map_err(|error| error_chain::message(&error))?;
@@ -290,6 +291,7 @@ fn facts_reader(
             log_dropped: shared.log_dropped.get(),
             certificates: shared.certificates.now(),
             http_refused: shared.http_refused.get(),
+            packet_program,
             started,
         })
     })

@@ -48,6 +48,7 @@ impl Listening {
             log_dropped: 0,
             certificates: Validities::default(),
             http_refused: 0,
+            packet_program: None,
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         };
         Self::over(receiver(Arc::new(move || Ok(facts.clone())))).await
