@@ -17,4 +17,4 @@ pub mod receiver_socket;
 mod text;
 
 pub use kernel::Namespace;
-pub use text::{Quoted, nearest, write_hint};
+pub use text::{Quoted, count, nearest, write_hint};
