@@ -166,7 +166,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: "lb-cli",
-        words: &["lb_daemon", "lb-daemon.", "lb_control", "lb_health"],
+        words: &["lb_daemon", "lb-daemon.", "lb_control", "lb_health", "lb_store"],
         except: &[],
         because: "the command line reads maps and asks the daemon; it does not contain it",
     },
@@ -269,6 +269,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lb-member",
             "lb-model",
             "lb-secure",
+            "lb-store",
         ],
     ),
     ("base", &[]),
@@ -290,6 +291,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lb-pieces",
             "lb-secure",
             "lb-sharing",
+            "lb-store",
         ],
     ),
     ("manual", &[]),
@@ -310,6 +312,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lb-programs",
             "lb-secure",
             "lb-sharing",
+            "lb-store",
         ],
     ),
     ("sharing", &["lb-model"]),
@@ -326,9 +329,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lb-maps",
             "lb-model",
             "lb-net",
-            "lb-pieces",
+            "lb-store",
         ],
     ),
+    ("store", &["lb-base", "lb-config", "lb-model", "lb-pieces"]),
 ];
 
 #[test]

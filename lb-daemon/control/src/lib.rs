@@ -16,12 +16,11 @@ pub mod publisher;
 pub mod reconcile;
 pub mod state;
 pub mod status;
-pub mod store;
 
 #[cfg(test)]
 #[path = "../../fake/src/packet_path.rs"]
 #[allow(unreachable_pub, dead_code, reason = "public in the crate lb-fake")]
 mod fake;
 
-pub use counters::{HealthCounters, PublishCounters, StoreCounters};
+pub use counters::{HealthCounters, PublishCounters};
 pub use state::{FollowedFile, Membership, WaitingSettings};

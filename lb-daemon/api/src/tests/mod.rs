@@ -33,7 +33,6 @@ use lb_control::{
     loops::LoopEnd,
     members::Sensed,
     state::{Inbox, Loops, Sensors, Settings},
-    store::{Revision, Store},
 };
 use lb_fake::{
     WEB,
@@ -44,6 +43,7 @@ use lb_inspect::stats;
 use lb_model::{Name, StateCause, StateReason, map_memory::Budget, plan::Sources};
 use lb_net::NetChange;
 use lb_secure::{refusals::ApiRefusals, tls::Connection};
+use lb_store::{Revision, Store};
 
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
 struct Daemon {

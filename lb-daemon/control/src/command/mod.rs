@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use crate::{
-    loops::AllLoopCounters,
-    store::{HistoryEntry, Revision, Unusable},
-};
+use crate::loops::AllLoopCounters;
 use lb_base::queue::{Receiver, Sender, bounded};
 use lb_config::{Reason, Requested};
 use lb_model::{
@@ -17,6 +14,7 @@ use lb_model::{
     map_memory::Memory,
     removal_guard::Removal,
 };
+use lb_store::{HistoryEntry, Revision, Unusable};
 
 mod overrides;
 mod refusal;

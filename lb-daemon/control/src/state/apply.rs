@@ -6,7 +6,6 @@ use crate::{
     members::{clock, wall_clock},
     reconcile,
     status::StatusUpdate,
-    store::{Generation, Series},
 };
 use lb_base::{background, conditions::STORED, error_chain};
 use lb_config::Requested;
@@ -18,6 +17,7 @@ use lb_model::{
     plan::Plan,
     removal_guard, room,
 };
+use lb_store::{Generation, Series};
 
 /// How an apply settles what a configuration leaves open.
 #[derive(Clone, Copy, Debug)]

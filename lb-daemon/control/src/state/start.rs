@@ -16,13 +16,13 @@ use crate::{
     publisher::{PacketPath, PublisherLoop},
     reconcile::MemberPath,
     status::{PathReader, StatusLoop},
-    store::{Revision, SchemaMismatch, Store},
 };
 use lb_base::{error_chain, queue::unbounded};
 use lb_model::{
     ids::{Ids, Named},
     room,
 };
+use lb_store::{Revision, SchemaMismatch, Store};
 
 /// What comes in.
 #[derive(Debug)]

@@ -20,12 +20,12 @@ use super::{
 use lb_control::{
     command::{BackendStatus, Regions, Status},
     loops::{AllLoopCounters, LoopCounters},
-    store::HistoryEntry,
 };
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
 use lb_model::{MemberState, NamedValue as _, overrides::Kind as OverrideKind};
 use lb_secure::refusals::{ApiLimit, ApiListener};
+use lb_store::HistoryEntry;
 
 /// All that is known of a balancer at one moment.
 #[derive(Clone, Debug)]

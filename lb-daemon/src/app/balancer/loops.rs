@@ -15,9 +15,9 @@ use lb_control::{
     members::{PortionCommands, Sensed},
     reconcile::{MemberWords, Reader, Reconciler},
     state::{Inbox, Loops, Sensors, Settings},
-    store::{Revision, Store},
 };
 use lb_model::{map_memory::Budget, plan::Sources};
+use lb_store::{Revision, Store};
 
 /// Results of health checks and news of next hops that may wait while the member loop is busy.
 const SENSOR_QUEUE: usize = 4096;

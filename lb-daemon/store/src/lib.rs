@@ -6,6 +6,7 @@
 //! generation does not stop a start; the checksum covers all else.
 
 use std::{
+    fmt, io,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -14,12 +15,15 @@ use std::{
 use error::Cause;
 use tokio::time::timeout;
 
-use redb::{Database, TableDefinition};
+use redb::{Database, StorageError, TableDefinition};
 
-use crate::counters::StoreCounters;
 use lb_base::background::Job;
 use lb_model::{Configuration, ids::Ids};
 
+#[cfg(test)]
+extern crate self as lb_store;
+
+mod counters;
 mod earlier;
 mod error;
 mod file;
@@ -32,8 +36,11 @@ mod schema_use;
 mod series;
 mod shared;
 #[cfg(test)]
-pub(crate) mod test_disk;
+#[path = "../../fake/src/test_disk.rs"]
+#[allow(unreachable_pub, reason = "public in the crate lb-fake")]
+mod test_disk;
 
+pub use counters::StoreCounters;
 pub use error::StoreError;
 use file::StoreFile;
 pub use history::{GenerationReader, HISTORY, HistoryEntry, ReadError};
@@ -69,6 +76,15 @@ pub struct Generation {
     pub series: Series,
 }
 
+/// What a test injects into the writes of a store.
+pub trait InjectedFault: fmt::Debug + Send + Sync {
+    /// Called before each write, on its thread.
+    ///
+    /// # Errors
+    /// The write fails with this error of the disk.
+    fn before_write(&self) -> io::Result<()>;
+}
+
 /// A write that goes on beside the loop.
 #[derive(Debug)]
 struct Write {
@@ -97,8 +113,7 @@ pub struct Store {
     /// Why the file could only be read.
     unwritable: Option<StoreError>,
     counters: StoreCounters,
-    #[cfg(test)]
-    disk_answers: test_disk::TestDisk,
+    fault: Option<Arc<dyn InjectedFault>>,
 }
 
 impl Store {
@@ -167,13 +182,12 @@ impl Store {
             unusable,
             unwritable,
             counters: StoreCounters::default(),
-            #[cfg(test)]
-            disk_answers: test_disk::TestDisk::default(),
+            fault: None,
         })
     }
 
     /// Counts its writes there from now on.
-    pub(crate) fn count_in(&mut self, counters: StoreCounters) {
+    pub fn count_in(&mut self, counters: StoreCounters) {
         self.counters = counters;
     }
 
@@ -182,10 +196,9 @@ impl Store {
         self.unwritable.as_ref()
     }
 
-    /// The disk that its writes pass.
-    #[cfg(test)]
-    pub(crate) fn test_disk(&self) -> test_disk::TestDisk {
-        self.disk_answers.clone()
+    /// Lets a test decide what becomes of writes.
+    pub fn inject(&mut self, fault: Arc<dyn InjectedFault>) {
+        self.fault = Some(fault);
     }
 
     /// Created at random with the store.
@@ -302,11 +315,10 @@ impl Store {
         let (file, hash_key) = (self.file.clone(), self.hash_key);
         let (open, reader) = (self.database.clone().zip(self.disk.take()), self.reader.clone());
         let after = Arc::clone(&generation);
-        #[cfg(test)]
-        let disk_answers = self.disk_answers.clone();
+        let fault = self.fault.clone();
         let write = move || {
-            #[cfg(test)]
-            disk_answers.write()?;
+            let injected = fault.map_or(Ok(()), |fault| fault.before_write());
+            injected.map_err(|error| Cause::write(StorageError::Io(error)))?;
             let (database, disk) = match open {
                 Some(open) => open,
                 None => file.reopen(&reader, hash_key).map_err(Cause::reopened)?,

@@ -8,7 +8,7 @@ use std::{
 use redb::StorageBackend;
 
 use super::*;
-use crate::store::record::{self, Disk};
+use crate::record::{self, Disk};
 
 /// A disk that takes a number of operations and then fails for good, as it stays after a crash.
 #[derive(Clone, Debug)]
@@ -168,12 +168,14 @@ fn a_commit_after_a_failed_one_has_the_history() {
     let next = |number| generation(number, Configuration::default(), &Ids::default());
     commit(&mut store, next(1));
     commit(&mut store, next(2));
-    store.test_disk().set(test_disk::Answer::IsFull);
+    let disk = test_disk::TestDisk::default();
+    store.inject(Arc::new(disk.clone()));
+    disk.set(test_disk::Answer::IsFull);
     runtime.block_on(store.commit(next(3))).unwrap_err();
     assert!(store.has_failed());
     assert_eq!(store.history().len(), 2);
     assert_eq!(store.reader().read(1).unwrap(), Configuration::default());
-    store.test_disk().set(test_disk::Answer::Writes);
+    disk.set(test_disk::Answer::Writes);
     commit(&mut store, next(3));
     assert!(!store.has_failed());
     for _ in 0..2 {

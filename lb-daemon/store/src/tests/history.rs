@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::store::pieces::{Contents, PieceList};
+use crate::pieces::{Contents, PieceList};
 use lb_pieces::{Digest, MAX_PIECE};
 
 fn name(text: &str) -> lb_model::Name {

@@ -1,7 +1,7 @@
 //! Stores of formats 1 and 2 are read, and the next commit replaces them.
 
 use super::*;
-use crate::store::{
+use crate::{
     pieces::{Contents, PieceList},
     rows::{row_hash, sum},
 };

@@ -1,21 +1,19 @@
-//! A disk for unit tests, which lets the store's writes pass, refuses them, or does not answer. Product builds have none.
+//! A disk for unit tests, which lets the store's writes pass, refuses them, or does not answer.
 
 use std::{
     io,
     sync::{Arc, Condvar, Mutex, PoisonError},
 };
 
-use redb::StorageError;
-
-use super::Cause;
+use lb_store::InjectedFault;
 
 /// Clones are the same disk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TestDisk(Arc<(Mutex<Answer>, Condvar)>);
+pub struct TestDisk(Arc<(Mutex<Answer>, Condvar)>);
 
 /// What the disk does with a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     #[default]
     Writes,
     IsFull,
@@ -24,20 +22,20 @@ pub(crate) enum Answer {
 }
 
 impl TestDisk {
-    pub(crate) fn set(&self, answer: Answer) {
+    pub fn set(&self, answer: Answer) {
         let (state, changed) = &*self.0;
         *state.lock().unwrap_or_else(PoisonError::into_inner) = answer;
         changed.notify_all();
     }
+}
 
-    pub(super) fn write(&self) -> Result<(), Cause> {
+impl InjectedFault for TestDisk {
+    fn before_write(&self) -> io::Result<()> {
         let (state, changed) = &*self.0;
         let state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = changed.wait_while(state, |answer| *answer == Answer::Nothing);
         match *waited.unwrap_or_else(PoisonError::into_inner) {
-            Answer::IsFull => {
-                Err(Cause::write(StorageError::Io(io::ErrorKind::StorageFull.into())))
-            }
+            Answer::IsFull => Err(io::ErrorKind::StorageFull.into()),
             Answer::Writes | Answer::Nothing => Ok(()),
         }
     }
