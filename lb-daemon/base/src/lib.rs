@@ -10,6 +10,7 @@ pub mod exclusive;
 pub mod heartbeat;
 pub mod kernel;
 pub mod lock_owner;
+pub mod loops;
 pub mod own_file;
 pub mod queue;
 pub mod rate_limited_log;

@@ -13,9 +13,9 @@ use lb_common::abi::{
     clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts, sizes::MapSizes,
 };
 
+use lb_base::loops::LoopEnd;
 use lb_control::{
     command::InterfaceStatus,
-    loops::LoopEnd,
     publisher::{PacketPath, PublishedPools},
     reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
     state::Loops,

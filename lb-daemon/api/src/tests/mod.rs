@@ -26,11 +26,11 @@ use tonic::transport::{Channel, Endpoint};
 use super::*;
 use crate::{audit::Audit, reload::Reloads};
 use lb_base::conditions::Conditions;
+use lb_base::loops::LoopEnd;
 use lb_base::queue::{QueueCounters, Sender, bounded};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
-    loops::LoopEnd,
     members::Sensed,
     state::{Inbox, Loops, Sensors, Settings},
 };

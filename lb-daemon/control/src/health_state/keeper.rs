@@ -12,7 +12,7 @@ use super::{
     HealthState, HoldDowns, Snapshot,
     file::{self, MOST_ENTRIES},
 };
-use crate::loops::{SECOND, ticks};
+use lb_base::loops::{SECOND, ticks};
 use lb_base::{
     background::Job,
     boot_clock::BootClock,

@@ -13,12 +13,10 @@ use super::{
     wall_clock,
 };
 use crate::{
-    counters::HealthCounters,
-    health_state::RestoredHoldDowns,
-    loops::{LoopCounters, LoopEnd, SECOND, ticks},
-    reconcile::MemberPath,
+    counters::HealthCounters, health_state::RestoredHoldDowns, reconcile::MemberPath,
     status::StatusUpdate,
 };
+use lb_base::loops::{LoopCounters, LoopEnd, SECOND, ticks};
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,

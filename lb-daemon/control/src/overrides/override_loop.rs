@@ -8,10 +8,10 @@ use crate::{
         OverrideChange, OverrideRequest, OverridesChanged, OverridesInForce, Refusal, Warning,
         WarningReason,
     },
-    loops::{LoopCounters, LoopEnd, SECOND, ticks},
     members::{MemberCommands, clock, wall_clock},
     status::{InForce, StatusUpdate},
 };
+use lb_base::loops::{LoopCounters, LoopEnd, SECOND, ticks};
 use lb_base::{
     conditions::{Conditions, OVERRIDES},
     error_chain,

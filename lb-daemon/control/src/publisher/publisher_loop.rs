@@ -3,10 +3,8 @@ use std::{future::Future, sync::Arc};
 use tokio::sync::watch;
 
 use super::{PacketPath, PublishedPools, Publisher, PublisherCommand};
-use crate::{
-    loops::{LoopCounters, LoopEnd, SECOND, beating, ticks},
-    reconcile::ReconcileError,
-};
+use crate::reconcile::ReconcileError;
+use lb_base::loops::{LoopCounters, LoopEnd, SECOND, beating, ticks};
 use lb_base::{
     background::lower_thread_priority, error_chain, heartbeat::Heartbeat, queue::UnboundedReceiver,
 };

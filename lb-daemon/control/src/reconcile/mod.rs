@@ -38,8 +38,8 @@ use published::Published;
 use reader::ReadGroups;
 use words::Steps;
 
-use crate::loops::LoopCounters;
 use lb_base::Namespace;
+use lb_base::loops::LoopCounters;
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
 use lb_model::{Name, ids::Ids};
 

@@ -3,11 +3,8 @@ use std::{future::Future, time::Duration};
 use tokio::time::sleep;
 
 use super::State;
-use crate::{
-    command::ApplyRequest,
-    loops::{LoopEnd, SECOND, beating, ticks},
-    status::StatusUpdate,
-};
+use crate::{command::ApplyRequest, status::StatusUpdate};
+use lb_base::loops::{LoopEnd, SECOND, beating, ticks};
 use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.

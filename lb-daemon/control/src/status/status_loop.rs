@@ -1,11 +1,8 @@
 use std::future::Future;
 
 use super::{PathReader, StatusLoop};
-use crate::{
-    command::Query,
-    loops::{LoopEnd, SECOND, ticks},
-    members::clock,
-};
+use crate::{command::Query, members::clock};
+use lb_base::loops::{LoopEnd, SECOND, ticks};
 use lb_base::{background::lower_thread_priority, heartbeat::Heartbeat};
 
 impl<R: PathReader> StatusLoop<R> {

@@ -17,9 +17,10 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
+use lb_base::loops::LoopCounters;
 use lb_control::{
     command::{BackendStatus, Regions, Status},
-    loops::{AllLoopCounters, LoopCounters},
+    loops::AllLoopCounters,
 };
 use lb_inspect::stats::Stats;
 use lb_maps::Component;

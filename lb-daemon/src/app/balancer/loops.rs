@@ -6,12 +6,12 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{Start, fleet::FleetResources, sensors::SensorLinks};
 use crate::app::Failure;
+use lb_base::loops::LoopEnd;
 use lb_base::{heartbeat::Heartbeat, queue::bounded};
 use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     command::Commands,
     health_state::HoldDowns,
-    loops::LoopEnd,
     members::{PortionCommands, Sensed},
     reconcile::{MemberWords, Reader, Reconciler},
     state::{Inbox, Loops, Sensors, Settings},

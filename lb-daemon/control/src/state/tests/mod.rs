@@ -37,9 +37,10 @@ use crate::HealthCounters;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, Status};
 use crate::fake::{self, FakePacketPath, Heartbeats};
 use crate::health_state::HoldDowns;
-use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
+use crate::loops::AllLoopCounters;
 use crate::members::{self, PortionCommands, Sensed};
 use crate::reconcile::MemberPath as _;
+use lb_base::loops::{LoopCounters, LoopEnd};
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,
