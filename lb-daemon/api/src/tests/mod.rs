@@ -25,9 +25,11 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 use crate::{audit::Audit, reload::Reloads};
-use lb_base::conditions::Conditions;
-use lb_base::loops::LoopEnd;
-use lb_base::queue::{QueueCounters, Sender, bounded};
+use lb_base::{
+    conditions::Conditions,
+    loops::LoopEnd,
+    queue::{QueueCounters, Sender, bounded},
+};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,

@@ -29,8 +29,8 @@ pub use overrides::{
 pub(crate) use refusal::packet_path_behind;
 pub use refusal::{FleetRefusal, Refusal};
 pub use status::{
-    BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, PoolBackends, Regions,
-    ServiceStatus, SettlingStatus, StateChange, Status,
+    BackendHistory, BackendStatus, GroupStatus, Offer, PoolBackends, Regions, ServiceStatus,
+    SettlingStatus, StateChange, Status,
 };
 pub use warning::{Warning, WarningReason};
 pub use watch::{

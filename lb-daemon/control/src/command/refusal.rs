@@ -1,6 +1,5 @@
 use std::num::NonZeroU32;
 
-use crate::reconcile::ReconcileError;
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
 use lb_model::{
@@ -12,6 +11,7 @@ use lb_model::{
     removal_guard::Removal,
     room::TooMany,
 };
+use lb_publish::reconcile::ReconcileError;
 use lb_store::{HISTORY, SchemaMismatch, StoreError};
 
 /// Most removals that a refusal names.

@@ -11,11 +11,11 @@ use crate::{
     members::{MemberCommands, clock, wall_clock},
     status::{InForce, StatusUpdate},
 };
-use lb_base::loops::{LoopCounters, LoopEnd, SECOND, ticks};
 use lb_base::{
     conditions::{Conditions, OVERRIDES},
     error_chain,
     heartbeat::Heartbeat,
+    loops::{LoopCounters, LoopEnd, SECOND, ticks},
     queue::{Receiver, UnboundedSender},
 };
 use lb_model::{

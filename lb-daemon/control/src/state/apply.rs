@@ -4,7 +4,6 @@ use super::{State, publishing::Basis, remaps::Remaps, warnings::force_warnings};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
-    reconcile,
     status::StatusUpdate,
 };
 use lb_base::{background, conditions::STORED, error_chain};
@@ -17,6 +16,7 @@ use lb_model::{
     plan::Plan,
     removal_guard, room,
 };
+use lb_publish::reconcile;
 use lb_store::{Generation, Series};
 
 /// How an apply settles what a configuration leaves open.

@@ -13,14 +13,16 @@ use crate::{
         Initial, MemberCommands, MemberLoop, PortionCommands, Sensed, UpdateSenders, mailbox,
     },
     overrides::{Others, OverrideLoop},
-    publisher::{PacketPath, PublisherLoop},
-    reconcile::MemberPath,
-    status::{PathReader, StatusLoop},
+    status::StatusLoop,
 };
 use lb_base::{error_chain, queue::unbounded};
 use lb_model::{
     ids::{Ids, Named},
     room,
+};
+use lb_publish::{
+    publisher::{PacketPath, PublisherLoop},
+    reconcile::{MemberPath, PathReader},
 };
 use lb_store::{Revision, SchemaMismatch, Store};
 

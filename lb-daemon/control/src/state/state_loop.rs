@@ -4,8 +4,12 @@ use tokio::time::sleep;
 
 use super::State;
 use crate::{command::ApplyRequest, status::StatusUpdate};
-use lb_base::loops::{LoopEnd, SECOND, beating, ticks};
-use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
+use lb_base::{
+    background::lower_thread_priority,
+    error_chain,
+    heartbeat::Heartbeat,
+    loops::{LoopEnd, SECOND, beating, ticks},
+};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

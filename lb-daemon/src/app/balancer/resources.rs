@@ -17,12 +17,10 @@ use crate::{
     watchdog::Watchdog,
 };
 use lb_base::bytes::ByteSize;
-use lb_control::{
-    health_state::HealthState,
-    reconcile::{self, Reconciler},
-};
+use lb_control::health_state::HealthState;
 use lb_maps::{Dataplane, Pins};
 use lb_model::map_memory::Budget;
+use lb_publish::reconcile::{self, Reconciler};
 use lb_store::Store;
 
 /// What the loops, the sensors, the fleet and the listeners are started with.

@@ -39,16 +39,14 @@ use crate::fake::{self, FakePacketPath, Heartbeats};
 use crate::health_state::HoldDowns;
 use crate::loops::AllLoopCounters;
 use crate::members::{self, PortionCommands, Sensed};
-use crate::reconcile::MemberPath as _;
-use lb_base::loops::{LoopCounters, LoopEnd};
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,
+    loops::{LoopCounters, LoopEnd},
     queue::{QueueCounters, Sender, bounded},
 };
 use lb_config::{Requested, document::Document};
-use lb_fake::WEB;
-use lb_fake::test_disk::TestDisk;
+use lb_fake::{WEB, test_disk::TestDisk};
 use lb_health::{
     AgentReport,
     Health::{self, Failing, Passing, Silent},
@@ -56,6 +54,7 @@ use lb_health::{
 };
 use lb_model::{Name, StateCause, StateReason, capacity::Portions, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
+use lb_publish::reconcile::MemberPath as _;
 use lb_store::Store;
 
 /// A daemon with a packet path in memory; the test plays the sensors.

@@ -24,7 +24,7 @@ pub(crate) enum PublisherCommand {
 /// Sends commands to the publisher, and waits for what becomes of them. If it has ended, the daemon is stopping, and each
 /// fails with [`ReconcileError::Stopping`].
 #[derive(Clone, Debug)]
-pub(crate) struct Publisher {
+pub struct Publisher {
     commands: UnboundedSender<PublisherCommand>,
     published: watch::Receiver<Arc<PublishedPools>>,
 }
@@ -41,16 +41,16 @@ impl Publisher {
     }
 
     /// What packets see of pools, as of the last command that was answered.
-    pub(crate) fn published(&self) -> Arc<PublishedPools> {
+    pub fn published(&self) -> Arc<PublishedPools> {
         Arc::clone(&self.published.borrow())
     }
 
-    pub(crate) async fn check(&self, plan: &Arc<Plan>) -> Result<TableMemory, ReconcileError> {
+    pub async fn check(&self, plan: &Arc<Plan>) -> Result<TableMemory, ReconcileError> {
         self.ask(|reply| PublisherCommand::Check(Arc::clone(plan), reply)).await
     }
 
     /// If it is no longer waited for, it is given up half-way.
-    pub(crate) async fn publish(
+    pub async fn publish(
         &self,
         plan: &Arc<Plan>,
         built: Arc<BuiltTables>,
@@ -58,19 +58,19 @@ impl Publisher {
         self.ask(|reply| PublisherCommand::Publish(Arc::clone(plan), built, reply)).await
     }
 
-    pub(crate) async fn set_adopting(&self, pools: Vec<(u32, bool)>) -> Result<(), ReconcileError> {
+    pub async fn set_adopting(&self, pools: Vec<(u32, bool)>) -> Result<(), ReconcileError> {
         self.ask(|reply| PublisherCommand::SetAdopting(pools, reply)).await
     }
 
-    pub(crate) async fn forget_previous(&self, pools: BTreeSet<u32>) -> Result<(), ReconcileError> {
+    pub async fn forget_previous(&self, pools: BTreeSet<u32>) -> Result<(), ReconcileError> {
         self.ask(|reply| PublisherCommand::ForgetPrevious(pools, reply)).await
     }
 
-    pub(crate) async fn named(&self) -> Result<Named, ReconcileError> {
+    pub async fn named(&self) -> Result<Named, ReconcileError> {
         self.ask(PublisherCommand::Named).await
     }
 
-    pub(crate) async fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+    pub async fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
         self.ask(PublisherCommand::AdoptionsRefused).await
     }
 

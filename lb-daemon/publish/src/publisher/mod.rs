@@ -11,7 +11,8 @@ use std::{
     net::IpAddr,
 };
 
-pub(crate) use commands::{Publisher, PublisherCommand};
+pub use commands::Publisher;
+pub(crate) use commands::PublisherCommand;
 pub use publisher_loop::PublisherLoop;
 
 use crate::reconcile::{ApplySummary, PoolHomes, ReconcileError};

@@ -4,9 +4,12 @@ use tokio::sync::watch;
 
 use super::{PacketPath, PublishedPools, Publisher, PublisherCommand};
 use crate::reconcile::ReconcileError;
-use lb_base::loops::{LoopCounters, LoopEnd, SECOND, beating, ticks};
 use lb_base::{
-    background::lower_thread_priority, error_chain, heartbeat::Heartbeat, queue::UnboundedReceiver,
+    background::lower_thread_priority,
+    error_chain,
+    heartbeat::Heartbeat,
+    loops::{LoopCounters, LoopEnd, SECOND, beating, ticks},
+    queue::UnboundedReceiver,
 };
 
 /// Executes the state loop's commands in turn, and frees next hops that are no longer used.
@@ -19,7 +22,7 @@ pub struct PublisherLoop<P> {
 }
 
 impl<P: PacketPath> PublisherLoop<P> {
-    pub(crate) fn new(path: P, counters: LoopCounters) -> (Self, Publisher) {
+    pub fn new(path: P, counters: LoopCounters) -> (Self, Publisher) {
         let (publisher, commands, published) =
             Publisher::channel(counters.queue(), path.published());
         (Self { path, commands, published, counters }, publisher)

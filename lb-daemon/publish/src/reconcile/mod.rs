@@ -38,8 +38,7 @@ use published::Published;
 use reader::ReadGroups;
 use words::Steps;
 
-use lb_base::Namespace;
-use lb_base::loops::LoopCounters;
+use lb_base::{Namespace, loops::LoopCounters};
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
 use lb_model::{Name, ids::Ids};
 
@@ -49,7 +48,7 @@ pub use displaced_check::{DisplacedSweeper, Round};
 pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;
 pub use published::Home;
-pub use reader::Reader;
+pub use reader::{InterfaceStatus, PathReader, Reader};
 pub use words::{MemberPath, MemberWords};
 
 #[derive(Debug)]
@@ -172,7 +171,7 @@ pub enum ReconcileError {
 
 impl ReconcileError {
     /// Whether there is no room.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_) | Self::Settling { .. })
     }
 }

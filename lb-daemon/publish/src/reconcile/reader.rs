@@ -10,7 +10,6 @@ use super::{
     published::{Published, PublishedGroup},
     words::reading_members,
 };
-use crate::{command::InterfaceStatus, status::PathReader};
 use lb_maps::{Attached, Interface, MapsError, PinnedMaps};
 use lb_model::capacity::{GroupReading, Portion};
 
@@ -26,6 +25,37 @@ pub(super) fn read_groups(published: &Published) -> ReadGroups {
         .filter(|(_, group)| group.group.limiter != NO_LIMITER && group.terms.is_some())
         .map(|(pool, group)| (pool, Arc::clone(group)));
     described.collect()
+}
+
+/// What the status loop needs of the packet path: it reads it.
+pub trait PathReader: Send {
+    /// Digest over what the packet path decides by.
+    ///
+    /// # Errors
+    /// The maps cannot be read.
+    fn checksum(&mut self) -> Result<u64, ReconcileError>;
+
+    /// The same of each pool, by its index.
+    ///
+    /// # Errors
+    /// The maps cannot be read.
+    fn pool_checksums(&mut self) -> Result<BTreeMap<u32, u64>, ReconcileError>;
+
+    /// The groups of each pool in order, with their counters.
+    ///
+    /// # Errors
+    /// The maps cannot be read.
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
+
+    /// Interfaces with the packet program.
+    fn interfaces(&self) -> Vec<InterfaceStatus>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceStatus {
+    pub name: String,
+    /// `native` or `generic`, as the kernel reports it; `None` if the program is not attached.
+    pub mode: Option<String>,
 }
 
 /// Reads the maps with file descriptors of its own, and so beside whoever writes them.
