@@ -12,7 +12,6 @@ mod failure;
 mod origin;
 mod output;
 mod pinned;
-mod process;
 
 use std::{
     io::{self, Write},

@@ -1,6 +1,7 @@
 //! The balancer's maps and the names of what is in them, read without the daemon.
 
 use lb_base::error_chain;
+use lb_doctor::process::{self, BPF, Capability, NET_ADMIN};
 use lb_inspect::names::{Names, NoPool};
 use lb_maps::{
     Component, MapsError, PinnedMaps, Pins,
@@ -10,7 +11,6 @@ use lb_maps::{
 use crate::{
     arguments::Options,
     failure::{Exit, Failure},
-    process::{self, BPF, Capability, NET_ADMIN},
 };
 
 /// Opens the pinned maps and the directory of names. Without the directory, numbers stand for names and

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lb_control::store::{FILE, Store};
+use lb_store::{FILE, Store};
 use nix::fcntl::{FcntlArg, fcntl};
 
 /// Runs the balancer to its end with its files in `directory`, which is no BPF file system: at the

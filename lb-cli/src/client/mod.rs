@@ -19,6 +19,7 @@ use lb_base::{
     receiver_socket::{self, Answer, ControlError, Reply, Request},
 };
 use lb_config::{FIELD_TRAILER, HINT_TRAILER};
+use lb_doctor::process;
 use lb_maps::{Component, Pins};
 use spillway_proto::v1::{
     ApplyRequest, ApplyResult, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
@@ -48,7 +49,7 @@ use self::tls::Alert;
 use crate::{
     arguments::Options,
     failure::{Exit, Failure, Mistake, describe},
-    pinned, process,
+    pinned,
 };
 
 /// Longest wait for a call that changes nothing.

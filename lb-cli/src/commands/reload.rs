@@ -6,6 +6,7 @@ use std::{
 };
 
 use lb_base::{lock_owner, receiver_socket::Request};
+use lb_doctor::process;
 use lb_maps::Pins;
 use serde::Serialize;
 use spillway_proto::v1;
@@ -18,7 +19,7 @@ use crate::{
     failure::{Exit, Failure},
     origin,
     output::{Report, print},
-    pinned, process,
+    pinned,
 };
 
 #[derive(clap::Args, Debug)]

@@ -10,6 +10,7 @@ use std::{
 
 use self::grid::wrap;
 pub(crate) use self::grid::{Grid, WIDTH, fields};
+pub(crate) use lb_base::count;
 
 use crate::failure::{Exit, Failure, describe};
 
@@ -150,11 +151,6 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
     let hundredths = (u128::from(part) * 10_000 + u128::from(whole) / 2) / u128::from(whole);
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)
-}
-
-/// `1 change`, `2 changes`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 #[cfg(test)]

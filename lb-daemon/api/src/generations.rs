@@ -9,7 +9,8 @@ use super::{
     service::{Api, reason},
 };
 use lb_base::error_chain;
-use lb_control::{command::Apply, store::Revision};
+use lb_control::command::Apply;
+use lb_store::Revision;
 
 impl Api {
     pub(super) async fn generations(&self) -> Result<v1::ListGenerationsResponse, Status> {

@@ -21,16 +21,14 @@ use super::{
 use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
 use lb_base::error_chain;
 use lb_config::Reason;
-use lb_control::{
-    command::{Apply, Commands, Refusal},
-    store::{Revision, SchemaMismatch},
-};
+use lb_control::command::{Apply, Commands, Refusal};
 use lb_inspect::{
     explain, message,
     pool_tables::{self, TablesError},
     stats,
 };
 use lb_member::Changes;
+use lb_store::{Revision, SchemaMismatch};
 
 /// The service `spillway.v1.Spillway`.
 #[derive(Debug)]

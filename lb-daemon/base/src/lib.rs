@@ -10,6 +10,7 @@ pub mod exclusive;
 pub mod heartbeat;
 pub mod kernel;
 pub mod lock_owner;
+pub mod loops;
 pub mod own_file;
 pub mod queue;
 pub mod rate_limited_log;
@@ -17,4 +18,4 @@ pub mod receiver_socket;
 mod text;
 
 pub use kernel::Namespace;
-pub use text::{Quoted, nearest, write_hint};
+pub use text::{Quoted, count, nearest, write_hint};

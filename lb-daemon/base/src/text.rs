@@ -16,6 +16,11 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// `1 change`, `2 changes`.
+pub fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// The name closest to `wrong` by edit distance, if at most a third of its letters differ.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (wrong.chars().count() / 3).max(1);

@@ -8,6 +8,7 @@
 pub mod arbitrary;
 pub mod packet_path;
 pub mod stored;
+pub mod test_disk;
 
 /// A configuration file: two checked backends in region `eu`, in pool `web` with a small table, and the
 /// service `web`.

@@ -8,19 +8,12 @@ use std::{
     time::Duration,
 };
 
-use lb_base::heartbeat::Heartbeat;
+use lb_base::{heartbeat::Heartbeat, loops::LoopEnd};
 use lb_common::abi::{
     clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts, sizes::MapSizes,
 };
 
-use lb_control::{
-    command::InterfaceStatus,
-    loops::LoopEnd,
-    publisher::{PacketPath, PublishedPools},
-    reconcile::{ApplySummary, Full, FullMap, Home, MemberPath, PoolHomes, ReconcileError},
-    state::Loops,
-    status::PathReader,
-};
+use lb_control::state::Loops;
 use lb_model::{
     Name,
     capacity::{
@@ -34,6 +27,13 @@ use lb_model::{
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool},
 };
 use lb_net::Bonds;
+use lb_publish::{
+    publisher::{PacketPath, PublishedPools},
+    reconcile::{
+        ApplySummary, Full, FullMap, Home, InterfaceStatus, MemberPath, PathReader, PoolHomes,
+        ReconcileError,
+    },
+};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

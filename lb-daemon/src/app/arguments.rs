@@ -20,7 +20,6 @@ use super::{
 use lb_api::Rights;
 use lb_base::{bytes::ByteSize, error_chain};
 use lb_config::DEFAULT_SOCKET;
-use lb_control::reconcile;
 use lb_fleet::FleetSettings;
 use lb_maps::{
     self, AllowLists, DEFAULT_BPFFS, Options, Prefix, SizeSettings,
@@ -28,6 +27,7 @@ use lb_maps::{
 };
 use lb_model::{Ipv4Prefix, Name, plan::Sources};
 use lb_observe::http::HttpFiles;
+use lb_publish::reconcile;
 use lb_secure::{
     access::{Client, Clients},
     tls::{CertificateFiles, TlsFiles},

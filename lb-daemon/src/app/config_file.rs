@@ -111,9 +111,9 @@ mod tests {
     use lb_control::{
         members::Sensed,
         state::{Inbox, Loops, Sensors, Settings},
-        store::Store,
     };
     use lb_fake::packet_path::{self, FakePacketPath, Heartbeats};
+    use lb_store::Store;
 
     const GOOD: &str = "\
 [[region]]

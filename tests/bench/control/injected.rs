@@ -19,13 +19,13 @@ use lb_base::heartbeat::Heartbeat;
 use lb_base::queue::{QueueCounters, Sender, bounded};
 use lb_control::command::{Apply, Commands};
 use lb_control::members::Sensed;
-use lb_control::reconcile::{self, Reconciler};
 use lb_control::state::{self, Inbox, Loops, Sensors};
-use lb_control::store::Store;
 use lb_health::{AgentReport, Health, HealthChange};
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{Name, StateCause, StateReason, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
+use lb_publish::reconcile::{self, Reconciler};
+use lb_store::Store;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 

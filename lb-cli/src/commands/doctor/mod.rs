@@ -1,23 +1,19 @@
 //! `spillway doctor`: checks this host, a balancer or a backend, and prints each problem with the commands that fix
 //! it. It works without the daemon.
 //!
-//! All facts are read first ([`facts`]); a check is a pure function of them ([`checks`]).
+//! What it reads of this host, and how it judges that, is in lb-doctor. The daemons are asked here ([`answers`]).
 
-mod checks;
-mod facts;
-mod finding;
-mod start_command;
+mod answers;
 
 use std::fmt::Write as _;
 
+use lb_base::error_chain;
+use lb_doctor::{Environment, Facts, Finding, Level, run_all, spillwayd};
 use serde::Serialize;
 
-use self::{
-    facts::Facts,
-    finding::{Finding, Level},
-};
 use crate::{
     arguments::Options,
+    client::block_on,
     failure::{Exit, Failure},
     origin,
     output::{Report, WIDTH, count, print},
@@ -38,10 +34,10 @@ pub(crate) struct Arguments {
 /// [`Exit::Problems`] after problems were printed; netlink fails, or a server is given.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     origin::refuse_server(options, "doctor")?;
-    let facts = Facts::gather(options, arguments.client_mtu, !arguments.no_probes)?;
+    let facts = gather(options, arguments.client_mtu, !arguments.no_probes)?;
     let diagnosis = Diagnosis::new(
         facts.components.iter().map(|installed| installed.component.name()).collect(),
-        checks::run_all(&facts),
+        run_all(&facts),
     );
     print(&diagnosis, options.output)?;
     match diagnosis.problems {
@@ -52,6 +48,23 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
         )
         .hint("run the `mend` commands above, then run `spillway doctor` again")),
     }
+}
+
+fn gather(options: &Options, client_mtu: u32, is_probing: bool) -> Result<Facts, Failure> {
+    let environment = Environment {
+        bpffs: options.bpffs.clone(),
+        state_directory: options.state_dir().to_owned(),
+        socket: options.socket().to_owned(),
+        spillwayd: spillwayd(),
+        client_mtu,
+    };
+    let components = environment.components();
+    block_on(async {
+        let answers = answers::ask(options, &components, is_probing.then_some(client_mtu)).await;
+        Facts::gather(environment, components, answers, is_probing)
+            .await
+            .map_err(|error| Failure::new(Exit::Failure, error_chain::message(&error)))
+    })
 }
 
 #[derive(Serialize)]

@@ -12,12 +12,9 @@ use super::{
 };
 use crate::reload::ReloadOutcome;
 use lb_config::message::{ApiEnum, duration, to_message};
-use lb_control::{
-    command::{
-        Applied, BackendHistory, BackendStatus, Difference, Event, Exported, GroupStatus,
-        InterfaceStatus, Refusal, Regions, ServiceStatus, SettlingStatus, StateChange, Status,
-    },
-    store::{HistoryEntry, Unusable},
+use lb_control::command::{
+    Applied, BackendHistory, BackendStatus, Difference, Event, Exported, GroupStatus, Refusal,
+    Regions, ServiceStatus, SettlingStatus, StateChange, Status,
 };
 use lb_health::Utilisation;
 use lb_inspect::message::counters;
@@ -25,6 +22,8 @@ use lb_model::{
     Name, ObjectReference, StateCause, StateReason,
     capacity::{self, Rates},
 };
+use lb_publish::reconcile::InterfaceStatus;
+use lb_store::{HistoryEntry, Unusable};
 
 /// A stored configuration that cannot be used is exported as it is stored.
 pub(crate) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {

@@ -8,12 +8,10 @@ use super::{changes::reference, error::ApiError};
 use crate::access::caller;
 use lb_base::error_chain;
 use lb_config::{Invalid, message::hash_key};
-use lb_control::{
-    command::{FleetRefusal, Refusal, Stopping},
-    reconcile::ReconcileError,
-};
+use lb_control::command::{FleetRefusal, Refusal, Stopping};
 use lb_inspect::names::NoPool;
 use lb_model::{removal_guard::Removal, room::TooMany};
+use lb_publish::reconcile::ReconcileError;
 
 /// A wrong field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,8 +7,8 @@ use super::{
     ObjectRefused,
     object::{Id, Needs, Object, etag},
 };
-use lb_control::store::Revision;
 use lb_model::Configuration;
+use lb_store::Revision;
 
 /// The configuration that a call starts from.
 pub(super) struct InForce {

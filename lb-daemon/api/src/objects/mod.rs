@@ -28,11 +28,9 @@ use crate::audit::Audit;
 use edit::{
     Content, Edited, InForce, ObjectPath, Place, check_etag, edited, find, for_request, put,
 };
-use lb_control::{
-    command::{Actor, Apply, Exported, Refusal},
-    store::{Revision, SchemaMismatch},
-};
+use lb_control::command::{Actor, Apply, Exported, Refusal};
 use lb_member::Changes;
+use lb_store::{Revision, SchemaMismatch};
 use object::{Id, Needs, Object, answered};
 use refused::ObjectRefused;
 

@@ -25,15 +25,16 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 use crate::{audit::Audit, reload::Reloads};
-use lb_base::conditions::Conditions;
-use lb_base::queue::{QueueCounters, Sender, bounded};
+use lb_base::{
+    conditions::Conditions,
+    loops::LoopEnd,
+    queue::{QueueCounters, Sender, bounded},
+};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
-    loops::LoopEnd,
     members::Sensed,
     state::{Inbox, Loops, Sensors, Settings},
-    store::{Revision, Store},
 };
 use lb_fake::{
     WEB,
@@ -44,6 +45,7 @@ use lb_inspect::stats;
 use lb_model::{Name, StateCause, StateReason, map_memory::Budget, plan::Sources};
 use lb_net::NetChange;
 use lb_secure::{refusals::ApiRefusals, tls::Connection};
+use lb_store::{Revision, Store};
 
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
 struct Daemon {

@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use crate::{
-    loops::AllLoopCounters,
-    store::{HistoryEntry, Revision, Unusable},
-};
+use crate::loops::AllLoopCounters;
 use lb_base::queue::{Receiver, Sender, bounded};
 use lb_config::{Reason, Requested};
 use lb_model::{
@@ -17,6 +14,7 @@ use lb_model::{
     map_memory::Memory,
     removal_guard::Removal,
 };
+use lb_store::{HistoryEntry, Revision, Unusable};
 
 mod overrides;
 mod refusal;
@@ -31,8 +29,8 @@ pub use overrides::{
 pub(crate) use refusal::packet_path_behind;
 pub use refusal::{FleetRefusal, Refusal};
 pub use status::{
-    BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, PoolBackends, Regions,
-    ServiceStatus, SettlingStatus, StateChange, Status,
+    BackendHistory, BackendStatus, GroupStatus, Offer, PoolBackends, Regions, ServiceStatus,
+    SettlingStatus, StateChange, Status,
 };
 pub use warning::{Warning, WarningReason};
 pub use watch::{

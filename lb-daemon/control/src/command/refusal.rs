@@ -1,9 +1,5 @@
 use std::num::NonZeroU32;
 
-use crate::{
-    reconcile::ReconcileError,
-    store::{HISTORY, SchemaMismatch, StoreError},
-};
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
 use lb_model::{
@@ -15,6 +11,8 @@ use lb_model::{
     removal_guard::Removal,
     room::TooMany,
 };
+use lb_publish::reconcile::ReconcileError;
+use lb_store::{HISTORY, SchemaMismatch, StoreError};
 
 /// Most removals that a refusal names.
 const MOST_REMOVALS: usize = 3;

@@ -15,6 +15,7 @@ use lb_model::{
     capacity::{self, Capacity, GroupReading, Rates},
     overrides::Key,
 };
+use lb_publish::reconcile::InterfaceStatus;
 
 /// The daemon and everything it serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,13 +82,6 @@ impl PartialEq for PoolBackends {
     fn eq(&self, other: &Self) -> bool {
         (&self.pool, &self.backends) == (&other.pool, &other.backends)
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InterfaceStatus {
-    pub name: String,
-    /// `native` or `generic`, as the kernel reports it; `None` if the program is not attached.
-    pub mode: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,12 +12,12 @@ use super::{
     HealthState, HoldDowns, Snapshot,
     file::{self, MOST_ENTRIES},
 };
-use crate::loops::{SECOND, ticks};
 use lb_base::{
     background::Job,
     boot_clock::BootClock,
     conditions::{ConditionReason, Conditions, Subject},
     error_chain,
+    loops::{SECOND, ticks},
 };
 use lb_health::Streaks;
 

@@ -12,16 +12,11 @@ use super::{
     table::Members,
     wall_clock,
 };
-use crate::{
-    counters::HealthCounters,
-    health_state::RestoredHoldDowns,
-    loops::{LoopCounters, LoopEnd, SECOND, ticks},
-    reconcile::MemberPath,
-    status::StatusUpdate,
-};
+use crate::{counters::HealthCounters, health_state::RestoredHoldDowns, status::StatusUpdate};
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,
+    loops::{LoopCounters, LoopEnd, SECOND, ticks},
     queue::{Receiver, UnboundedReceiver, UnboundedSender},
 };
 use lb_common::abi::member::Accepts;
@@ -33,6 +28,7 @@ use lb_model::{
     overrides::{Affected, Overrides},
 };
 use lb_net::{NetChange, NextHopChange};
+use lb_publish::reconcile::MemberPath;
 
 /// Most results of checks that are taken together.
 const MOST_CHANGES: usize = 256;

@@ -6,8 +6,8 @@ use super::{
     member::{Counts, DecidedBy},
     table::Members,
 };
-use crate::reconcile::MemberPath;
 use lb_model::{MemberState, Name, Pool};
+use lb_publish::reconcile::MemberPath;
 
 impl Members {
     /// Writes the last resorts of a pool after `changed` changed: of these members, or of all where the pool begins or ends to

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::reconcile::MemberPath;
 use lb_base::queue::{QueueCounters, UnboundedReceiver, UnboundedSender, unbounded};
 use lb_model::capacity::{FleetPortions, GroupName, PortionChanges, Portions, PortionsInForce};
+use lb_publish::reconcile::MemberPath;
 
 /// Why it is not sure that limits are within the portions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -261,7 +261,7 @@ mod tests {
 
     /// The packet path with the plan of [`POOLS`], and limits as the portions say.
     async fn packet_path(portions: Portions) -> FakePacketPath {
-        use crate::publisher::PacketPath as _;
+        use lb_publish::publisher::PacketPath as _;
         let document = Document::parse(POOLS).unwrap().into();
         let configuration: Configuration = lb_config::validate_first(&document).unwrap();
         let (sizes, rests) = (lb_common::abi::sizes::MapSizes::default(), Quarantine::default());

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{Cause, clock, member::Member, table::Members};
-use crate::reconcile::MemberPath;
 use lb_model::{
     Configuration, MemberState, Name, Pool,
     shares::{Balanced, Sharer, balance, ramps, started},
 };
+use lb_publish::reconcile::MemberPath;
 
 /// How much longer than its slow start a member is looked at.
 const SLACK: Duration = Duration::from_secs(2);

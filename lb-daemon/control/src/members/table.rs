@@ -11,10 +11,11 @@ use super::{
     Cause, MemberUpdate, clock,
     member::{Counts, DecidedBy, Member, Overridden},
 };
-use crate::{health_state::RestoredHoldDowns, reconcile::MemberPath};
+use crate::health_state::RestoredHoldDowns;
 use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
 use lb_model::{MemberState, Name, Pool, overrides::Overrides};
+use lb_publish::reconcile::MemberPath;
 
 #[derive(Debug, Default)]
 pub(super) struct Members {

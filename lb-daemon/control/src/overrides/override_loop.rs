@@ -8,7 +8,6 @@ use crate::{
         OverrideChange, OverrideRequest, OverridesChanged, OverridesInForce, Refusal, Warning,
         WarningReason,
     },
-    loops::{LoopCounters, LoopEnd, SECOND, ticks},
     members::{MemberCommands, clock, wall_clock},
     status::{InForce, StatusUpdate},
 };
@@ -16,6 +15,7 @@ use lb_base::{
     conditions::{Conditions, OVERRIDES},
     error_chain,
     heartbeat::Heartbeat,
+    loops::{LoopCounters, LoopEnd, SECOND, ticks},
     queue::{Receiver, UnboundedSender},
 };
 use lb_model::{

@@ -4,9 +4,7 @@ use super::{State, publishing::Basis, remaps::Remaps, warnings::force_warnings};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal},
     members::{clock, wall_clock},
-    reconcile,
     status::StatusUpdate,
-    store::{Generation, Series},
 };
 use lb_base::{background, conditions::STORED, error_chain};
 use lb_config::Requested;
@@ -18,6 +16,8 @@ use lb_model::{
     plan::Plan,
     removal_guard, room,
 };
+use lb_publish::reconcile;
+use lb_store::{Generation, Series};
 
 /// How an apply settles what a configuration leaves open.
 #[derive(Clone, Copy, Debug)]

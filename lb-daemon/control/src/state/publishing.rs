@@ -6,8 +6,6 @@ use std::{collections::BTreeSet, io, net::IpAddr, sync::Arc, time::Instant};
 use super::{Current, Sensors, State, StatusSenders};
 use crate::{
     members::{Mailbox, MemberCommands, clock, wall_clock},
-    publisher::Publisher,
-    reconcile::ReconcileError,
     status::{StatusUpdate, View},
 };
 use lb_base::{background, conditions::PACKET_PATH, error_chain};
@@ -18,6 +16,7 @@ use lb_model::{
     mark_out::MarkOuts,
     plan::{self, Plan, PlanError, PlanInputs},
 };
+use lb_publish::{publisher::Publisher, reconcile::ReconcileError};
 
 /// What a plan follows from, besides settings.
 #[derive(Clone, Debug)]

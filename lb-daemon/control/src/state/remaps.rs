@@ -10,11 +10,7 @@ use std::{
 };
 
 use super::{MarkOutDecision, State, publishing::Basis};
-use crate::{
-    members::clock,
-    publisher::Publisher,
-    reconcile::{Home, PoolHomes},
-};
+use crate::members::clock;
 use lb_base::error_chain;
 use lb_model::{
     Configuration, GroupSettings, Name, Scaler,
@@ -22,6 +18,10 @@ use lb_model::{
     mark_out::{MarkOuts, RegionAvailability},
     plan::{self, MarkedOut},
     remap::{Phase, Settling},
+};
+use lb_publish::{
+    publisher::Publisher,
+    reconcile::{Home, PoolHomes},
 };
 
 #[derive(Debug, Default)]

@@ -14,14 +14,14 @@ use tokio::sync::watch;
 
 use super::MarkOutDecisions;
 use crate::{
-    counters::{HealthCounters, PublishCounters, StoreCounters},
+    counters::{HealthCounters, PublishCounters},
     health_state::HoldDowns,
     loops::AllLoopCounters,
-    store::Revision,
 };
 use lb_base::conditions::Conditions;
 use lb_config::{Requested, document::Document};
 use lb_model::{Name, capacity::Portions, map_memory::Budget, plan::Sources};
+use lb_store::{Revision, StoreCounters};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {

@@ -13,16 +13,18 @@ use crate::{
         Initial, MemberCommands, MemberLoop, PortionCommands, Sensed, UpdateSenders, mailbox,
     },
     overrides::{Others, OverrideLoop},
-    publisher::{PacketPath, PublisherLoop},
-    reconcile::MemberPath,
-    status::{PathReader, StatusLoop},
-    store::{Revision, SchemaMismatch, Store},
+    status::StatusLoop,
 };
 use lb_base::{error_chain, queue::unbounded};
 use lb_model::{
     ids::{Ids, Named},
     room,
 };
+use lb_publish::{
+    publisher::{PacketPath, PublisherLoop},
+    reconcile::{MemberPath, PathReader},
+};
+use lb_store::{Revision, SchemaMismatch, Store};
 
 /// What comes in.
 #[derive(Debug)]

@@ -3,12 +3,13 @@ use std::{future::Future, time::Duration};
 use tokio::time::sleep;
 
 use super::State;
-use crate::{
-    command::ApplyRequest,
+use crate::{command::ApplyRequest, status::StatusUpdate};
+use lb_base::{
+    background::lower_thread_priority,
+    error_chain,
+    heartbeat::Heartbeat,
     loops::{LoopEnd, SECOND, beating, ticks},
-    status::StatusUpdate,
 };
-use lb_base::{background::lower_thread_priority, error_chain, heartbeat::Heartbeat};
 
 /// Time between two attempts to bring a packet path that is behind to the plan.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

@@ -12,7 +12,6 @@ use tokio::time::sleep;
 use crate::{
     command::{Refusal, Warning, WarningReason},
     members::clock,
-    store::{Generation, Store, StoreError, Unusable},
 };
 use lb_base::{
     conditions::{Conditions, STORE, STORED},
@@ -20,6 +19,7 @@ use lb_base::{
 };
 use lb_config::{SlotsByPool, hash_key_of_message, slots_by_pool, slots_of_message};
 use lb_model::Configuration;
+use lb_store::{Generation, Store, StoreError, Unusable};
 
 /// The time after which a disk counts as one that does not answer. How long an apply without changes waits for it.
 const DISK_WAIT: Duration = Duration::from_secs(1);

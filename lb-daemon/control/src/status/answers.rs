@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use super::{Known, PathReader, StatusLoop};
+use super::{Known, StatusLoop};
 use crate::{
     command::{
         BackendHistory, BackendStatus, Exported, Refusal, ServiceStatus, SettlingStatus, Status,
@@ -11,6 +11,7 @@ use crate::{
     members::{clock, wall_clock},
 };
 use lb_model::{Name, Pool, remap::Phase};
+use lb_publish::reconcile::PathReader;
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn export(&self) -> Exported {

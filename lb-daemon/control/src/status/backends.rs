@@ -9,12 +9,13 @@ use std::{
 use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
-use super::{InForce, Key, Known, PathReader, StatusLoop};
+use super::{InForce, Key, Known, StatusLoop};
 use crate::{
     command::{BackendStatus, BackendsEvent, Event, PoolBackends},
     members::clock,
 };
 use lb_model::{Configuration, MemberState, Name, Pool, next_hop::NextHop};
+use lb_publish::reconcile::PathReader;
 
 /// Most backends of an event: the log of events keeps none that is much larger, and neither do the queues of watchers.
 const MAX_ANNOUNCED: usize = 5_000;

@@ -7,13 +7,14 @@ use std::{
 
 use lb_common::abi::counter::GroupCounter;
 
-use super::{Known, PathReader, StatusLoop};
+use super::{Known, StatusLoop};
 use crate::command::{Event, GroupStatus, GroupsEvent, Offer, Refusal, Regions};
 use lb_base::error_chain;
 use lb_model::{
     Name,
     capacity::{GroupReading, Rates},
 };
+use lb_publish::reconcile::PathReader;
 
 /// Indices of pool and region.
 type GroupKey = (u32, u32);

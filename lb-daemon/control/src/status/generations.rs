@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{InForce, PathReader, StatusLoop};
-use crate::{
-    command::{Difference, Refusal},
-    store::{GenerationReader, HistoryEntry, ReadError},
-};
+use super::{InForce, StatusLoop};
+use crate::command::{Difference, Refusal};
 use lb_base::background;
 use lb_model::{
     Configuration, Name,
     diff::{self, TableDiffs},
 };
+use lb_publish::reconcile::PathReader;
+use lb_store::{GenerationReader, HistoryEntry, ReadError};
 
 /// Questions that read generations at a time. Others wait, so that a disk that does not answer holds few threads.
 pub(super) const AT_A_TIME: usize = 2;

@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use crate::{
     command::{Applied, OverridesInForce, Refusal, Warning},
     members::MemberUpdate,
-    store::{GenerationReader, HistoryEntry, Unusable},
 };
 use lb_model::{
     Configuration, Name, capacity::Portions, ids::Ids, mark_out::MarkOuts, overrides::Overrides,
     remap::Settling,
 };
+use lb_store::{GenerationReader, HistoryEntry, Unusable};
 
 /// What the status loop is told.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ mod status_loop;
 mod updates;
 mod view;
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use tokio::sync::Semaphore;
 
@@ -29,8 +29,7 @@ pub(crate) use in_force::{InForce, StatusUpdate};
 pub(crate) use view::{Key, View};
 
 use crate::{
-    command::{InterfaceStatus, OverridesInForce, Query},
-    reconcile::ReconcileError,
+    command::{OverridesInForce, Query},
     state::Settings,
 };
 use announcements::Announcements;
@@ -38,34 +37,8 @@ use backends::BackendStatuses;
 use conditions::ConfigurationConditions;
 use demand::GroupLoads;
 use lb_base::queue::{Receiver, UnboundedReceiver};
-use lb_model::{
-    Configuration,
-    capacity::{GroupReading, Portions},
-};
-
-/// What the status loop needs of the packet path: it reads it.
-pub trait PathReader: Send {
-    /// Digest over what the packet path decides by.
-    ///
-    /// # Errors
-    /// The maps cannot be read.
-    fn checksum(&mut self) -> Result<u64, ReconcileError>;
-
-    /// The same of each pool, by its index.
-    ///
-    /// # Errors
-    /// The maps cannot be read.
-    fn pool_checksums(&mut self) -> Result<BTreeMap<u32, u64>, ReconcileError>;
-
-    /// The groups of each pool in order, with their counters.
-    ///
-    /// # Errors
-    /// The maps cannot be read.
-    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
-
-    /// Interfaces with the packet program.
-    fn interfaces(&self) -> Vec<InterfaceStatus>;
-}
+use lb_model::{Configuration, capacity::Portions};
+use lb_publish::reconcile::PathReader;
 
 /// Answers questions and announces events.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::{
 
 use lb_common::abi::sizes::Size;
 
-use super::{Known, PathReader, StatusLoop};
+use super::{Known, StatusLoop};
 use crate::command::{Event, OverridesEvent, OverridesInForce, Warning, WarningReason};
 use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{
@@ -16,6 +16,7 @@ use lb_model::{
     overrides::{Overrides, affected},
     shares,
 };
+use lb_publish::reconcile::PathReader;
 
 /// Most warnings in an answer.
 const MOST_WARNINGS: usize = 20;

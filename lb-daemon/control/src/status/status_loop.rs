@@ -1,12 +1,13 @@
 use std::future::Future;
 
-use super::{PathReader, StatusLoop};
-use crate::{
-    command::Query,
+use super::StatusLoop;
+use crate::{command::Query, members::clock};
+use lb_base::{
+    background::lower_thread_priority,
+    heartbeat::Heartbeat,
     loops::{LoopEnd, SECOND, ticks},
-    members::clock,
 };
-use lb_base::{background::lower_thread_priority, heartbeat::Heartbeat};
+use lb_publish::reconcile::PathReader;
 
 impl<R: PathReader> StatusLoop<R> {
     /// Runs on a thread of its own, of lower priority, until `stop` is done or the other loops are gone. Updates come before

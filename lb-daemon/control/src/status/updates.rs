@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
-use super::{InForce, Key, PathReader, StatusLoop, StatusUpdate, log_lines::log_applied};
+use super::{InForce, Key, StatusLoop, StatusUpdate, log_lines::log_applied};
 use crate::{
     command::Event,
     members::{Cause, Member, MemberUpdate},
 };
 use lb_model::next_hop::NextHop;
+use lb_publish::reconcile::PathReader;
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn take(&mut self, update: StatusUpdate) {

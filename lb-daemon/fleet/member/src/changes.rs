@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use lb_config::Reason;
-use lb_control::{
-    command::{
-        Actor, Applied, Apply, ChangeRecord, Commands, OverrideChange, OverridesChanged, Refusal,
-        Stopping,
-    },
-    store::HistoryEntry,
+use lb_control::command::{
+    Actor, Applied, Apply, ChangeRecord, Commands, OverrideChange, OverridesChanged, Refusal,
+    Stopping,
 };
 use lb_model::Configuration;
+use lb_store::HistoryEntry;
 
 use super::{Member, Membership};
 

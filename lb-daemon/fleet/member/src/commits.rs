@@ -7,16 +7,14 @@ use std::{
 };
 
 use lb_base::error_chain;
-use lb_control::{
-    command::{Applied, Apply, ChangeRecord, FleetRefusal, Refusal, Stopping},
-    store::{self, SchemaNeed},
-};
+use lb_control::command::{Applied, Apply, ChangeRecord, FleetRefusal, Refusal, Stopping};
 use lb_fleet::{
     EtcdError, Fleet,
     commit::{Attempt, CommitError, Committed, Draft, Resolved},
     reader::{Connection, Snapshot, View},
 };
 use lb_model::{Configuration, Name, overrides::Overrides};
+use lb_store::SchemaNeed;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
@@ -348,7 +346,7 @@ async fn find_out(
 pub(super) fn encode(
     configuration: &Configuration,
 ) -> Result<(Arc<[u8]>, SchemaNeed), FleetRefusal> {
-    let encoded = store::encode_shared(configuration);
+    let encoded = lb_store::encode_shared(configuration);
     let encoded = encoded.map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
     Ok((encoded.bytes.into(), encoded.need))
 }

@@ -3,12 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use lb_base::error_chain;
-use lb_control::{
-    command::{FleetRefusal, Refusal},
-    store::{self, HistoryEntry},
-};
+use lb_control::command::{FleetRefusal, Refusal};
 use lb_fleet::history::HistoryError;
 use lb_model::Configuration;
+use lb_store::HistoryEntry;
 
 use super::Member;
 
@@ -45,7 +43,7 @@ impl Member {
             HistoryError::Etcd(error) => unavailable(error.to_string()),
             error => unusable(error.to_string()),
         })?;
-        let decoded = store::decode_shared(&read.bytes);
+        let decoded = lb_store::decode_shared(&read.bytes);
         decoded.map(Arc::new).map_err(|error| unusable(error_chain::message(&error)))
     }
 }

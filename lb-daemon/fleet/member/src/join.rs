@@ -3,10 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use lb_base::error_chain;
-use lb_control::{
-    command::{Applied, Apply, FleetRefusal, OverridesInForce},
-    store,
-};
+use lb_control::command::{Applied, Apply, FleetRefusal, OverridesInForce};
 use lb_fleet::{
     Document, Fleet, FleetSettings,
     documents::FleetMember,
@@ -191,7 +188,7 @@ impl Membership {
     async fn compare(&self, snapshot: &Snapshot) -> Result<Joined, MembershipError> {
         let Some(shared) = &snapshot.configuration else { return Ok(Joined::default()) };
         let generation = shared.committed.document.body.number;
-        let decoded = store::decode_shared(&shared.bytes).map_err(|error| {
+        let decoded = lb_store::decode_shared(&shared.bytes).map_err(|error| {
             let cause = error_chain::message(&error);
             MembershipError::Conflict(format!(
                 "the fleet's configuration cannot be used by this version: {cause}"

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use lb_base::error_chain;
-use lb_control::{
-    command::{Applied, Apply, FleetRefusal},
-    store,
-};
+use lb_control::command::{Applied, Apply, FleetRefusal};
 use lb_fleet::{
     Fleet,
     commit::{Attempt, Draft},
@@ -125,6 +122,6 @@ fn of_etcd(snapshot: &Snapshot) -> Result<Arc<Configuration>, MembershipError> {
     let shared = snapshot.configuration.as_ref();
     let shared =
         shared.ok_or_else(|| MembershipError::Conflict("etcd has no configuration".into()))?;
-    let decoded = store::decode_shared(&shared.bytes);
+    let decoded = lb_store::decode_shared(&shared.bytes);
     decoded.map(Arc::new).map_err(|error| MembershipError::Conflict(error_chain::message(&error)))
 }

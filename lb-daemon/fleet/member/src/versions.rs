@@ -1,11 +1,9 @@
 //! Balancers of several versions in one fleet: nothing is committed that one of them does not understand.
 
-use lb_control::{
-    command::FleetRefusal,
-    store::{Revision, SchemaNeed},
-};
+use lb_control::command::FleetRefusal;
 use lb_fleet::reader::{Snapshot, Understood};
 use lb_model::Name;
+use lb_store::{Revision, SchemaNeed};
 
 /// Balancers that a refusal names.
 const MOST_NAMED: usize = 3;

@@ -17,15 +17,16 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
+use lb_base::loops::LoopCounters;
 use lb_control::{
     command::{BackendStatus, Regions, Status},
-    loops::{AllLoopCounters, LoopCounters},
-    store::HistoryEntry,
+    loops::AllLoopCounters,
 };
 use lb_inspect::stats::Stats;
 use lb_maps::Component;
 use lb_model::{MemberState, NamedValue as _, overrides::Kind as OverrideKind};
 use lb_secure::refusals::{ApiLimit, ApiListener};
+use lb_store::HistoryEntry;
 
 /// All that is known of a balancer at one moment.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Counter;
-use lb_control::{HealthCounters, PublishCounters, StoreCounters, loops::AllLoopCounters};
+use lb_control::{HealthCounters, PublishCounters, loops::AllLoopCounters};
 use lb_secure::{refusals::ApiRefusals, tls::CertificateExpiry};
+use lb_store::StoreCounters;
 
 /// Counters of this process; clones share them.
 #[derive(Clone, Debug, Default)]

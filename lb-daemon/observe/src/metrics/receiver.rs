@@ -11,9 +11,9 @@ use super::{
     sheet::Sheet,
     verdicts,
 };
-use lb_control::command::InterfaceStatus;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::Component;
+use lb_publish::reconcile::InterfaceStatus;
 use lb_secure::tls::Validities;
 
 /// All that is known of a receiver at one moment.

@@ -6,18 +6,17 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{Start, fleet::FleetResources, sensors::SensorLinks};
 use crate::app::Failure;
-use lb_base::{heartbeat::Heartbeat, queue::bounded};
+use lb_base::{heartbeat::Heartbeat, loops::LoopEnd, queue::bounded};
 use lb_common::abi::sizes::MapSizes;
 use lb_control::{
     command::Commands,
     health_state::HoldDowns,
-    loops::LoopEnd,
     members::{PortionCommands, Sensed},
-    reconcile::{MemberWords, Reader, Reconciler},
     state::{Inbox, Loops, Sensors, Settings},
-    store::{Revision, Store},
 };
 use lb_model::{map_memory::Budget, plan::Sources};
+use lb_publish::reconcile::{MemberWords, Reader, Reconciler};
+use lb_store::{Revision, Store};
 
 /// Results of health checks and news of next hops that may wait while the member loop is busy.
 const SENSOR_QUEUE: usize = 4096;

@@ -17,13 +17,11 @@ use crate::{
     watchdog::Watchdog,
 };
 use lb_base::bytes::ByteSize;
-use lb_control::{
-    health_state::HealthState,
-    reconcile::{self, Reconciler},
-    store::{self, Store},
-};
+use lb_control::health_state::HealthState;
 use lb_maps::{Dataplane, Pins};
 use lb_model::map_memory::Budget;
+use lb_publish::reconcile::{self, Reconciler};
+use lb_store::Store;
 
 /// What the loops, the sensors, the fleet and the listeners are started with.
 pub(super) struct Resources {
@@ -94,7 +92,7 @@ impl Resources {
 /// Opens the store, with `any_schema` also one with a configuration of a newer schema. The database library panics on
 /// some damaged files: such a panic is reported like any other refusal.
 fn open_store(state_directory: &Path, any_schema: bool, log: &Log) -> Result<Store, Failure> {
-    let (file, log) = (state_directory.join(store::FILE), log.clone());
+    let (file, log) = (state_directory.join(lb_store::FILE), log.clone());
     let previous_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let cause = panic.payload_as_str().unwrap_or("its pages do not fit each other");

@@ -15,13 +15,11 @@ use super::{
 };
 use crate::app::Failure;
 use lb_base::{error_chain, queue::Sender};
-use lb_control::{
-    health_state::{HealthState, Keeper},
-    reconcile::DisplacedSweeper,
-};
+use lb_control::health_state::{HealthState, Keeper};
 use lb_health::{HealthChange, Prober, Target, Tunnels};
 use lb_maps::Attached;
 use lb_net::{NetChange, NetError, NextHops};
+use lb_publish::reconcile::DisplacedSweeper;
 
 pub(super) struct SensorResources {
     pub(super) attached: Arc<Attached>,

@@ -7,16 +7,16 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::{member::Accepts, sizes::MapSizes};
-use lb_control::{
-    publisher::PacketPath as _,
-    reconcile::{ApplySummary, ReconcileError},
-};
 use lb_e2e::harness::note;
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
     Service, WhenFull,
     ids::{Ids, Named},
     plan::{self, PlanInputs, Sources},
+};
+use lb_publish::{
+    publisher::PacketPath as _,
+    reconcile::{ApplySummary, ReconcileError},
 };
 use lb_tests::sandbox::Sandbox;
 use nix::sys::resource::{UsageWho, getrusage};

@@ -12,12 +12,12 @@ use lb_common::abi::{
     member::Accepts,
     pool::PoolWord,
 };
-use lb_control::reconcile::{ApplySummary, MemberPath as _, MemberWords};
 use lb_maps::{Arrays, MappingMut, PinnedMaps, clock};
 use lb_model::{
     GroupSettings, Rate, Scaler,
     capacity::{GroupName, Portion, Portions},
 };
+use lb_publish::reconcile::{ApplySummary, MemberPath as _, MemberWords};
 use lb_tests::sandbox::Sandbox;
 
 use crate::reconcile::{

@@ -18,9 +18,9 @@ use lb_common::abi::{
     member::Accepts,
     slot::{NO_RANK, TableRef},
 };
-use lb_control::publisher::PacketPath as _;
 use lb_maps::PinnedMaps;
 use lb_model::{Configuration, ids::Named, maglev};
+use lb_publish::publisher::PacketPath as _;
 use lb_tests::{sample::Sample, sandbox::Sandbox};
 
 use crate::reconcile::{

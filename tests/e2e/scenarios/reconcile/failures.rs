@@ -12,8 +12,8 @@ use lb_common::abi::{
     service::VipKey,
     sizes::{MapSizes, Size},
 };
-use lb_control::reconcile::MemberPath as _;
 use lb_maps::{Arrays, Component, Mapping, Pins};
+use lb_publish::reconcile::MemberPath as _;
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
 

@@ -10,13 +10,6 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
-use lb_control::{
-    publisher::PacketPath as _,
-    reconcile::{
-        self, ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
-        TableChecksums,
-    },
-};
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, SizeSettings, XdpMode};
 use lb_model::{
     Configuration, Name,
@@ -24,6 +17,13 @@ use lb_model::{
     maglev::BuiltTables,
     next_hop::NextHop,
     plan::{self, MarkedOut, Plan, PlanInputs, Sources},
+};
+use lb_publish::{
+    publisher::PacketPath as _,
+    reconcile::{
+        self, ApplySummary, MemberPath as _, MemberWords, ReconcileError, Reconciler, Settings,
+        TableChecksums,
+    },
 };
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;

@@ -16,9 +16,9 @@ use lb_common::{
     },
     path,
 };
-use lb_control::reconcile::{ApplySummary, MemberPath as _, TableChecksums, checksum};
 use lb_maps::{PinnedMaps, TableName};
 use lb_model::Name;
+use lb_publish::reconcile::{ApplySummary, MemberPath as _, TableChecksums, checksum};
 use lb_tests::{
     packets::frames::{Flow, Packet},
     sample::Sample,

@@ -18,12 +18,12 @@ use lb_common::{
     },
     path,
 };
-use lb_control::{
+use lb_maps::{DisplacedMaps, SizeSettings, clock};
+use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
+use lb_publish::{
     publisher::PacketPath as _,
     reconcile::{ApplySummary, MemberPath as _, PoolHomes, ReconcileError},
 };
-use lb_maps::{DisplacedMaps, SizeSettings, clock};
-use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
 use lb_tests::{
     packets::{
         frames::{Flow, Packet},

@@ -8,13 +8,13 @@ use lb_common::abi::{
     member::Accepts,
     sizes::{MapSizes, Size},
 };
-use lb_control::{publisher::PacketPath as _, reconcile::ReconcileError};
 use lb_maps::SizeSettings;
 use lb_model::{
     Configuration, Rate,
     ids::{Ids, Named},
     room::{self, TooMany},
 };
+use lb_publish::{publisher::PacketPath as _, reconcile::ReconcileError};
 use lb_tests::{sample::Sample, sandbox::Sandbox};
 
 use crate::reconcile::{

@@ -10,12 +10,12 @@ use lb_control::{
     command::Commands,
     members::Sensed,
     state::{Inbox, Loops, Sensors, Settings},
-    store::Store,
 };
 use lb_health::Tunnels;
 use lb_inspect::stats;
 use lb_model::{map_memory::Budget, plan::Sources};
 use lb_secure::refusals::ApiRefusals;
+use lb_store::Store;
 use prost::{
     Message as _,
     bytes::{Buf, BufMut},

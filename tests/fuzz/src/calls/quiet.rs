@@ -7,12 +7,6 @@ use std::{
 };
 
 use lb_common::abi::member::Accepts;
-use lb_control::{
-    command::InterfaceStatus,
-    publisher::{PacketPath, PublishedPools},
-    reconcile::{ApplySummary, MemberPath, ReconcileError},
-    status::PathReader,
-};
 use lb_model::{
     Name,
     capacity::{GroupName, GroupReading, PortionsInForce},
@@ -24,6 +18,10 @@ use lb_model::{
     plan::Plan,
 };
 use lb_net::Bonds;
+use lb_publish::{
+    publisher::{PacketPath, PublishedPools},
+    reconcile::{ApplySummary, InterfaceStatus, MemberPath, PathReader, ReconcileError},
+};
 
 /// The plan, and how its members are.
 #[derive(Debug, Default)]

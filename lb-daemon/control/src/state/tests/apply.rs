@@ -70,7 +70,7 @@ async fn an_apply_is_answered_after_disk_and_packet_path() {
         assert_eq!(content.plan.backends.len(), 2);
     }
     let copy = tempfile::tempdir().unwrap();
-    let file = crate::store::FILE;
+    let file = lb_store::FILE;
     std::fs::copy(daemon.directory.path().join(file), copy.path().join(file)).unwrap();
     let stored = Store::open(copy.path()).unwrap();
     let generation = stored.generation().unwrap();

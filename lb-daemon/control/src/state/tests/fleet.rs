@@ -1,12 +1,10 @@
 //! Generations of a fleet: their numbers, and what a member refuses.
 
 use super::*;
-use crate::{
-    command::{Actor, ChangeRecord},
-    store::{Generation, decode_shared, encode_shared},
-};
+use crate::command::{Actor, ChangeRecord};
 use lb_config::Reason;
 use lb_model::plan::Plan;
+use lb_store::{Generation, decode_shared, encode_shared};
 
 const KEY: &str = "hash_key = \"000102030405060708090a0b0c0d0e0f\"\n";
 
@@ -200,14 +198,14 @@ async fn a_full_disk_keeps_the_number_and_the_history() {
     let (daemon, disk) = Daemon::with_disk();
     daemon.apply(&web_of_fleet()).await.unwrap();
     daemon.apply(&weight(2)).await.unwrap();
-    disk.set(crate::store::test_disk::Answer::IsFull);
+    disk.set(lb_fake::test_disk::Answer::IsFull);
     for text in [weight(2), weight(3)] {
         let refused = daemon.put(shared(1, &text)).await.unwrap_err();
         assert!(matches!(refused, Refusal::Store(_)), "{refused}");
         assert_eq!(daemon.in_force().await, (2, parse(&weight(2))));
         assert_eq!(daemon.generations().await.0, [1, 2]);
     }
-    disk.set(crate::store::test_disk::Answer::Writes);
+    disk.set(lb_fake::test_disk::Answer::Writes);
     daemon.put(shared(1, &weight(2))).await.unwrap();
     assert_eq!((daemon.in_force().await.0, daemon.generations().await.0), (1, vec![1]));
 }

@@ -1,12 +1,11 @@
 //! The history, rollbacks, and differences between generations.
 
 use super::*;
-use crate::{
-    command::{Actor, Difference},
-    store::{HistoryEntry, test_disk::Answer},
-};
+use crate::command::{Actor, Difference};
 use lb_config::Reason;
+use lb_fake::test_disk::Answer;
 use lb_model::{ObjectReference, diff::Kind};
+use lb_store::HistoryEntry;
 
 impl Daemon {
     async fn history(&self) -> Vec<HistoryEntry> {

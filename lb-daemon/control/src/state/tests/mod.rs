@@ -37,17 +37,16 @@ use crate::HealthCounters;
 use crate::command::{Applied, Apply, BackendStatus, Commands, Event, Refusal, Status};
 use crate::fake::{self, FakePacketPath, Heartbeats};
 use crate::health_state::HoldDowns;
-use crate::loops::{AllLoopCounters, LoopCounters, LoopEnd};
+use crate::loops::AllLoopCounters;
 use crate::members::{self, PortionCommands, Sensed};
-use crate::reconcile::MemberPath as _;
-use crate::store::{Store, test_disk::TestDisk};
 use lb_base::{
     error_chain,
     heartbeat::Heartbeat,
+    loops::{LoopCounters, LoopEnd},
     queue::{QueueCounters, Sender, bounded},
 };
 use lb_config::{Requested, document::Document};
-use lb_fake::WEB;
+use lb_fake::{WEB, test_disk::TestDisk};
 use lb_health::{
     AgentReport,
     Health::{self, Failing, Passing, Silent},
@@ -55,6 +54,8 @@ use lb_health::{
 };
 use lb_model::{Name, StateCause, StateReason, capacity::Portions, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
+use lb_publish::reconcile::MemberPath as _;
+use lb_store::Store;
 
 /// A daemon with a packet path in memory; the test plays the sensors.
 struct Daemon {
@@ -100,8 +101,9 @@ impl Daemon {
     /// One whose disk answers as the test says.
     fn with_disk() -> (Self, TestDisk) {
         let (directory, path) = (tempfile::tempdir().unwrap(), FakePacketPath::default());
-        let store = Store::open(directory.path()).unwrap();
-        let disk = store.test_disk();
+        let mut store = Store::open(directory.path()).unwrap();
+        let disk = TestDisk::default();
+        store.inject(Arc::new(disk.clone()));
         let running = Running::over(store, &directory, &path, Duration::from_secs(1), false);
         (Self { directory, path, running }, disk)
     }

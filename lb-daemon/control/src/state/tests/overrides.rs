@@ -2,8 +2,8 @@
 
 use super::{next_hops::hop, *};
 use crate::command::{OverrideChange, OverridesChanged};
-use crate::store::test_disk::Answer;
 use lb_config::Reason;
+use lb_fake::test_disk::Answer;
 use lb_model::{
     MemberState, StateCause, StateReason,
     overrides::{Action, Key, Percent, Scope},

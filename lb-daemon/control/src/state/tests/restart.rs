@@ -3,11 +3,9 @@ use std::time::Duration;
 use Accepts::{All, Nothing};
 
 use super::*;
-use crate::{
-    command::Actor,
-    store::{Generation, Revision},
-};
+use crate::command::Actor;
 use lb_model::{MemberState, plan::Plan};
+use lb_store::{Generation, Revision};
 
 #[tokio::test]
 async fn a_restart_keeps_pinned_states_until_checks_decide() {

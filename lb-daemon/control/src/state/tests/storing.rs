@@ -1,7 +1,7 @@
 //! The store cannot be written, or does not answer.
 
 use super::*;
-use crate::store::test_disk::Answer::{IsFull, Nothing, Writes};
+use lb_fake::test_disk::Answer::{IsFull, Nothing, Writes};
 
 /// A daemon with two backends that are up, and its disk.
 async fn serving() -> (Daemon, TestDisk) {

@@ -7,7 +7,6 @@ use lb_config::Reason;
 use lb_control::{
     command::{Actor, Apply, Refusal, Stopping},
     state::MarkOutDecision,
-    store,
 };
 use lb_fleet::{DocumentError, documents::Generation, reader::Snapshot};
 use lb_model::Configuration;
@@ -69,7 +68,7 @@ impl Follower {
         if !self.retry.is_due(mod_revision) {
             return Ok(false);
         }
-        let decoded = match store::decode_shared(&shared.bytes) {
+        let decoded = match lb_store::decode_shared(&shared.bytes) {
             Ok(decoded) => decoded,
             Err(error) => {
                 self.retry.note_failure(mod_revision);
@@ -157,7 +156,7 @@ impl Follower {
         for number in numbers {
             let read = fleet.read_generation(*number).await.map_err(|error| error.to_string());
             let used = read.and_then(|it| {
-                let decoded = store::decode_shared(&it.bytes);
+                let decoded = lb_store::decode_shared(&it.bytes);
                 let decoded = decoded.map_err(|error| error_chain::message(&error))?;
                 Ok((it.committed.document.body.applied_at, decoded))
             });

@@ -12,10 +12,7 @@ use serde::Serialize;
 use super::fleet::Fleet;
 use crate::metrics::Facts;
 use lb_base::conditions::ConditionReason;
-use lb_control::{
-    command::{BackendHistory, BackendStatus, GroupStatus, StateChange},
-    store::HistoryEntry,
-};
+use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, StateChange};
 use lb_health::Utilisation;
 use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence};
 use lb_model::{
@@ -23,6 +20,7 @@ use lb_model::{
     capacity::{self, Connections, Rates},
     overrides::{self, Key},
 };
+use lb_store::HistoryEntry;
 
 /// Backends that are all told where no pool is asked for.
 const FEW: usize = 500;

@@ -1,0 +1,131 @@
+use lb_maps::{AttachedMode, Hold, Occupant};
+use lb_net::{device::XdpFeatures, survey::Device};
+
+use super::{
+    RESTART, Row,
+    fixture::{ETH0, backend, balancer, card, device, offload},
+};
+use crate::{
+    facts::Facts,
+    finding::Level::{Ok, Problem, Warning},
+};
+
+pub(super) const MODE: &[Row] = &[
+    (
+        balancer,
+        |f| f.components[0].links[0].mode = Some(AttachedMode::Generic),
+        "mode",
+        Warning,
+        "eth0",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --xdp-mode native",
+    ),
+    (balancer, generic_only, "mode", Warning, "eth0", ""),
+    (balancer, |f| f.components[0].links[0].mode = None, "mode", Problem, "eth0", RESTART),
+    (
+        balancer,
+        |f| taken(f, Hold::Interface),
+        "mode",
+        Problem,
+        "eth0",
+        "ip link set dev eth0 xdp off",
+    ),
+    (
+        balancer,
+        |f| taken(f, Hold::Links(vec![3])),
+        "mode",
+        Problem,
+        "eth0",
+        "bpftool link detach id 3  # since a link holds it",
+    ),
+    (balancer, |f| grown(f, 3_506), "mode", Ok, "eth0", ""),
+    (balancer, |f| grown(f, 3_507), "mode", Problem, "eth0", "ip link set dev eth0 mtu 3506"),
+    (backend, taken_off_at_tc, "mode", Problem, "eth0", RESTART_RECEIVER),
+];
+
+const RESTART_RECEIVER: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
+
+/// virtio_net of Linux 6.1 and 6.12 takes 3506 bytes in the driver, with pages of 4096.
+fn grown(facts: &mut Facts, mtu: u32) {
+    card(facts).driver = Some("virtio_net".into());
+    facts.network.survey.devices[1].interface.mtu = mtu;
+}
+
+fn generic_only(facts: &mut Facts) {
+    facts.components[0].links[0].mode = Some(AttachedMode::Generic);
+    card(facts).xdp = Some(XdpFeatures { native: false, transmits: false });
+}
+
+/// Another's XDP program has nothing to do with it.
+fn taken_off_at_tc(facts: &mut Facts) {
+    taken(facts, Hold::Interface);
+    facts.components[0].links[0].at_tc = true;
+}
+
+fn taken(facts: &mut Facts, hold: Hold) {
+    facts.components[0].links[0].mode = None;
+    card(facts).occupant = Some(Occupant { program: "other (id 7)".into(), hold });
+}
+
+pub(super) const OFFLOADS: &[Row] = &[
+    (balancer, |f| offload(f, "rx-lro"), "offloads", Problem, "eth0", "ethtool -K eth0 lro off"),
+    (
+        balancer,
+        |f| offload(f, "rx-gro-hw"),
+        "offloads",
+        Problem,
+        "eth0",
+        "ethtool -K eth0 rx-gro-hw off",
+    ),
+    (balancer, trunk, "offloads", Problem, "eth0", "ethtool -K eth0 rxvlan off"),
+    (balancer, bond, "offloads", Problem, "port0", "ethtool -K port0 rxvlan off"),
+    (balancer, bond_in_order, "offloads", Ok, "port0", ""),
+    (balancer, providers, "offloads", Problem, "eth0", "ethtool -K eth0 rx-vlan-stag-hw-parse off"),
+    (backend, trunk_at_tc, "offloads", Ok, "eth0", ""),
+    (balancer, unfinished, "offloads", Problem, "eth0", "ethtool -K eth0 tx off"),
+];
+
+fn trunk(facts: &mut Facts) {
+    trunk_with(facts, "rx-vlan-hw-parse");
+}
+
+/// A bond with VLANs whose port removes tags.
+fn bond(facts: &mut Facts) {
+    bond_in_order(facts);
+    let port = facts.network.cards.get_mut(&4).unwrap();
+    port.offloads.as_mut().unwrap().insert("rx-vlan-hw-parse".into());
+}
+
+/// Offloads of the bond itself do not affect received frames.
+fn bond_in_order(facts: &mut Facts) {
+    let plain = card(facts).clone();
+    trunk(facts);
+    let mut port = device(4, "port0", 1540);
+    port.interface.bond = Some(ETH0);
+    facts.network.survey.devices.push(port);
+    facts.network.cards.insert(4, plain);
+}
+
+/// A tag of 802.1ad is an offload of its own.
+fn providers(facts: &mut Facts) {
+    trunk_with(facts, "rx-vlan-stag-hw-parse");
+}
+
+fn trunk_with(facts: &mut Facts, feature: &str) {
+    offload(facts, feature);
+    let vlan = Device { kind: Some("vlan".into()), lower: Some(ETH0), ..device(3, "eth0.5", 1540) };
+    facts.network.survey.devices.push(vlan);
+}
+
+/// tc has the tag that the card took off, and the stack what the card merged.
+fn trunk_at_tc(facts: &mut Facts) {
+    trunk(facts);
+    offload(facts, "rx-vlan-stag-hw-parse");
+    offload(facts, "rx-gro-hw");
+    facts.components[0].links[0].at_tc = true;
+    facts.components[0].links[0].mode = Some(AttachedMode::Tc);
+}
+
+fn unfinished(facts: &mut Facts) {
+    offload(facts, "tx-checksum-ip-generic");
+    card(facts).driver = Some("veth".into());
+}
