@@ -22,7 +22,9 @@ enum Weight {
     Waits,
     /// Keeps a CPU busy: counts as two that wait.
     Works,
-    /// Asserts times or rates: has the machine to itself.
+    /// Asserts rates, with bounds that one other such case beside it keeps.
+    Measures,
+    /// Asserts times: has the machine to itself.
     Alone,
 }
 
@@ -32,6 +34,7 @@ impl Weight {
         match self {
             Self::Waits => "waits",
             Self::Works => "works",
+            Self::Measures => "measures",
             Self::Alone => "alone",
         }
     }
@@ -58,7 +61,12 @@ impl Case {
         Self::new(name, Weight::Works, run)
     }
 
-    /// One that measures.
+    /// One that asserts rates, beside another one at most.
+    pub const fn measures(name: &'static str, run: Run) -> Self {
+        Self::new(name, Weight::Measures, run)
+    }
+
+    /// One that asserts times.
     pub const fn alone(name: &'static str, run: Run) -> Self {
         Self::new(name, Weight::Alone, run)
     }

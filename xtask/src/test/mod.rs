@@ -1,7 +1,7 @@
 //! `cargo xtask test`: all tests, to the end even after a failure.
 //!
 //! What is built first is what all else needs. Then tests that mostly wait run several at a time, and beside them
-//! unit tests, clippy, rustdoc, mutants and the package. Tests that measure come after that, alone.
+//! unit tests, clippy, rustdoc, mutants and the package. Tests that measure come after that, at most two at a time.
 
 mod clients;
 mod filter;
@@ -59,13 +59,16 @@ const ETCD_DIRECTORY: &str = "SPILLWAY_ETCD_DIR";
 const MUTANTS: u64 = 3;
 
 /// Steps that run beside the tests in namespaces, each row in its order. What they build is built on idle CPU time.
+/// Clippy of the packet programs and the mutants share cargo's folder of packet programs.
 /// The package comes after the unit tests: it leaves a `spillwayd` without packet programs in target/debug, which
 /// they start.
-const BACKGROUND: [&[Step]; 2] =
-    [&[Step::Unit, Step::Clippy, Step::Doc, Step::Package], &[Step::Mutants, Step::Deny]];
+const BACKGROUND: [&[Step]; 2] = [
+    &[Step::Unit, Step::Clippy, Step::Doc, Step::Package],
+    &[Step::ClippyBpf, Step::Mutants, Step::Deny],
+];
 
 /// Steps that run before the build and have the machine to themselves.
-const FIRST: [Step; 3] = [Step::Fmt, Step::ClippyBpf, Step::Alerts];
+const FIRST: [Step; 2] = [Step::Fmt, Step::Alerts];
 
 /// The same after all others.
 const LAST: [Step; 2] = [Step::Fuzz, Step::Experiments];
@@ -145,7 +148,8 @@ impl Run<'_> {
             }
             _ => Vec::new(),
         };
-        let (alone, beside): (Vec<_>, Vec<_>) = tests.into_iter().partition(Test::is_alone);
+        let (measuring, beside): (Vec<_>, Vec<_>) =
+            tests.into_iter().partition(|test| test.is_measuring);
         thread::scope(|scope| {
             let behind = BACKGROUND.map(|steps| {
                 scope.spawn(|| {
@@ -159,8 +163,8 @@ impl Run<'_> {
             behind.into_iter().map(join).fold(took, Result::and)
         })?;
         let start = Instant::now();
-        let cost = self.run_in_parallel(&alone)?;
-        self.report.step("root, alone", start, cost);
+        let cost = self.run_in_parallel(&measuring)?;
+        self.report.step("root, what measures", start, cost);
         self.run_in_order(&LAST)
     }
 
@@ -184,13 +188,6 @@ impl Run<'_> {
             Step::Alerts => {
                 steps::alerts().into_iter().try_for_each(|(name, job)| self.check(name, job))
             }
-            Step::ClippyBpf => match steps::clippy_bpf(&self.ready.toolchain)? {
-                Some(command) => self.check(step.name(), command),
-                None => {
-                    self.report.skip(step.name(), "the BPF toolchain that was named has no clippy");
-                    Ok(())
-                }
-            },
             Step::Fuzz => self.fuzz(),
             Step::Experiments => self.experiments(),
             other => bail!("step {}: runs in the background", other.name()),
@@ -203,6 +200,13 @@ impl Run<'_> {
             (Step::Clippy, _) => {
                 self.check(step.name(), cargo::at_idle_priority(&steps::clippy_everything()))
             }
+            (Step::ClippyBpf, _) => match steps::clippy_bpf(&self.ready.toolchain)? {
+                Some(command) => self.check(step.name(), cargo::at_idle_priority(&command)),
+                None => {
+                    self.report.skip(step.name(), "the BPF toolchain that was named has no clippy");
+                    Ok(())
+                }
+            },
             (Step::Deny, _) => self.deny(),
             (Step::Doc, _) => self.check(step.name(), cargo::at_idle_priority(&steps::doc())),
             (Step::Unit, _) => self.unit_tests(),

@@ -34,6 +34,8 @@ pub(super) struct Test {
     pub(super) name: String,
     /// What it takes of the machine while it runs.
     pub(super) slots: usize,
+    /// Whether it asserts times or rates: only such tests run beside it, if any.
+    pub(super) is_measuring: bool,
     /// Whether it is one case of `scenarios`.
     pub(super) is_case: bool,
     program: PathBuf,
@@ -113,7 +115,7 @@ impl Programs {
         variables: &Variables,
     ) -> Result<Vec<Test>> {
         let cases = self.cases(variables)?.into_iter();
-        let again = cases.filter(|it| it.name.starts_with(prefix) && it.slots < slots::ALL);
+        let again = cases.filter(|it| it.name.starts_with(prefix) && !it.is_measuring);
         let tests = again.map(|case| {
             let test = self.case(case, variables);
             Test { name: format!("{}, {what}", test.name), ..test }
@@ -129,10 +131,11 @@ impl Programs {
         Ok(cases)
     }
 
-    fn case(&self, Case { name, slots }: Case, variables: &Variables) -> Test {
+    fn case(&self, case: Case, variables: &Variables) -> Test {
+        let Case { name, slots, is_measuring } = case;
         let arguments = ["--exact", &name].map(Into::into).into();
         let (program, variables) = (self.scenarios.clone(), variables.clone());
-        Test { name, slots, is_case: true, program, arguments, variables }
+        Test { name, slots, is_measuring, is_case: true, program, arguments, variables }
     }
 }
 
@@ -144,16 +147,12 @@ impl Test {
         Self {
             name: own,
             slots: 2,
+            is_measuring: false,
             is_case: false,
             program: program.into(),
             arguments,
             variables: variables.clone(),
         }
-    }
-
-    /// Whether nothing may run beside it.
-    pub(super) fn is_alone(&self) -> bool {
-        self.slots == slots::ALL
     }
 
     /// To be run after [`root::ask`].
@@ -172,6 +171,7 @@ fn is_wanted(name: &str, words: &[String]) -> bool {
 struct Case {
     name: String,
     slots: usize,
+    is_measuring: bool,
 }
 
 /// Lines such as `[waits] displaced::many_entries: test`; the weights are those of lb-e2e's `harness`.
@@ -186,13 +186,14 @@ fn case(line: &str) -> Result<Case> {
     let named = line.strip_suffix(": test").context("not a test")?;
     let labelled = named.strip_prefix('[').and_then(|it| it.split_once("] "));
     let (weight, name) = labelled.context("no weight")?;
-    let slots = match weight {
-        "waits" => 1,
-        "works" => 2,
-        "alone" => slots::ALL,
+    let (slots, is_measuring) = match weight {
+        "waits" => (1, false),
+        "works" => (2, false),
+        "measures" => (slots::ALL / 2, true),
+        "alone" => (slots::ALL, true),
         other => bail!("{other}: no such weight"),
     };
-    Ok(Case { name: name.to_owned(), slots })
+    Ok(Case { name: name.to_owned(), slots, is_measuring })
 }
 
 #[cfg(test)]
@@ -201,10 +202,12 @@ mod tests {
 
     #[test]
     fn each_case_has_a_weight() {
-        let case = |name: &str, slots| Case { name: name.to_owned(), slots };
-        let list = "[waits] a::b: test\n[works] a::c: test\n[alone] d::e: test\n";
-        let cases = parse(list).unwrap();
-        assert_eq!(cases, [case("a::b", 1), case("a::c", 2), case("d::e", 4)]);
+        let case =
+            |name: &str, slots, is_measuring| Case { name: name.into(), slots, is_measuring };
+        let list = "[waits] a::b: test\n[works] a::c: test\n";
+        assert_eq!(parse(list).unwrap(), [case("a::b", 1, false), case("a::c", 2, false)]);
+        let list = "[measures] a::d: test\n[alone] d::e: test\n";
+        assert_eq!(parse(list).unwrap(), [case("a::d", 2, true), case("d::e", 4, true)]);
         for wrong in ["a::b: test", "[sleeps] a::b: test", "[waits] a::b: benchmark"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

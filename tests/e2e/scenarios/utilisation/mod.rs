@@ -31,8 +31,10 @@ const FACTOR: f64 = 5.0;
 /// Longest wait for what the daemon does by itself.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(crate) const CASES: &[Case] =
-    &[Case::alone("new_connections_follow_utilisation_and_a_backend_drains_itself", utilisation)];
+pub(crate) const CASES: &[Case] = &[Case::measures(
+    "new_connections_follow_utilisation_and_a_backend_drains_itself",
+    utilisation,
+)];
 
 /// Three servers of unequal speed behind a balancer.
 struct Workers {
