@@ -38,10 +38,7 @@ use tokio::{
     net::UnixStream,
     time::timeout,
 };
-use tonic::{
-    Code, Response, Status, Streaming,
-    transport::{Channel, Endpoint},
-};
+use tonic::{Code, Response, Status, Streaming, transport::Endpoint};
 use tonic_types::{FieldViolation, StatusExt as _};
 use tower::service_fn;
 
@@ -68,10 +65,10 @@ const MAX_ANSWER: usize = 64 << 20;
 
 /// A connection to a balancer's daemon.
 pub(crate) struct DaemonClient {
-    client: SpillwayClient<Channel>,
-    objects: ObjectsClient<Channel>,
-    overrides: OverridesClient<Channel>,
-    fleet: FleetClient<Channel>,
+    client: SpillwayClient,
+    objects: ObjectsClient,
+    overrides: OverridesClient,
+    fleet: FleetClient,
     /// Its socket or address, for messages.
     place: String,
     /// The TLS alert with which the daemon refused our certificate.
@@ -188,7 +185,7 @@ impl DaemonClient {
     /// Makes a call of the `Objects` API.
     pub(crate) async fn objects<T>(
         &mut self,
-        call: impl AsyncFnOnce(&mut ObjectsClient<Channel>) -> Result<T, Status>,
+        call: impl AsyncFnOnce(&mut ObjectsClient) -> Result<T, Status>,
     ) -> Result<T, Failure> {
         let answer = timeout(CHANGE_TIMEOUT, call(&mut self.objects)).await;
         self.answer(answer.map(|answer| answer.map(Response::new)))

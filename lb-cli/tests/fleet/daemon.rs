@@ -14,7 +14,7 @@ use spillway_proto::v1::{
     spillway_server::{Spillway, SpillwayServer},
 };
 use tokio::{net::UnixListener, sync::oneshot};
-use tonic::{Code, Request, Response, Status, transport::Server};
+use tonic::{Code, Request, Response, Status, codegen::BoxStream, transport::Server};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 /// What it answers, and what it was asked.
@@ -223,7 +223,7 @@ impl Fleet for Shared {
 /// `Spillway` with apply and rollback, and nothing else.
 macro_rules! spillway {
     ($($call:ident $request:ident $response:ident;)*
-     $(=> $stream:ident $stream_call:ident $stream_request:ident $item:ident;)*) => {
+     $(=> $stream_call:ident $stream_request:ident $item:ident;)*) => {
         #[tonic::async_trait]
         impl Spillway for Shared {
             async fn apply(
@@ -249,12 +249,10 @@ macro_rules! spillway {
                 Err(Status::unimplemented("not of this fake"))
             })*
 
-            $(type $stream = stream::Empty<Result<v1::$item, Status>>;
-
-            async fn $stream_call(
+            $(async fn $stream_call(
                 &self,
                 _: Request<v1::$stream_request>,
-            ) -> Result<Response<Self::$stream>, Status> {
+            ) -> Result<Response<BoxStream<v1::$item>>, Status> {
                 Err(Status::unimplemented("not of this fake"))
             })*
         }
@@ -273,7 +271,7 @@ spillway! {
     table TableRequest TableResponse;
     backend_history BackendHistoryRequest BackendHistoryResponse;
     reload ReloadRequest ReloadResponse;
-    => WatchStream watch WatchRequest WatchResponse;
-    => CaptureStream capture CaptureRequest CaptureResponse;
-    => ProbeVipsStream probe_vips ProbeVipsRequest ProbeVipsResponse;
+    => watch WatchRequest WatchResponse;
+    => capture CaptureRequest CaptureResponse;
+    => probe_vips ProbeVipsRequest ProbeVipsResponse;
 }

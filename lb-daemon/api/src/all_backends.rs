@@ -22,7 +22,7 @@ use tonic::{
     Request, Response, Status,
     body::Body,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    codegen::{Body as HttpBody, StdError, http},
+    codegen::{Body as HttpBody, BoxStream, StdError, http},
     server::{Grpc, NamedService, ServerStreamingService, UnaryService},
 };
 use tower::Service;
@@ -32,7 +32,7 @@ use super::{
     backend_status::BackendSelection,
     convert::{self, OrStatus as _},
     server::{MAX_MESSAGE, MAX_SMALL_REQUEST},
-    watch::{self, WatchStream},
+    watch,
 };
 use lb_control::command::{self, BackendStatus, Commands};
 
@@ -113,8 +113,8 @@ impl UnaryService<StatusRequest> for Calls {
 
 impl ServerStreamingService<WatchRequest> for Calls {
     type Response = Answer;
-    type ResponseStream = WatchStream;
-    type Future = BoxFuture<'static, Result<Response<WatchStream>, Status>>;
+    type ResponseStream = BoxStream<Answer>;
+    type Future = BoxFuture<'static, Result<Response<BoxStream<Answer>>, Status>>;
 
     fn call(&mut self, request: Request<WatchRequest>) -> Self::Future {
         let Self { commands, stop } = self.clone();

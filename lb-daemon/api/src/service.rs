@@ -1,21 +1,21 @@
 //! The calls of `spillway.v1.Spillway`.
 
-use futures::stream::Empty;
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, BackendStatus,
-    CaptureRequest, Configuration, DiffGenerationsRequest, DiffGenerationsResponse, ErrorReason,
-    ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, GetBackendStatusRequest,
-    ListGenerationsRequest, ListGenerationsResponse, ProbeVipsRequest, RegionsRequest,
-    RegionsResponse, ReloadRequest, ReloadResponse, RollbackRequest, RollbackResponse,
-    StatsRequest, StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse,
-    WatchRequest, WatchResponse, spillway_server::Spillway,
+    CaptureRequest, CaptureResponse, Configuration, DiffGenerationsRequest,
+    DiffGenerationsResponse, ErrorReason, ExplainRequest, ExplainResponse, ExportRequest,
+    ExportResponse, GetBackendStatusRequest, ListGenerationsRequest, ListGenerationsResponse,
+    ProbeVipsRequest, ProbeVipsResponse, RegionsRequest, RegionsResponse, ReloadRequest,
+    ReloadResponse, RollbackRequest, RollbackResponse, StatsRequest, StatsResponse, StatusRequest,
+    StatusResponse, TableRequest, TableResponse, WatchRequest, WatchResponse,
+    spillway_server::Spillway,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Request, Response, Status, codegen::BoxStream};
 
 use super::{
     access::{caller, may_change, working},
-    convert::{self, ApiError, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream, WrongField},
+    convert::{self, ApiError, IntoStatus, OrStatus, WrongField},
     server::Handles,
 };
 use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
@@ -54,10 +54,6 @@ impl Api {
 
 #[tonic::async_trait]
 impl Spillway for Api {
-    type CaptureStream = CaptureStream;
-    type ProbeVipsStream = ProbeVipsStream;
-    type WatchStream = Empty<Result<WatchResponse, Status>>;
-
     async fn apply(
         &self,
         request: Request<ApplyRequest>,
@@ -176,14 +172,17 @@ impl Spillway for Api {
         Ok(Response::new(BackendHistoryResponse { backends }))
     }
 
-    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(
+        &self,
+        _: Request<WatchRequest>,
+    ) -> Result<Response<BoxStream<WatchResponse>>, Status> {
         Err(Status::unimplemented("Watch"))
     }
 
     async fn capture(
         &self,
         request: Request<CaptureRequest>,
-    ) -> Result<Response<CaptureStream>, Status> {
+    ) -> Result<Response<BoxStream<CaptureResponse>>, Status> {
         let filter = convert::capture_filter(request.get_ref())?;
         let events = self.captures.begin(filter, caller())?;
         Ok(Response::new(convert::capture_stream(events)))
@@ -192,7 +191,7 @@ impl Spillway for Api {
     async fn probe_vips(
         &self,
         request: Request<ProbeVipsRequest>,
-    ) -> Result<Response<ProbeVipsStream>, Status> {
+    ) -> Result<Response<BoxStream<ProbeVipsResponse>>, Status> {
         let (selection, size) = convert::probe_request(request.into_inner())?;
         let _at_work = working().await;
         let events = self.vip_prober.begin(selection, size, caller().actor).await?;

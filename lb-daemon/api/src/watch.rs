@@ -3,12 +3,11 @@
 use std::{
     collections::VecDeque,
     iter, mem,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures::{Stream, stream};
+use futures::stream;
 use prost::Message;
 use spillway_proto::v1::{self, ErrorReason, snapshot_begin::Cause, watch_response::Event};
 use tokio::{
@@ -17,7 +16,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::{Code, Status, codegen::BoxStream};
 
 use super::{
     all_backends::{Answer, encoded_backends},
@@ -31,8 +30,6 @@ use lb_secure::access::Lease;
 /// Least time between two such snapshots. A client that needs more is too slow.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
-pub(super) type WatchStream = Pin<Box<dyn Stream<Item = Result<Answer, Status>> + Send>>;
-
 /// A subscription's snapshot, then its events. A client that lags behind gets a new snapshot; if it lags again within
 /// [`CATCH_UP`], the stream ends with an error.
 pub(super) fn stream(
@@ -41,7 +38,7 @@ pub(super) fn stream(
     cause: Cause,
     place: Option<Lease<Actor>>,
     stop: CancellationToken,
-) -> WatchStream {
+) -> BoxStream<Answer> {
     let Subscription { snapshot, position, since, events } = subscription;
     let watcher = Watcher {
         commands,

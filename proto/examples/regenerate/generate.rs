@@ -1,5 +1,8 @@
 //! From `.proto` to Rust, without a protobuf compiler on the machine.
 
+#[path = "doors.rs"]
+mod doors;
+
 use std::{
     error::Error,
     fs,
@@ -48,13 +51,21 @@ pub(crate) fn peer_descriptors() -> Result<prost_types::FileDescriptorSet, Box<d
     Ok(protox::compile(PEERS, [env!("CARGO_MANIFEST_DIR")])?)
 }
 
+/// Streams of answers are boxed, so that a trait of a server has no types inside.
+fn code() -> tonic_prost_build::Builder {
+    tonic_prost_build::configure().generate_default_stubs(true).build_transport(false)
+}
+
 /// Generates into an existing folder.
 pub(crate) fn into(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut descriptors = descriptors()?;
-    tonic_prost_build::configure().out_dir(folder).compile_fds(descriptors.clone())?;
+    code().out_dir(folder).compile_fds(descriptors.clone())?;
     // What is encoded once for all peers is not copied for each of them.
-    let peers = tonic_prost_build::configure().bytes(".spillway.peers.v1.ExchangeRequest");
+    let peers = code().bytes(".spillway.peers.v1.ExchangeRequest");
     peers.out_dir(folder).compile_fds(peer_descriptors()?)?;
+    for package in ["spillway.v1", "spillway.peers.v1"] {
+        doors::rewrite(&folder.join(format!("{package}.rs")))?;
+    }
     for file in &mut descriptors.file {
         // Comments and places are for those who read the sources.
         file.source_code_info = None;

@@ -97,7 +97,7 @@ async fn connect(daemon: &Daemon) -> Result<Channel> {
 
 type Key = (String, String);
 
-async fn list(client: &mut ObjectsClient<Channel>) -> Result<(HashMap<Key, Backend>, u64)> {
+async fn list(client: &mut ObjectsClient) -> Result<(HashMap<Key, Backend>, u64)> {
     let (mut all, mut pages, mut page_token) = (HashMap::new(), 0, String::new());
     loop {
         let request = ListBackendsRequest { page_token, ..Default::default() };
@@ -111,10 +111,7 @@ async fn list(client: &mut ObjectsClient<Channel>) -> Result<(HashMap<Key, Backe
     }
 }
 
-async fn statuses(
-    client: &mut SpillwayClient<Channel>,
-    expected: &HashMap<Key, Backend>,
-) -> Result<u64> {
+async fn statuses(client: &mut SpillwayClient, expected: &HashMap<Key, Backend>) -> Result<u64> {
     let (mut all, mut pages, mut page_token) = (0, 0, String::new());
     loop {
         let request = StatusRequest { page_size: 1_000, page_token, ..Default::default() };

@@ -20,7 +20,7 @@ use spillway_proto::v1::{
 };
 use tokio::runtime::{Builder, Runtime};
 use tonic::Status;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 
 use lb_tests::daemon::{Binaries, HTTP_ADDRESS};
 use lb_tests::process::Running;
@@ -272,11 +272,11 @@ fn parse_memory(status: &str, name: &str) -> Option<u64> {
 #[derive(Clone, Debug)]
 pub(crate) struct Stubs {
     /// Of the daemon as a whole.
-    pub(crate) spillway: SpillwayClient<Channel>,
+    pub(crate) spillway: SpillwayClient,
     /// Of single objects.
-    pub(crate) objects: ObjectsClient<Channel>,
+    pub(crate) objects: ObjectsClient,
     /// Of overrides.
-    pub(crate) overrides: OverridesClient<Channel>,
+    pub(crate) overrides: OverridesClient,
 }
 
 impl Stubs {

@@ -4,11 +4,11 @@ use std::{fmt::Debug, mem};
 
 use prost_types::FieldMask;
 use spillway_proto::{SCHEMA_REVISION, v1, v1::objects_client::ObjectsClient};
-use tonic::{Status, transport::Channel};
+use tonic::Status;
 
 use crate::client::MAX_PAGE;
 
-pub(crate) type Client = ObjectsClient<Channel>;
+pub(crate) type Client = ObjectsClient;
 
 /// Identifies an object by name, and a backend also by its pool.
 #[derive(Clone, Debug)]

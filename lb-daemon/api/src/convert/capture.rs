@@ -1,15 +1,15 @@
 //! Conversion of captures: the filter, the packets, the summary, and the errors.
 
-use std::{net::IpAddr, num::NonZeroU32, pin::Pin, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, time::Duration};
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use nix::net::if_::if_indextoname;
 use spillway_proto::v1::{
     self, CaptureResponse, ErrorReason, capture_response::Event, capture_summary::Reason,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status};
+use tonic::{Code, Status, codegen::BoxStream};
 
 use super::{ApiError, WrongField};
 use crate::capture::{
@@ -168,12 +168,10 @@ fn summary(summary: &CaptureSummary) -> v1::CaptureSummary {
     }
 }
 
-pub(crate) type CaptureStream = Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
-
 /// The stream of a capture, which ends when the stream is dropped.
 pub(crate) fn capture_stream(
     events: mpsc::Receiver<Result<CaptureEvent, CaptureError>>,
-) -> CaptureStream {
+) -> BoxStream<CaptureResponse> {
     Box::pin(ReceiverStream::new(events).map(|event| Ok(capture_event(event?))))
 }
 

@@ -9,7 +9,7 @@ mod responses;
 mod status;
 mod vip_probe;
 
-pub(super) use capture::{CaptureStream, capture_filter, capture_stream};
+pub(super) use capture::{capture_filter, capture_stream};
 pub(super) use changes::{applied, warning};
 pub(super) use error::ApiError;
 pub(super) use explain::flow;
@@ -19,4 +19,4 @@ pub(super) use responses::{
     without_backends,
 };
 pub(super) use status::{IntoStatus, OrStatus, WrongField};
-pub(super) use vip_probe::{ProbeVipsStream, probe_request, probe_vips_stream};
+pub(super) use vip_probe::{probe_request, probe_vips_stream};

@@ -1,15 +1,13 @@
 //! Conversion of VIP probes: the request, the results, and the errors.
 
-use std::pin::Pin;
-
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use spillway_proto::v1::{
     self, ErrorReason, ProbeVipsResponse, VipProbeAnswer, VipProbeOutcome,
     probe_vips_response::Event,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status};
+use tonic::{Code, Status, codegen::BoxStream};
 
 use super::{ApiError, WrongField};
 use crate::vip_probe::{
@@ -109,13 +107,10 @@ fn number(of: usize) -> u32 {
     of.try_into().unwrap_or(u32::MAX)
 }
 
-pub(crate) type ProbeVipsStream =
-    Pin<Box<dyn Stream<Item = Result<ProbeVipsResponse, Status>> + Send>>;
-
 /// The stream of a VIP probe, which ends when the stream is dropped.
 pub(crate) fn probe_vips_stream(
     events: mpsc::Receiver<Result<VipProbeEvent, VipProbeError>>,
-) -> ProbeVipsStream {
+) -> BoxStream<ProbeVipsResponse> {
     Box::pin(ReceiverStream::new(events).map(|event| Ok(probe_event(event?))))
 }
 

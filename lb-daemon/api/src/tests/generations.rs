@@ -18,7 +18,7 @@ fn with_weight(weight: u32) -> v1::Configuration {
     configuration
 }
 
-async fn listed(client: &mut SpillwayClient<Channel>) -> Vec<v1::Generation> {
+async fn listed(client: &mut SpillwayClient) -> Vec<v1::Generation> {
     let answer = client.list_generations(v1::ListGenerationsRequest {}).await.unwrap();
     answer.into_inner().generations
 }

@@ -147,7 +147,7 @@ impl Daemon {
         self.directory
     }
 
-    async fn client(&self) -> SpillwayClient<Channel> {
+    async fn client(&self) -> SpillwayClient {
         SpillwayClient::new(self.channel().await)
     }
 

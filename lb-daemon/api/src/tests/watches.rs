@@ -74,7 +74,7 @@ impl Mirror {
     async fn catch_up(
         &mut self,
         watch: &mut Streaming<v1::WatchResponse>,
-        client: &mut SpillwayClient<Channel>,
+        client: &mut SpillwayClient,
     ) {
         let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
         let backends: BTreeMap<_, _> = by_key(status.backends).collect();

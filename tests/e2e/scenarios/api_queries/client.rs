@@ -13,7 +13,7 @@ use tonic::{Response, Status};
 
 pub(crate) struct Client {
     runtime: Runtime,
-    client: SpillwayClient<Channel>,
+    client: SpillwayClient,
 }
 
 impl Client {
@@ -25,7 +25,7 @@ impl Client {
     }
 
     /// The answer to a call, or its status.
-    pub(crate) fn call<T, F>(&self, call: impl FnOnce(SpillwayClient<Channel>) -> F) -> Answer<T>
+    pub(crate) fn call<T, F>(&self, call: impl FnOnce(SpillwayClient) -> F) -> Answer<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {

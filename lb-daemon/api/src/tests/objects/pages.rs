@@ -36,13 +36,13 @@ fn many(counts: [u32; 3]) -> v1::Configuration {
     configuration
 }
 
-async fn objects(daemon: &Daemon) -> ObjectsClient<Channel> {
+async fn objects(daemon: &Daemon) -> ObjectsClient {
     ObjectsClient::new(daemon.channel().await)
 }
 
 /// Pools and addresses of all pages, in order, and how many each page has.
 async fn listed(
-    client: &mut ObjectsClient<Channel>,
+    client: &mut ObjectsClient,
     request: v1::ListBackendsRequest,
 ) -> (Vec<(String, String)>, Vec<usize>) {
     let (mut all, mut sizes, mut page_token) = (Vec::new(), Vec::new(), String::new());

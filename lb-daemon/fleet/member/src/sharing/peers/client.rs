@@ -18,7 +18,7 @@ use tokio_util::{
     either::Either,
     sync::{CancellationToken, DropGuard},
 };
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 
 use super::{Direction, ErrorBoard, MAX_MESSAGE, PeerSecurity};
 
@@ -109,7 +109,7 @@ struct PeerSender {
     security: PeerSecurity,
     errors: ErrorBoard,
     /// With the version of the credentials that it was made with.
-    connection: Option<(PeersClient<Channel>, u64)>,
+    connection: Option<(PeersClient, u64)>,
 }
 
 /// Why a message was not taken.
@@ -187,7 +187,7 @@ impl PeerSender {
         }
     }
 
-    async fn connect(&self) -> Result<PeersClient<Channel>, String> {
+    async fn connect(&self) -> Result<PeersClient, String> {
         // How it failed, which the transport says less well.
         let (failed, mut failure) = watch::channel(None);
         let (address, security, name) = (self.address, self.security.clone(), self.name.clone());

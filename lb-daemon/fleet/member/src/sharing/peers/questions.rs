@@ -10,10 +10,7 @@ use spillway_proto::peers::v1::{
     CountPacketsRequest, DigestTablesRequest, PoolDigest, peers_client::PeersClient,
 };
 use tokio::time::timeout;
-use tonic::{
-    Response, Status,
-    transport::{Channel, Endpoint},
-};
+use tonic::{Response, Status, transport::Endpoint};
 
 use super::{MAX_MESSAGE, PeerSecurity, client};
 
@@ -74,7 +71,7 @@ impl AskedPeer {
 
     async fn ask<T>(
         &self,
-        question: impl AsyncFnOnce(&mut PeersClient<Channel>) -> Result<Response<T>, Status>,
+        question: impl AsyncFnOnce(&mut PeersClient) -> Result<Response<T>, Status>,
     ) -> Result<T, String> {
         let peer = self.clone();
         let connector = tower::service_fn(move |_| {
