@@ -316,7 +316,6 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lb-maps",
             "lb-member",
             "lb-model",
-            "lb-programs",
             "lb-publish",
             "lb-secure",
             "lb-sharing",
