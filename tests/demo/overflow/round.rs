@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use lb_tests::process::until;
 use lb_tests::topology::{Fabric, REGIONS};
 use lb_tests::traffic::{ClientCounters, HttperfReport};
@@ -116,13 +116,12 @@ fn arrivals(setup: &Setup, since: f64, replies: u64) -> Result<[Vec<f64>; 2]> {
 
 /// Connections that the balancer has counted so far for each region.
 fn counted(setup: &Setup) -> Result<[u64; 2]> {
-    let stats = setup.balancer.ask(&["stats"])?;
-    let rows = stats["backends"].as_array().context("stats: no backends")?;
+    let stats = setup.balancer.stats()?;
     let mut counted = [0; 2];
     for backend in &setup.fabric.backends {
         let address = backend.v4.to_string();
-        let of = rows.iter().filter(|row| row["backend"] == address.as_str());
-        let connections: u64 = of.filter_map(|row| row["connections"].as_u64()).sum();
+        let of = stats.backends.iter().filter(|row| row.backend == address);
+        let connections: u64 = of.map(|row| row.connections).sum();
         counted[usize::from(backend.region != REGIONS[0])] += connections;
     }
     Ok(counted)

@@ -107,18 +107,17 @@ fn logs(setup: &Setup, answered: u64) -> Result<Vec<(String, Vec<f64>)>> {
 }
 
 fn backend_counts(setup: &Setup, logs: &[(String, Vec<f64>)]) -> Result<Vec<BackendCount>> {
-    let stats = setup.balancer.ask(&["stats"])?;
-    let rows = stats["backends"].as_array().context("stats: no backends")?;
+    let stats = setup.balancer.stats()?;
     let counts = setup.fabric.backends.iter().zip(logs).map(|(backend, (name, times))| {
         let address = backend.v4.to_string();
-        let row = rows.iter().find(|row| row["backend"] == address.as_str());
-        let connections = row.and_then(|row| row["connections"].as_u64());
+        let row = stats.backends.iter().find(|row| row.backend == address);
         Ok(BackendCount {
             name: name.clone(),
             region: backend.region.into(),
             logged: times.len() as u64,
-            balancer_connections: connections
-                .with_context(|| format!("stats: no connections of {address}"))?,
+            balancer_connections: row
+                .with_context(|| format!("stats: no connections of {address}"))?
+                .connections,
         })
     });
     counts.collect()

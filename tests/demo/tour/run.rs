@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::printed::Explained;
 use lb_tests::process::pause;
 use lb_tests::report::Event;
 use lb_tests::topology::Fabric;
@@ -83,10 +84,10 @@ fn explain(setup: &Setup, screen: &mut Screen) -> Result<()> {
     let (client, vip) = (format!("{}:{PORT}", Fabric::CLIENT_V4), format!("{}:80", Fabric::VIP_V4));
     screen.command("balancer", &format!("spillway explain {client} {vip}"));
     screen.quote(&setup.balancer.cli(&["explain", &client, &vip])?);
-    let explained = setup.balancer.ask(&["explain", &client, &vip])?;
-    let chosen = explained["choice"]["backend"].as_str().context("explain names no backend")?;
+    let explained: Explained = setup.balancer.printed(&["explain", &client, &vip])?;
+    let chosen = explained.backend()?;
     let answered = setup.fabric.backends.iter().find(|backend| backend.name() == page);
-    let answered = answered.with_context(|| format!("the page says {page:?}"))?.v4.to_string();
+    let answered = answered.with_context(|| format!("the page says {page:?}"))?.v4;
     ensure!(chosen == answered, "explain names {chosen}, but {answered} answered");
     screen.done(&format!("it was answered by the backend that explain names: {page}"));
     Ok(())

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::Tunnel;
 use lb_tests::{
-    daemon::{XdpMode, xdp_mode},
+    daemon::{XdpMode, printed::Diagnosis, xdp_mode},
     process::until,
     sandbox::Sandbox,
     topology::Fabric,
@@ -156,10 +156,9 @@ fn keeps_tags(network: &Network) -> Result<()> {
 
 /// Offloads of the bond itself (LRO is on) are not those of its cards.
 fn doctor_looks_at_ports(network: &Network) -> Result<()> {
-    let diagnosis = network.balancer.ask(&["doctor"])?;
-    let findings = diagnosis["findings"].as_array().context("findings")?;
-    let offloads = findings.iter().filter(|finding| finding["check"] == "offloads");
-    let found: Vec<_> = offloads.map(|it| [&it["subject"], &it["level"]]).collect();
+    let diagnosis: Diagnosis = network.balancer.printed(&["doctor"])?;
+    let found: Vec<_> =
+        diagnosis.of_check("offloads").map(|it| [&*it.subject, &*it.level]).collect();
     ensure!(found == [["port0", "ok"], ["port1", "ok"]], "{found:?}");
     Ok(())
 }

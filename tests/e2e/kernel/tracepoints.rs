@@ -125,15 +125,12 @@ impl Fixture {
 
     /// What was traced of `eth0` and of `eth1`, from the pins.
     fn traced(&self) -> Result<[Traced; 2]> {
-        let stats = self.balancer.ask(&["stats"])?;
-        let all = stats["interfaces"].as_array().context("no interfaces")?;
+        let stats = self.balancer.stats()?;
         let traced = |interface| -> Result<Traced> {
-            let it = all.iter().find(|it| it["interface"] == interface).context(interface)?;
-            let drops = it["traced_drops"].as_array().context("traced_drops")?;
-            let names: Vec<_> = drops.iter().filter_map(|it| it["tracepoint"].as_str()).collect();
+            let drops = &stats.interface(interface)?.traced_drops;
+            let names: Vec<_> = drops.iter().map(|it| &*it.tracepoint).collect();
             ensure!(names == NAMES, "{drops:?}");
-            let frames = drops.iter().map(|it| it["frames"].as_u64().context("frames"));
-            let frames = frames.collect::<Result<Vec<_>>>()?;
+            let frames: Vec<_> = drops.iter().map(|it| it.frames).collect();
             frames.try_into().ok().context("three tracepoints")
         };
         Ok([traced("eth0")?, traced("eth1")?])

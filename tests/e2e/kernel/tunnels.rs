@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, HASH_KEY, Tunnel};
 use lb_tests::{
-    daemon::{Balancer, Binaries, Check, Document, Member, Pool, Service},
+    daemon::{Balancer, Binaries, Check, Document, Member, Pool, Service, answers},
     process::until,
     sandbox::Sandbox,
     topology::{Backend, Fabric, REGIONS},
@@ -89,10 +89,8 @@ pub(super) fn run_checks(sandbox: &Sandbox) -> Result<()> {
     backend.node.ip(&format!("address del {vip}/128 dev lo"))?;
     let own = backend.v4.to_string();
     until("the check fails", LIMIT, || {
-        let status = network.balancer.ask(&["status"])?;
-        let rows = status["backends"].as_array().context("backends")?;
-        let row = rows.iter().find(|row| row["address"] == own).context("the backend")?;
-        let reason = row["text"].as_str().unwrap_or_default();
+        let status = network.balancer.status()?;
+        let reason = answers::reason(answers::backend(&status, &own)?);
         Ok(reason.starts_with(&format!("check {name} of {vip}: ")).then_some(()))
     })?;
     backend.node.ip(&format!("address add {vip}/128 dev lo nodad"))?;

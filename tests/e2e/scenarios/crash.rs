@@ -129,8 +129,7 @@ fn counts(fixture: &Fixture) -> Vec<u64> {
 }
 
 fn checksum(fixture: &Fixture) -> Result<String> {
-    let status = fixture.balancer.ask(&["status"])?;
-    Ok(status["checksum"].as_str().context("status: no checksum")?.into())
+    Ok(fixture.balancer.status()?.checksum)
 }
 
 fn begin_apply(fixture: &Fixture, text: &str) -> Result<Child> {

@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
-use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Service};
+use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Service, answers};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
 use lb_tests::traffic::{Curl, Nginx};
+use spillway_proto::v1::BackendStatus;
 
 /// Ten megabytes and a little, so that no packet size divides it.
 const LARGE: usize = 10_000_019;
@@ -112,12 +113,12 @@ fn ten_megabytes_go_by_macs_alone(sandbox: &Sandbox) -> Result<()> {
     let reason =
         format!("no path through the tunnel: direct return: {} is not on the link", far.v4);
     until("the far one is asked", PATIENCE, || {
-        Ok(told_of(&balancer, far.v4.into(), "text")?.contains(&reason).then_some(()))
+        Ok(reason_of(&balancer, far.v4.into())?.contains(&reason).then_some(()))
     })?;
     let reason =
         format!("direct return: IPv6 packets need a backend's IPv6 address, not {}", here.v4);
     until("IPv6 is refused", PATIENCE, || {
-        Ok(told_of(&balancer, here.v4.into(), "text")?.contains(&reason).then_some(()))
+        Ok(reason_of(&balancer, here.v4.into())?.contains(&reason).then_some(()))
     })?;
     balancer.cli(&["service", "delete", "six", "--yes"])?;
     balancer.wait_up(&near, PATIENCE)?;
@@ -140,14 +141,15 @@ fn ten_megabytes_go_by_macs_alone(sandbox: &Sandbox) -> Result<()> {
 
 /// What a backend's status says of its next hop.
 fn hop_of(balancer: &Balancer, address: IpAddr) -> Result<String> {
-    told_of(balancer, address, "next_hop")
+    Ok(status_of(balancer, address)?.next_hop)
 }
 
-/// A field of a backend's status.
-fn told_of(balancer: &Balancer, address: IpAddr, field: &'static str) -> Result<String> {
-    let status = balancer.ask(&["status"])?;
-    let backends = status["backends"].as_array().context("backends")?;
-    let backend = backends.iter().find(|backend| backend["address"] == address.to_string());
-    let told = backend.and_then(|backend| backend[field].as_str());
-    Ok(told.context(field)?.to_owned())
+/// Why a backend has its state.
+fn reason_of(balancer: &Balancer, address: IpAddr) -> Result<String> {
+    Ok(answers::reason(&status_of(balancer, address)?).to_owned())
+}
+
+/// How a backend is.
+fn status_of(balancer: &Balancer, address: IpAddr) -> Result<BackendStatus> {
+    answers::backend(&balancer.status()?, &address.to_string()).cloned()
 }

@@ -49,12 +49,8 @@ fn count(fixture: &Fixture, event: Event) -> Result<u64> {
 
 /// What `spillway stats` says: displaced entries over IPv4, and pools with displaced connections.
 fn remembered(fixture: &Fixture) -> Result<(u64, Vec<String>)> {
-    let stats = fixture.balancer.ask(&["stats"])?;
-    let all = &stats["remembered"];
-    ensure!(all["tables"][0]["table"] == "displaced" && all["tables"][0]["ip"] == "ipv4", "{all}");
-    let held = all["tables"][0]["held"].as_u64().context("no number")?;
-    let gates = all["pools_with_displaced"].as_array().context("no pools")?;
-    Ok((held, gates.iter().filter_map(|gate| gate.as_str().map(str::to_owned)).collect()))
+    let all = fixture.balancer.stats()?.remembered;
+    Ok((all.displaced_v4()?, all.pools_with_displaced))
 }
 
 fn open(fixture: &Fixture, number: u64) -> Result<Vec<Stream>> {
@@ -157,13 +153,12 @@ fn flow(from: SocketAddr, vip: IpAddr) -> Result<FlowTuple> {
 
 /// Index and incarnation of the backend that `spillway explain` names for a flow.
 fn home(fixture: &Fixture, from: SocketAddr) -> Result<Placement> {
-    let to = Tunnel::Ipip.endpoint(ECHO).to_string();
-    let said = fixture.balancer.ask(&["explain", &from.to_string(), &to])?;
-    let address = said["choice"]["backend"].as_str().with_context(|| said.to_string())?.to_owned();
+    let to = Tunnel::Ipip.endpoint(ECHO);
+    let address = fixture.balancer.explain(from, to, "tcp")?.backend()?;
     let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
     for index in 1..100 {
         let Some(backend) = maps.backend(index) else { break };
-        if address_of(&backend.address, backend.version).to_string() == address {
+        if address_of(&backend.address, backend.version) == address {
             return Ok(Placement { backend: index, incarnation: backend.incarnation });
         }
     }

@@ -1,8 +1,6 @@
 //! `spillway explain` names the backend that a connection then reaches.
 
-use std::net::IpAddr;
-
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel};
 use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
@@ -47,10 +45,7 @@ fn explain_and_send(fixture: &Fixture, random: &mut Random, tunnel: Tunnel) -> R
     let udp = random.below(2) == 0;
     let (protocol, to) =
         if udp { ("udp", tunnel.endpoint(ECHO)) } else { ("tcp", tunnel.endpoint(HTTP)) };
-    let (client, vip) = (from.to_string(), to.to_string());
-    let explained = fixture.balancer.ask(&["explain", &client, &vip, "--protocol", protocol])?;
-    let chosen = explained["choice"]["backend"].as_str();
-    let chosen: IpAddr = chosen.with_context(|| format!("nobody chosen: {explained}"))?.parse()?;
+    let chosen = fixture.balancer.explain(from, to, protocol)?.backend()?;
 
     let client = &fixture.fabric.client;
     let name =

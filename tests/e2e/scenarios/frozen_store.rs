@@ -185,6 +185,5 @@ fn counted(fixture: &Fixture, what: &str, expected: (f64, f64)) -> Result<()> {
 }
 
 fn generation(fixture: &Fixture) -> Result<u64> {
-    let status = fixture.balancer.ask(&["status"])?;
-    status["generation"].as_u64().context("status: no generation")
+    Ok(fixture.balancer.status()?.generation)
 }

@@ -5,28 +5,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use lb_e2e::{
     fixture::{ECHO, Fixture, HTTP, Health, Tunnel},
     harness::Case,
 };
+use lb_tests::daemon::printed::{self, Changed, Difference, History};
 use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{ClientCounters, Requests, Stream, ensure_answered},
 };
-use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] =
     &[Case::waits("a_bad_change_is_rolled_back_under_load", rolled_back)];
 
 /// The balancer's counters of connections, by backend.
 fn counters(fixture: &Fixture) -> Result<BTreeMap<String, u64>> {
-    let stats = fixture.balancer.ask(&["stats"])?;
-    let rows = stats["backends"].as_array().context("stats: no backends")?;
-    let row =
-        |row: &Value| Some((row["backend"].as_str()?.to_owned(), row["connections"].as_u64()?));
-    Ok(rows.iter().filter_map(row).collect())
+    let backends = fixture.balancer.stats()?.backends.into_iter();
+    Ok(backends.map(|it| (it.backend, it.connections)).collect())
 }
 
 /// How many of so many new connections each backend gets, by the balancer's counters and by who answers. All are answered.
@@ -59,23 +56,19 @@ fn spread(
 }
 
 /// Digest over what packets are balanced by.
-fn checksum(fixture: &Fixture) -> Result<Value> {
-    Ok(fixture.balancer.ask(&["status"])?["checksum"].clone())
+fn checksum(fixture: &Fixture) -> Result<String> {
+    Ok(fixture.balancer.status()?.checksum)
 }
 
-/// Number, who and why of each generation, the newest first.
-fn history(fixture: &Fixture) -> Result<Value> {
-    let history = fixture.balancer.ask(&["history"])?;
-    let generations = history["generations"].as_array().context("no generations")?;
-    let row = |it: &Value| json!([it["number"], it["who"], it["why"], it["current"]]);
-    Ok(generations.iter().map(row).collect())
+fn history(fixture: &Fixture) -> Result<History> {
+    fixture.balancer.printed(&["history"])
 }
 
 fn rolled_back(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "history", Health::QUICK)?;
     let client = fixture.fabric.client.clone();
-    let good_configuration = fixture.balancer.ask(&["export"])?;
-    let good = good_configuration["generation"].to_string();
+    let (good, good_configuration) = fixture.balancer.client()?.export()?;
+    let good = good.to_string();
     let (good_checksum, (good_counters, good_answers)) =
         (checksum(&fixture)?, spread(&fixture, true)?);
     ensure!(good_answers.len() == 3 && good_counters.len() == 3, "{good_answers:?}");
@@ -113,25 +106,25 @@ fn rolled_back(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.stop()?;
     requests.wait_for(50)?;
     fixture.balancer.start()?;
-    let bad_generation = fixture.balancer.ask(&["status"])?["generation"].clone();
+    let bad_generation = fixture.balancer.status()?.generation;
     let bad = bad_generation.to_string();
     let difference = fixture.balancer.try_cli(&["--output", "json", "diff", &good], None)?;
-    let printed: Value = serde_json::from_slice(&difference.stdout)?;
-    ensure!(difference.status.code() == Some(8) && printed["different"] == true, "{printed}");
-    ensure!(printed["to"] == bad_generation, "{printed}");
-    let dry = fixture.balancer.ask(&["rollback", &good, "--dry-run"])?;
-    ensure!(dry["generation"] == bad_generation && dry["dry_run"] == true, "{dry}");
+    let printed: Difference = printed::read(&difference.stdout)?;
+    ensure!(difference.status.code() == Some(8) && printed.different, "{printed:?}");
+    ensure!(printed.to == bad_generation, "{printed:?}");
+    let dry: Changed = fixture.balancer.printed(&["rollback", &good, "--dry-run"])?;
+    ensure!(dry.generation == bad_generation && dry.dry_run, "{dry:?}");
     let without_yes = fixture.balancer.try_cli(&["rollback", &good], None)?;
     ensure!(without_yes.status.code() == Some(2), "{without_yes:?}");
     let other = fixture
         .balancer
         .try_cli(&["rollback", &good, "--yes", "--expect-generation", &good], None)?;
     ensure!(other.status.code() == Some(7), "{other:?}");
-    ensure!(fixture.balancer.ask(&["status"])?["generation"] == bad_generation);
+    ensure!(fixture.balancer.status()?.generation == bad_generation);
 
     let back = ["rollback", &good, "--yes", "--expect-generation", &bad, "-m", "eu3 is alone"];
-    let done = fixture.balancer.ask(&back)?;
-    ensure!(done["changes"] == dry["changes"], "{done}\nbut {dry}");
+    let done: Changed = fixture.balancer.printed(&back)?;
+    ensure!(done.changes == dry.changes, "{done:?}\nbut {dry:?}");
     fixture.wait_up(&[])?;
     requests.wait_for(100)?;
     let attempts = requests.finish()?;
@@ -142,24 +135,25 @@ fn rolled_back(sandbox: &Sandbox) -> Result<()> {
     let (counted, answers) = spread(&fixture, true)?;
     ensure!(counted.keys().eq(good_counters.keys()), "{counted:?} instead of {good_counters:?}");
     ensure!(answers.keys().eq(good_answers.keys()), "{answers:?} instead of {good_answers:?}");
-    let exported = fixture.balancer.ask(&["export"])?;
-    ensure!(exported["configuration"] == good_configuration["configuration"], "{exported}");
+    let (_, exported) = fixture.balancer.client()?.export()?;
+    ensure!(exported == good_configuration, "{exported:?}");
     Stream::all_go_on(&streams)?;
 
-    let new = done["generation"].to_string();
+    let new = done.generation.to_string();
     let equal = fixture.balancer.cli(&["diff", &good, &new])?;
     let expected = format!("generation {good} and generation {new} are equal\n");
     ensure!(equal == expected, "{equal}");
     let listed = history(&fixture)?;
-    let why = |place: usize| listed[place][2].as_str().unwrap_or_default();
-    ensure!(listed[0] == json!([done["generation"], "uid 0", why(0), true]), "{listed}");
-    ensure!(why(0) == format!("rollback to generation {good}: eu3 is alone"), "{listed}");
-    ensure!((why(1), why(2)) == ("eu2 ist müde", "eu1 is \"slow\""), "{listed}");
+    let [newest, before, first, ..] = &*listed.generations else { anyhow::bail!("{listed:?}") };
+    ensure!(newest.number == done.generation && newest.who == "uid 0", "{listed:?}");
+    ensure!(newest.current, "{listed:?}");
+    ensure!(newest.why == format!("rollback to generation {good}: eu3 is alone"), "{listed:?}");
+    ensure!((&*before.why, &*first.why) == ("eu2 ist müde", "eu1 is \"slow\""), "{listed:?}");
     fixture.balancer.kill()?;
     fixture.balancer.start()?;
-    ensure!(history(&fixture)? == listed, "{} was {listed}", history(&fixture)?);
-    let again = fixture.balancer.ask(&["rollback", &new, "--yes"])?;
-    ensure!(again["changes"] == json!([]) && again["generation"] == done["generation"], "{again}");
+    ensure!(history(&fixture)? == listed, "{:?} was {listed:?}", history(&fixture)?);
+    let again: Changed = fixture.balancer.printed(&["rollback", &new, "--yes"])?;
+    ensure!(again.changes.is_empty() && again.generation == done.generation, "{again:?}");
     Stream::finish_all(streams)?;
     fixture.balancer.stop()
 }

@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
 use lb_e2e::harness::{self, Case};
-use lb_tests::daemon::{HTTP_ADDRESS, scrape};
+use lb_tests::daemon::{
+    HTTP_ADDRESS,
+    answers::{self, reason},
+    scrape,
+};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::{Stream, ask_http};
 use serde_json::Value;
-use spillway_proto::v1::{BackendHistoryRequest, BackendState, StateChange};
-
-use crate::api_queries::client::Client;
+use spillway_proto::v1::{BackendHistoryRequest, BackendState, BackendStatus, StateChange};
 
 const VICTIM: &str = "eu2";
 /// The first hold, seconds: long enough to look at a backend that is held, also on a busy machine.
@@ -45,19 +48,26 @@ fn flapping(sandbox: &Sandbox) -> Result<()> {
     ensure!(streams.iter().any(|stream| stream.backend() == VICTIM), "no stream on {VICTIM}");
 
     fail_and_recover(&mut fixture)?;
-    wait_for(&fixture, "up", |_| true)?;
+    wait_for(&fixture, BackendState::Up, |_| true)?;
     for row in ["return", "return, 2 times in a row"] {
         fail_and_recover(&mut fixture)?;
         let text = format!("s more: went down within 300 s of its {row}");
-        let held = wait_for(&fixture, "held_down", |backend| reason(backend).ends_with(&text))?;
-        let left = held["hold_left_seconds"].as_f64().context("how long it is held")?;
-        ensure!(left > 0.0 && left <= 2.0 * HOLD && held["share"].is_null(), "{held}");
+        let held =
+            wait_for(&fixture, BackendState::HeldDown, |backend| reason(backend).ends_with(&text))?;
+        let left = hold_left(&held)?;
+        ensure!(left > 0.0 && left <= 2.0 * HOLD && held.share.is_none(), "{held:?}");
         let (answered, still) = (answering(&fixture)?, backend(&fixture)?);
-        ensure!(!answered.contains(VICTIM) || still["state"] == "up", "it is held: {answered:?}");
+        ensure!(
+            !answered.contains(VICTIM) || still.state() == BackendState::Up,
+            "it is held: {answered:?}"
+        );
         let metrics = scrape(&fixture.fabric.balancer)?;
         let in_pool = metrics.value("spillway_pool_backends_held_down", &[("pool", "v4")]);
-        ensure!(in_pool == Some(1.0) || backend(&fixture)?["state"] == "up", "{in_pool:?}");
-        wait_for(&fixture, "up", |backend| reason(backend) == "all checks pass")?;
+        ensure!(
+            in_pool == Some(1.0) || backend(&fixture)?.state() == BackendState::Up,
+            "{in_pool:?}"
+        );
+        wait_for(&fixture, BackendState::Up, |backend| reason(backend) == "all checks pass")?;
         let answered = answering(&fixture)?;
         ensure!(answered.contains(VICTIM), "it is back: {answered:?}");
     }
@@ -75,12 +85,14 @@ fn flapping(sandbox: &Sandbox) -> Result<()> {
 
     // The operator lets it back in at once.
     fail_and_recover(&mut fixture)?;
-    wait_for(&fixture, "held_down", |backend| reason(backend).ends_with("3 times in a row"))?;
+    wait_for(&fixture, BackendState::HeldDown, |backend| {
+        reason(backend).ends_with("3 times in a row")
+    })?;
     let address = address(&fixture)?;
     fixture.balancer.cli(&["backend", "drain", &address])?;
     fixture.balancer.cli(&["backend", "undrain", &address])?;
     let freed = backend(&fixture)?;
-    ensure!(freed["state"] == "up" && freed["hold_left_seconds"].is_null(), "{freed}");
+    ensure!(freed.state() == BackendState::Up && freed.hold_left.is_none(), "{freed:?}");
 
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
@@ -95,12 +107,12 @@ fn restarted(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.apply(&text.replace(off, &format!("hold_down = \"{HOLD}s\"")))?;
     fixture.wait_up(&[])?;
     fail_and_recover(&mut fixture)?;
-    wait_for(&fixture, "up", |_| true)?;
+    wait_for(&fixture, BackendState::Up, |_| true)?;
     fail_and_recover(&mut fixture)?;
-    wait_for(&fixture, "held_down", |_| true)?;
+    wait_for(&fixture, BackendState::HeldDown, |_| true)?;
     // When it was said is between two moments of ours.
     let (asked, held, began) = (Instant::now(), backend(&fixture)?, Instant::now());
-    ensure!(held["state"] == "held_down", "{held}");
+    ensure!(held.state() == BackendState::HeldDown, "{held:?}");
     let whole = hold_left(&held)?;
     wait_until_saved(&fixture)?;
     fixture.balancer.kill()?;
@@ -109,31 +121,35 @@ fn restarted(sandbox: &Sandbox) -> Result<()> {
     let held = backend(&fixture)?;
     let most = asked.elapsed().as_secs_f64();
     // By another clock of another process.
-    let is_over = most + 1.0 > whole && held["state"] == "up";
+    let is_over = most + 1.0 > whole && held.state() == BackendState::Up;
     if !is_over {
         let left = hold_left(&held)?;
-        ensure!(held["state"] == "held_down", "{whole}, {most}: {held}");
-        ensure!(left <= whole - least + 1.0, "{whole}, {least}: {held}");
-        ensure!(left > whole - most - 1.0, "{whole}, {most}: {held}");
+        ensure!(held.state() == BackendState::HeldDown, "{whole}, {most}: {held:?}");
+        ensure!(left <= whole - least + 1.0, "{whole}, {least}: {held:?}");
+        ensure!(left > whole - most - 1.0, "{whole}, {most}: {held:?}");
     }
     let answered = answering(&fixture)?;
     let still = backend(&fixture)?;
-    ensure!(!answered.contains(VICTIM) || still["state"] == "up", "it is held: {answered:?}");
-    wait_for(&fixture, "up", |backend| reason(backend) == "all checks pass")?;
+    ensure!(
+        !answered.contains(VICTIM) || still.state() == BackendState::Up,
+        "it is held: {answered:?}"
+    );
+    wait_for(&fixture, BackendState::Up, |backend| reason(backend) == "all checks pass")?;
     let took = began.elapsed().as_secs_f64();
     harness::note(format!("{whole:.1} s were left, {took:.1} s later it was up"));
     ensure!(asked.elapsed().as_secs_f64() >= whole - 0.1, "too early: {took} of {whole}");
     ensure!(took < whole + PATIENCE.as_secs_f64() / 2.0, "too late: {took} of {whole}");
 
-    let row = |row: u32| move |it: &Value| reason(it).ends_with(&format!("{row} times in a row"));
+    let row =
+        |row: u32| move |it: &BackendStatus| reason(it).ends_with(&format!("{row} times in a row"));
     fail_and_recover(&mut fixture)?;
-    wait_for(&fixture, "held_down", row(2))?;
+    wait_for(&fixture, BackendState::HeldDown, row(2))?;
     fixture.balancer.stop()?;
     fixture.balancer.start()?;
     let held = backend(&fixture)?;
-    ensure!(held["state"] == "held_down" && row(2)(&held), "{held}");
+    ensure!(held.state() == BackendState::HeldDown && row(2)(&held), "{held:?}");
     fail_and_recover(&mut fixture)?;
-    wait_for(&fixture, "held_down", row(3))?;
+    wait_for(&fixture, BackendState::HeldDown, row(3))?;
     Ok(())
 }
 
@@ -155,15 +171,17 @@ fn wait_until_saved(fixture: &Fixture) -> Result<()> {
     })
 }
 
-fn hold_left(backend: &Value) -> Result<f64> {
-    backend["hold_left_seconds"].as_f64().with_context(|| format!("it is not held: {backend}"))
+/// How much longer it is held, seconds.
+fn hold_left(backend: &BackendStatus) -> Result<f64> {
+    let left = backend.hold_left.with_context(|| format!("it is not held: {backend:?}"))?;
+    Ok(Duration::try_from(left)?.as_secs_f64())
 }
 
 /// Its server fails until that is seen, and serves again.
 fn fail_and_recover(fixture: &mut Fixture) -> Result<()> {
     let victim = fixture.number(VICTIM)?;
     fixture.servers[victim].be_sick(true)?;
-    wait_for(fixture, "unhealthy", |_| true)?;
+    wait_for(fixture, BackendState::Unhealthy, |_| true)?;
     fixture.servers[victim].be_sick(false)
 }
 
@@ -171,20 +189,18 @@ fn address(fixture: &Fixture) -> Result<String> {
     Ok(fixture.fabric.backends[fixture.number(VICTIM)?].v4.to_string())
 }
 
-fn reason(backend: &Value) -> &str {
-    backend["text"].as_str().unwrap_or_default()
+fn backend(fixture: &Fixture) -> Result<BackendStatus> {
+    answers::backend(&fixture.balancer.status()?, &address(fixture)?).cloned()
 }
 
-fn backend(fixture: &Fixture) -> Result<Value> {
-    let (status, address) = (fixture.balancer.ask(&["status"])?, address(fixture)?);
-    let backends = status["backends"].as_array().context("status: no backends")?;
-    backends.iter().find(|backend| backend["address"] == address).cloned().context("not there")
-}
-
-fn wait_for(fixture: &Fixture, state: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
-    until(&format!("{VICTIM} is {state}"), PATIENCE, || {
+fn wait_for(
+    fixture: &Fixture,
+    state: BackendState,
+    is: impl Fn(&BackendStatus) -> bool,
+) -> Result<BackendStatus> {
+    until(&format!("{VICTIM} is {state:?}"), PATIENCE, || {
         let backend = backend(fixture)?;
-        Ok((backend["state"] == state && is(&backend)).then_some(backend))
+        Ok((backend.state() == state && is(&backend)).then_some(backend))
     })
 }
 
@@ -199,7 +215,7 @@ fn answering(fixture: &Fixture) -> Result<BTreeSet<String>> {
 /// Lengths of its holds by its history, the newest first, seconds.
 fn holds(fixture: &Fixture) -> Result<Vec<f64>> {
     let request = BackendHistoryRequest { pool: "v4".into(), address: address(fixture)? };
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     let history = client.call(async |mut c| c.backend_history(request).await)?;
     let changes = &history.backends.first().context("no history")?.changes;
     let at = |change: &StateChange| -> Result<f64> {

@@ -11,13 +11,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    daemon::Binaries,
+    daemon::{Binaries, Client},
     process::{PATIENCE, Running, until},
     sandbox::Sandbox,
     topology::Fabric,
 };
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use spillway_proto::v1::StatusResponse;
 
 /// The host with its files.
 pub(crate) struct Host {
@@ -128,10 +128,8 @@ impl Host {
         command.output().context("spillway")
     }
 
-    /// What `spillway --output json` answers.
-    pub(crate) fn ask(&self, verb: &str) -> Result<Value> {
-        let output = self.cli(&["--output", "json", verb])?;
-        ensure!(output.status.success(), "{verb}: {output:?}");
-        Ok(serde_json::from_slice(&output.stdout)?)
+    /// How everything is, as the balancer's daemon answers.
+    pub(crate) fn status(&self) -> Result<StatusResponse> {
+        Ok(Client::connect(&self.path("s.sock"))?.status()?)
     }
 }

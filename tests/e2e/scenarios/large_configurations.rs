@@ -167,8 +167,9 @@ fn most_services(sandbox: &Sandbox) -> Result<()> {
     let last = maps.pool_members(SERVICES)?.context("the last pool is not published")?;
     ensure!(last.backends.len() == BACKENDS, "{:?}", last.backends);
     let (to, from) = ("198.18.39.15:1009", "192.0.2.9:40000");
-    let explained = balancer.ask(&["explain", from, to])?;
-    ensure!(explained["service"]["name"] == "s9999", "{explained}");
+    let explained = balancer.explain(from.parse()?, to.parse()?, "tcp")?;
+    let service = explained.service.as_ref().context("no service")?;
+    ensure!(service.name == "s9999", "{explained:?}");
     Ok(())
 }
 

@@ -22,7 +22,7 @@ use lb_e2e::{
     harness::{self, Case},
 };
 use lb_tests::{
-    daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape},
+    daemon::{Balancer, Binaries, HTTP_ADDRESS, answers, scrape},
     process::{PATIENCE, pause, until},
     sandbox::Sandbox,
     topology::REGIONS,
@@ -154,10 +154,8 @@ impl Logging {
 
     /// The condition of the log in `spillway status`.
     fn condition(&self) -> Result<Option<String>> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        let conditions = status["conditions"].as_array().context("status: no conditions")?;
-        let condition = conditions.iter().find(|condition| condition["subject"] == "log");
-        Ok(condition.and_then(|condition| Some(condition["text"].as_str()?.to_owned())))
+        let status = self.fixture.balancer.status()?;
+        Ok(answers::condition(&status, "log").map(str::to_owned))
     }
 
     /// Kills a server under load. No request fails after the detection: so the maps have it.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{Fixture, HTTP, Health, Tunnel, configuration};
 use lb_e2e::harness::Case;
-use lb_tests::daemon::{Balancer, Document, Service};
+use lb_tests::daemon::{Balancer, Document, Service, answers};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{Requests, ensure_answered};
 
@@ -57,10 +57,7 @@ fn refusal(balancer: &Balancer, document: &Document) -> Result<String> {
 
 /// The cause of the condition with a subject, if there is one.
 fn condition(balancer: &Balancer, subject: &str) -> Result<Option<String>> {
-    let status = balancer.ask(&["status"])?;
-    let conditions = status["conditions"].as_array().context("no conditions")?;
-    let found = conditions.iter().find(|it| it["subject"] == subject);
-    Ok(found.and_then(|it| it["text"].as_str().map(str::to_owned)))
+    Ok(answers::condition(&balancer.status()?, subject).map(str::to_owned))
 }
 
 const MAP_SIZES: &str = "map sizes";
@@ -72,7 +69,7 @@ fn one_more(sandbox: &Sandbox) -> Result<()> {
     let said = refusal(&fixture.balancer, &more)?;
     ensure!(said.contains(refused), "{said}");
     ensure!(said.contains("set `services` to 13 or more, at most 10000; then stop "), "{said}");
-    let generation = fixture.balancer.ask(&["status"])?["generation"].clone();
+    let generation = fixture.balancer.status()?.generation;
     ensure!(condition(&fixture.balancer, MAP_SIZES)?.is_none());
 
     // A restart with a higher setting changes nothing but what the daemon says.
@@ -88,7 +85,7 @@ fn one_more(sandbox: &Sandbox) -> Result<()> {
     let cause = condition(&fixture.balancer, MAP_SIZES)?.context("no condition")?;
     ensure!(cause.starts_with("services = 20 waits, 12 is in force: "), "{cause}");
     ensure!(cause.contains("`spillway detach`"), "{cause}");
-    ensure!(fixture.balancer.ask(&["status"])?["generation"] == generation);
+    ensure!(fixture.balancer.status()?.generation == generation);
     let said = refusal(&fixture.balancer, &more)?;
     ensure!(said.contains(refused), "{said}");
 
@@ -121,8 +118,8 @@ fn fits_no_more(sandbox: &Sandbox) -> Result<()> {
     few.services = last;
     fixture.balancer.apply(&few.text())?;
     ensure!(condition(&fixture.balancer, "stored configuration")?.is_none());
-    let status = fixture.balancer.ask(&["status"])?;
-    ensure!(status["services"].as_array().is_some_and(|services| services.len() == 5), "{status}");
+    let status = fixture.balancer.status()?;
+    ensure!(status.services.len() == 5, "{status:?}");
 
     // With room again, all of them.
     sized(&mut fixture.balancer, SERVICES);

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use lb_e2e::fixture::{Fixture, Health, configuration};
 use lb_tests::{
-    daemon::{Balancer, Binaries, HTTP_ADDRESS},
+    daemon::{Balancer, Binaries, HTTP_ADDRESS, answers},
     disk::Disk,
     sandbox::Sandbox,
     topology::REGIONS,
@@ -52,16 +52,13 @@ impl OnDisk {
     }
 
     pub(crate) fn generation(&self) -> Result<u64> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        status["generation"].as_u64().context("status: no generation")
+        Ok(self.fixture.balancer.status()?.generation)
     }
 
     /// The cause of the condition about a subject.
     pub(crate) fn condition(&self, subject: &str) -> Result<Option<String>> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        let conditions = status["conditions"].as_array().context("status: no conditions")?;
-        let condition = conditions.iter().find(|condition| condition["subject"] == subject);
-        Ok(condition.and_then(|condition| Some(condition["text"].as_str()?.to_owned())))
+        let status = self.fixture.balancer.status()?;
+        Ok(answers::condition(&status, subject).map(str::to_owned))
     }
 }
 

@@ -6,7 +6,7 @@ use lb_common::abi::names;
 use lb_e2e::harness::Case;
 use lb_maps::{Component, Pins};
 use lb_tests::{process::Running, sandbox::Sandbox};
-use serde_json::json;
+use spillway_proto::v1::Condition;
 
 use crate::host::Host;
 
@@ -92,9 +92,9 @@ fn works_on(sandbox: &Sandbox) -> Result<()> {
 
     // What the maps have already needs no write.
     apply(&host, &["web.toml"], true)?;
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 3 && status["behind"].is_null(), "{status}");
-    ensure!(status["conditions"] == json!([]), "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 3 && status.behind.is_empty(), "{status:?}");
+    ensure!(status.conditions.is_empty(), "{status:?}");
     let line = host.status_line("STATUS=generation 3, ")?;
     ensure!(line == "STATUS=generation 3, 1 of 1 backends up", "{line}");
     host.stop(&mut running)
@@ -113,14 +113,13 @@ fn is_behind(host: &Host, line: &str) -> Result<()> {
         let told = host.told().with_context(|| format!("feeding {feeding}"))?;
         ensure!(told == "WATCHDOG=1", "{told}");
     }
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 2, "{status}");
-    ensure!(status["behind"].as_str().is_some_and(|why| why.contains("ADDRESSES")), "{status}");
-    let [condition] = &**status["conditions"].as_array().context("conditions")? else {
-        bail!("{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 2, "{status:?}");
+    ensure!(status.behind.contains("ADDRESSES"), "{status:?}");
+    let [Condition { subject, text: cause, since: Some(since), .. }] = &*status.conditions else {
+        bail!("{status:?}");
     };
-    let text = |name: &str| condition[name].as_str().context("no text");
-    let (subject, cause, since) = (text("subject")?, text("text")?, text("since")?);
+    let since = since.to_string();
     let second = since.split(['.', 'Z']).next().unwrap_or_default();
     let said = format!("; {subject}: {cause} (since {second}Z)");
     ensure!(line.ends_with(&said), "{line:?} does not end with {said:?}");

@@ -16,7 +16,6 @@ use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Node;
 use lb_tests::traffic::{Echo, name_over_http};
-use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
 /// No answer for so long: there is none.
@@ -71,21 +70,15 @@ fn explained(
     from: SocketAddr,
     to: SocketAddr,
 ) -> Result<(String, Option<String>)> {
-    let (from, to) = (from.to_string(), to.to_string());
-    let said = fixture.balancer.ask(&["explain", &from, &to, "--protocol", protocol])?;
-    let verdict = said["verdict"].as_str().context("verdict")?.to_owned();
-    let Some(chosen) = said["choice"]["backend"].as_str() else { return Ok((verdict, None)) };
-    Ok((verdict, Some(fixture.at(chosen.parse()?)?.name().to_owned())))
+    let said = fixture.balancer.explain(from, to, protocol)?;
+    let Some(choice) = said.choice else { return Ok((said.verdict, None)) };
+    Ok((said.verdict, Some(fixture.at(choice.backend)?.name().to_owned())))
 }
 
 /// Rows of services: name, endpoint, packets.
 fn services(fixture: &Fixture) -> Result<Vec<(String, String, u64)>> {
-    let stats = fixture.balancer.ask(&["stats"])?;
-    let rows = stats["services"].as_array().context("services")?;
-    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
-    let row =
-        |row| (text(row, "service"), text(row, "endpoint"), row["packets"].as_u64().unwrap_or(0));
-    Ok(rows.iter().map(row).collect())
+    let services = fixture.balancer.stats()?.services.into_iter();
+    Ok(services.map(|it| (it.service, it.endpoint, it.packets)).collect())
 }
 
 /// One port and a range of one service, and none of those beside it; it is counted and shown as one.

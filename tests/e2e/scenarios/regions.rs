@@ -5,10 +5,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
 use lb_e2e::harness::Case;
+use lb_tests::daemon::printed::{Connections, RegionRow, Regions};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;
-use serde_json::{Value, json};
 
 /// New connections a second that the near region takes, and how many at once after a pause.
 const RATE: f64 = 5.0;
@@ -39,12 +39,12 @@ fn while_busy<T: Send>(fixture: &Fixture, ask: impl FnOnce() -> Result<T> + Send
 }
 
 /// The two regions of the pool.
-fn regions(fixture: &Fixture, arguments: &[&str]) -> Result<(Value, Value, Value)> {
-    let answer = fixture.balancer.ask(&[&["regions", "v4"], arguments].concat())?;
-    let of = |at: usize| answer["pools"][0]["regions"][at].clone();
-    let (eu, us) = (of(0), of(1));
-    ensure!((&eu["region"], &us["region"]) == (&json!("eu"), &json!("us")), "{answer}");
-    Ok((eu, us, answer))
+fn regions(fixture: &Fixture, arguments: &[&str]) -> Result<(RegionRow, RegionRow, Regions)> {
+    let answer: Regions = fixture.balancer.printed(&[&["regions", "v4"], arguments].concat())?;
+    let pool = answer.pools.first().context("no pool")?;
+    let [eu, us] = &*pool.regions else { anyhow::bail!("{answer:?}") };
+    ensure!((&*eu.region, &*us.region) == ("eu", "us"), "{answer:?}");
+    Ok((eu.clone(), us.clone(), answer))
 }
 
 fn spill(sandbox: &Sandbox) -> Result<()> {
@@ -67,44 +67,46 @@ fn spill(sandbox: &Sandbox) -> Result<()> {
     let far = all - near;
     let (eu, us, answer) = regions(&fixture, &["--totals"])?;
     let counted = |offered, admitted, overflow_in, overflow_out| {
-        json!({ "offered": offered, "admitted": admitted, "overflow_in": overflow_in,
-                "overflow_out": overflow_out, "refused": 0, "over_capacity": 0 })
+        let [offered, admitted, overflow_in, overflow_out] =
+            [offered, admitted, overflow_in, overflow_out].map(|number: usize| number as u64);
+        let (refused, over_capacity) = (0, 0);
+        Connections { offered, admitted, overflow_in, overflow_out, refused, over_capacity }
     };
-    ensure!(eu["totals"] == counted(all, near, 0, far), "{eu}");
-    ensure!(us["totals"] == counted(far, far, far, 0), "{us}");
-    ensure!((&eu["limit_per_second"], &us["limit_per_second"]) == (&json!(RATE), &json!(null)));
-    ensure!(eu["capacity"]["configured_per_second"] == RATE, "{eu}");
-    ensure!(eu["capacity"]["backends_up"] == 3 && us["capacity"]["per_second"] == json!(null));
-    ensure!(answer["daemon"] == json!(null), "{answer}");
+    ensure!(eu.totals == counted(all, near, 0, far), "{eu:?}");
+    ensure!(us.totals == counted(far, far, far, 0), "{us:?}");
+    ensure!((eu.limit_per_second, us.limit_per_second) == (Some(RATE), None));
+    let [capacity, of_us] = [&eu, &us].map(|it| it.capacity.as_ref());
+    let (capacity, of_us) = (capacity.context("no capacity")?, of_us.context("no capacity")?);
+    ensure!(capacity.configured_per_second == Some(RATE), "{eu:?}");
+    ensure!(capacity.backends_up == 3 && of_us.per_second.is_none(), "{answer:?}");
+    ensure!(answer.daemon.is_none(), "{answer:?}");
 
     // A question takes longer than the region takes for room for one more: it is asked while more come.
-    let vip = Tunnel::Ipip.endpoint(ECHO).to_string();
+    let (from, to) = ("198.51.100.9:41000".parse()?, Tunnel::Ipip.endpoint(ECHO));
     until("explain finds the region full", PATIENCE, || {
-        let explained = while_busy(&fixture, || {
-            fixture.balancer.ask(&["explain", "198.51.100.9:41000", &vip])
-        })?;
-        let why = explained["why"].as_str().context("no reason")?;
-        let full = explained["regions"][0]["outcome"] == "full";
-        ensure!(full == why.starts_with("region eu is full; "), "{explained}");
-        ensure!(!full || explained["choice"]["region"] == "us", "{explained}");
+        let explained = while_busy(&fixture, || fixture.balancer.explain(from, to, "tcp"))?;
+        let full = explained.regions.first().is_some_and(|it| it.outcome == "full");
+        ensure!(full == explained.why.starts_with("region eu is full; "), "{explained:?}");
+        let region = explained.choice.as_ref().and_then(|it| it.region.as_deref());
+        ensure!(!full || region == Some("us"), "{explained:?}");
         Ok(full.then_some(()))
     })?;
 
     let (eu, us, answer) = while_busy(&fixture, || regions(&fixture, &[]))?;
-    let rate = |region: &Value, what: &str| region["per_second"][what].as_f64().unwrap_or(-1.0);
-    ensure!(answer["interval_seconds"].as_f64().is_some_and(|seconds| seconds >= 1.0), "{answer}");
-    ensure!(rate(&eu, "overflow_out") > 0.0 && rate(&us, "overflow_in") > 0.0, "{answer}");
-    let admitted = rate(&eu, "admitted");
-    ensure!(admitted > 0.0 && admitted <= RATE + BURST, "{answer}");
-    let used = eu["utilisation"].as_f64().context("no utilisation")?;
-    ensure!((used - admitted / RATE).abs() < 1e-9, "{answer}");
+    ensure!(answer.interval_seconds.is_some_and(|seconds| seconds >= 1.0), "{answer:?}");
+    let (of_eu, of_us) = (eu.per_second.context("no rates")?, us.per_second.context("no rates")?);
+    ensure!(of_eu.overflow_out > 0.0 && of_us.overflow_in > 0.0, "{answer:?}");
+    let admitted = of_eu.admitted;
+    ensure!(admitted > 0.0 && admitted <= RATE + BURST, "{answer:?}");
+    let used = eu.utilisation.context("no utilisation")?;
+    ensure!((used - admitted / RATE).abs() < 1e-9, "{answer:?}");
     // No backend says what it takes.
-    ensure!(eu["missing_backends"] == json!(null) && us["missing_backends"] == 0, "{answer}");
+    ensure!((eu.missing_backends, us.missing_backends) == (None, Some(0)), "{answer:?}");
     // The daemon dead: what the maps say is said, what only it knows is not.
     fixture.balancer.kill()?;
     let (dead, _, answer) = regions(&fixture, &["--totals"])?;
-    ensure!(dead["totals"]["overflow_out"].as_u64() >= eu["totals"]["overflow_out"].as_u64());
-    ensure!((&dead["limit_per_second"], &dead["capacity"]) == (&json!(RATE), &json!(null)));
-    ensure!(answer["daemon"].is_string() && answer["balancers"] == json!(null), "{answer}");
+    ensure!(dead.totals.overflow_out >= eu.totals.overflow_out);
+    ensure!(dead.limit_per_second == Some(RATE) && dead.capacity.is_none(), "{dead:?}");
+    ensure!(answer.daemon.is_some() && answer.balancers.is_none(), "{answer:?}");
     Ok(())
 }

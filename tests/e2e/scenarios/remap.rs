@@ -14,7 +14,7 @@ use lb_tests::daemon::Document;
 use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;
-use serde_json::Value;
+use spillway_proto::v1::SettlingPool;
 
 /// How long anything may take on a busy machine that takes a few seconds on an idle one.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -91,9 +91,8 @@ fn settled(fixture: &Fixture) -> Result<()> {
     until("the remap is over", PATIENCE, || Ok((!versions(fixture)?.0).then_some(())))
 }
 
-fn settling(fixture: &Fixture) -> Result<Vec<Value>> {
-    let status = fixture.balancer.ask(&["status"])?;
-    status["settling"].as_array().cloned().with_context(|| format!("{status}"))
+fn settling(fixture: &Fixture) -> Result<Vec<SettlingPool>> {
+    Ok(fixture.balancer.status()?.settling)
 }
 
 fn changes(sandbox: &Sandbox) -> Result<()> {
@@ -107,7 +106,7 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
     let mut document = configuration(&fixture.fabric, PATIENT);
     fixture.balancer.apply(&text(&document, "12s", "")?)?;
     let said = settling(&fixture)?;
-    ensure!(said.len() == 1 && said[0]["pool"] == "v4", "{said:?}");
+    ensure!(said.len() == 1 && said[0].pool == "v4", "{said:?}");
     fixture.wait_up(&[])?;
     open(&fixture, &mut streams, 30)?;
     ensure!(streams[30..].iter().any(|stream| stream.backend() == "eu3"), "eu3 takes none");
@@ -173,12 +172,8 @@ fn region(sandbox: &Sandbox) -> Result<()> {
     until("the region is marked out", PATIENCE, || {
         Ok((versions(&fixture)?.1 == ["us", "eu"]).then_some(()))
     })?;
-    let regions = fixture.balancer.ask(&["regions", "v4"])?;
-    let out = |regions: &Value| -> Vec<bool> {
-        let rows = regions["pools"][0]["regions"].as_array().into_iter().flatten();
-        rows.filter_map(|row| row["capacity"]["marked_out"].as_bool()).collect()
-    };
-    ensure!(out(&regions) == [false, true], "{regions}");
+    let groups = fixture.balancer.client()?.regions("v4")?.regions;
+    ensure!(groups.iter().map(|it| it.marked_out).eq([false, true]), "{groups:?}");
     settled(&fixture)?;
     // New connections are at home now: nobody needs to be remembered.
     let inserted = count(&fixture, Event::DisplacedInserted)?;
@@ -231,7 +226,7 @@ fn killed(sandbox: &Sandbox) -> Result<()> {
         open(&fixture, &mut streams, 10)?;
     }
     until("connections are adopted", PATIENCE, || {
-        Ok(settling(&fixture)?.iter().any(|pool| pool["adopting"] == true).then_some(()))
+        Ok(settling(&fixture)?.iter().any(|pool| pool.adopting).then_some(()))
     })?;
     fixture.balancer.kill()?;
     Stream::all_go_on(&streams)?;

@@ -9,7 +9,7 @@ use lb_tests::daemon::{XdpMode, xdp_mode};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{ClientCounters, Requests, Stream, ensure_answered};
-use serde_json::Value;
+use spillway_proto::v1::StatusResponse;
 
 /// How soon after it answers a daemon sends traffic past a backend that died while it was down: ten times the three
 /// seconds that its check takes, which is as it is when nothing is said.
@@ -42,7 +42,7 @@ fn stop_and_start_fail_no_request(sandbox: &Sandbox) -> Result<()> {
 fn through(sandbox: &Sandbox, name: &str, end: fn(&mut Fixture) -> Result<()>) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, name, Health::QUICK)?;
     let client = fixture.fabric.client.clone();
-    let before = settled(fixture.balancer.ask(&["status"])?);
+    let before = settled(fixture.balancer.status()?);
     let mut streams = Vec::new();
     for (seed, tunnel) in (0..).zip([Tunnel::Ipip, Tunnel::Ip6Ip6].into_iter().cycle().take(12)) {
         streams.push(Stream::open(&client, tunnel.endpoint(ECHO), seed)?);
@@ -61,12 +61,12 @@ fn through(sandbox: &Sandbox, name: &str, end: fn(&mut Fixture) -> Result<()>) -
         fixture.balancer.start()?;
         requests.wait_for(100)?;
         ensure!(connections(&fixture)? >= counted + 100, "the counters did not stand");
-        let mut after = Value::Null;
+        let mut after = None;
         until("the status is as before", PATIENCE, || {
-            after = settled(fixture.balancer.ask(&["status"])?);
-            Ok((after == before).then_some(()))
+            after = Some(settled(fixture.balancer.status()?));
+            Ok((after.as_ref() == Some(&before)).then_some(()))
         })
-        .with_context(|| format!("before {before}\nafter {after}"))?;
+        .with_context(|| format!("before {before:#?}\nafter {after:#?}"))?;
     }
     let attempts = requests.finish()?;
     ensure_answered(&attempts, begun, Instant::now(), &[])?;
@@ -81,15 +81,13 @@ fn through(sandbox: &Sandbox, name: &str, end: fn(&mut Fixture) -> Result<()>) -
 }
 
 /// A status without what changes by itself.
-fn settled(mut status: Value) -> Value {
-    if let Some(fields) = status.as_object_mut() {
-        fields.remove("uptime_seconds");
-    }
-    for backend in status["backends"].as_array_mut().into_iter().flatten() {
-        if let Some(fields) = backend.as_object_mut() {
-            // Since when, and why, the daemon knows since its own start.
-            fields.remove("since");
-            fields.remove("text");
+fn settled(mut status: StatusResponse) -> StatusResponse {
+    status.uptime = None;
+    for backend in &mut status.backends {
+        // Since when, and why, the daemon knows since its own start.
+        backend.since = None;
+        if let Some(reason) = &mut backend.reason {
+            reason.text.clear();
         }
     }
     status
@@ -97,10 +95,7 @@ fn settled(mut status: Value) -> Value {
 
 /// Connections of the service of HTTP over IPIP by the balancer's counter.
 fn connections(fixture: &Fixture) -> Result<u64> {
-    let stats = fixture.balancer.ask(&["stats"])?;
-    let rows = stats["services"].as_array().context("stats: no services")?;
-    let row = rows.iter().find(|row| row["service"] == "ipip-tcp-80");
-    row.and_then(|row| row["connections"].as_u64()).context("stats: no connections")
+    Ok(fixture.balancer.stats()?.service("ipip-tcp-80")?.connections)
 }
 
 fn a_server_died_meanwhile(sandbox: &Sandbox) -> Result<()> {

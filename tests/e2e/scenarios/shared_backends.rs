@@ -10,6 +10,7 @@ use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{Stream, StreamReport, name_over_udp};
+use spillway_proto::v1::BackendState;
 
 /// The pools that have the same backends, each with the tunnel whose services lead there.
 const POOLS: [(&str, Tunnel); 2] = [("v4", Tunnel::Ipip), ("twin", Tunnel::Ip6In4)];
@@ -51,20 +52,15 @@ fn answers(fixture: &Fixture, tunnel: Tunnel, flows: &[SocketAddr]) -> Result<Ve
 
 /// Who `spillway explain` says has the next datagram of a flow.
 fn explained(fixture: &Fixture, tunnel: Tunnel, from: &SocketAddr) -> Result<String> {
-    let (client, vip) = (from.to_string(), tunnel.endpoint(ECHO).to_string());
-    let said = fixture.balancer.ask(&["explain", &client, &vip, "--protocol", "udp"])?;
-    let chosen = said["choice"]["backend"].as_str().context("nobody chosen")?;
-    Ok(fixture.at(chosen.parse()?)?.name().to_owned())
+    let chosen = fixture.balancer.explain(*from, tunnel.endpoint(ECHO), "udp")?.backend()?;
+    Ok(fixture.at(chosen)?.name().to_owned())
 }
 
 /// States of an address by pool, as `spillway status` has them.
-fn states(fixture: &Fixture, address: IpAddr) -> Result<BTreeMap<String, String>> {
-    let status = fixture.balancer.ask(&["status"])?;
-    let backends = status["backends"].as_array().context("no backends")?;
-    let here = backends.iter().filter(|backend| backend["address"] == *address.to_string());
-    let text =
-        |backend: &serde_json::Value, field| backend[field].as_str().unwrap_or("").to_owned();
-    Ok(here.map(|backend| (text(backend, "pool"), text(backend, "state"))).collect())
+fn states(fixture: &Fixture, address: IpAddr) -> Result<BTreeMap<String, BackendState>> {
+    let (status, address) = (fixture.balancer.status()?, address.to_string());
+    let here = status.backends.iter().filter(|backend| backend.address == address);
+    Ok(here.map(|backend| (backend.pool.clone(), backend.state())).collect())
 }
 
 /// What is known of the flows and connections of a pool.
@@ -143,7 +139,7 @@ fn disabled(sandbox: &Sandbox) -> Result<()> {
     here.ensure_moved_from(&fixture, &name)?;
     there.ensure_as_before(&fixture)?;
     let said = states(&fixture, address)?;
-    ensure!((&*said["v4"], &*said["twin"]) == ("disabled", "up"), "{said:?}");
+    ensure!([said["v4"], said["twin"]] == [BackendState::Disabled, BackendState::Up], "{said:?}");
 
     // With the daemon gone, too, and with the next one.
     fixture.balancer.kill()?;

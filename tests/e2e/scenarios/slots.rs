@@ -10,37 +10,33 @@ use lb_tests::daemon::{Document, Member};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::REGIONS;
 use lb_tests::traffic::Stream;
-use serde_json::Value;
 
 pub(crate) const CASES: &[Case] =
     &[Case::waits("a_pool_keeps_its_slots_until_it_is_told_to_choose_again", grown)];
 
 /// The slots of the first pool: as the configuration, the status and the maps have them.
-fn slots(fixture: &Fixture) -> Result<u64> {
-    let pool = fixture.balancer.ask(&["pool", "get", "v4"])?;
-    let status = fixture.balancer.ask(&["status"])?;
-    let tables = fixture.balancer.ask(&["table", "v4"])?;
-    let services = status["services"].as_array().into_iter().flatten();
-    let of_services = services.filter(|service| service["pool"] == "v4");
-    let of_services = of_services.map(|service| service["slots"].as_u64());
-    let of_tables = tables[0]["regions"].as_array().into_iter().flatten();
-    let of_tables = of_tables.map(|region| region["slots"].as_u64());
-    let mut all: Vec<_> = of_services.chain(of_tables).chain([pool["slots"].as_u64()]).collect();
+fn slots(fixture: &Fixture) -> Result<u32> {
+    let client = fixture.balancer.client()?;
+    let ((_, configuration), status, table) =
+        (client.export()?, client.status()?, client.table("v4")?);
+    let of_pool = configuration.pools.iter().find(|it| it.name == "v4").and_then(|it| it.slots);
+    let of_services = status.services.iter().filter(|it| it.pool == "v4");
+    let of_services = of_services.map(|it| Some(it.slots));
+    let of_tables = table.pools.iter().flat_map(|it| &it.groups).map(|it| Some(it.slots));
+    let mut all: Vec<_> = of_services.chain(of_tables).chain([of_pool]).collect();
     let number = all.len();
     all.dedup();
-    let [Some(slots)] = *all else { anyhow::bail!("{all:?}: {pool}, {status}, {tables}") };
+    let [Some(slots)] = *all else { anyhow::bail!("{all:?}: {status:?}, {table:?}") };
     // A service, a table for each region, and the pool itself.
-    ensure!(number >= 4, "{pool}, {status}, {tables}");
+    ensure!(number >= 4, "{status:?}, {table:?}");
     Ok(slots)
 }
 
 /// The causes of conditions about slots.
 fn conditions(fixture: &Fixture) -> Result<Vec<(String, String)>> {
-    let status = fixture.balancer.ask(&["status"])?;
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let conditions = conditions.map(|each| (text(&each["subject"]), text(&each["text"])));
-    Ok(conditions.filter(|(subject, _)| subject.starts_with("slots of ")).collect())
+    let conditions = fixture.balancer.status()?.conditions.into_iter();
+    let of_slots = conditions.filter(|it| it.subject.starts_with("slots of "));
+    Ok(of_slots.map(|it| (it.subject, it.text)).collect())
 }
 
 /// As many backends in the first region of the first pool. Those that are added answer nothing.
@@ -99,8 +95,8 @@ fn grown(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.cli(&update)?;
     ensure!(slots(&fixture)? == 16_381);
     ensure!(conditions(&fixture)?.is_empty());
-    let status = fixture.balancer.ask(&["status"])?;
-    ensure!(status["settling"][0]["pool"] == "v4", "it is no remap: {status}");
+    let settling = fixture.balancer.status()?.settling;
+    ensure!(settling.first().is_some_and(|it| it.pool == "v4"), "it is no remap: {settling:?}");
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
 }

@@ -10,6 +10,7 @@ use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::{Stream, ask_http};
+use spillway_proto::v1::BackendState;
 
 const VICTIM: &str = "eu2";
 const SLOW_START: Duration = Duration::from_secs(15);
@@ -52,11 +53,9 @@ fn slow_start(sandbox: &Sandbox) -> Result<()> {
     fixture.servers[victim].be_sick(true)?;
     let address = fixture.fabric.backends[victim].v4.to_string();
     until(&format!("{VICTIM} is unhealthy"), PATIENCE, || {
-        let status = fixture.balancer.ask(&["status"])?;
-        let backends = status["backends"].as_array().cloned().unwrap_or_default();
-        let unhealthy =
-            |b: &&serde_json::Value| b["address"] == address && b["state"] == "unhealthy";
-        Ok(backends.iter().find(unhealthy).map(drop))
+        let status = fixture.balancer.status()?;
+        let mut of_address = status.backends.iter().filter(|it| it.address == address);
+        Ok(of_address.any(|it| it.state() == BackendState::Unhealthy).then_some(()))
     })?;
     fixture.servers[victim].be_sick(false)?;
     let back = Instant::now();

@@ -9,12 +9,14 @@ use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{Fixture, Health, Tunnel, configuration};
 use lb_e2e::harness::Case;
 use lb_tests::capture::{Capture, Frames};
-use lb_tests::daemon::{Binaries, Receiver};
+use lb_tests::daemon::{
+    Binaries, Receiver, answers,
+    printed::{self, Diagnosis, Finding, ReceiverStats},
+};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::Curl;
-use serde_json::Value;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("each_connection_has_its_source", each_connection_has_its_source),
@@ -84,10 +86,9 @@ fn a_receiver_that_does_not_allow_it(
         let bpffs = sandbox.bpffs(node.namespace())?.display().to_string();
         let spillway = Binaries::find()?.spillway;
         let arguments = ["--bpffs", &bpffs, "-o", "json", "stats", "--component", "receiver"];
-        let stats: Value = serde_json::from_str(&node.run(spillway, arguments)?)?;
-        let rows = stats["verdicts"].as_array().context("no verdicts")?;
-        let row = rows.iter().find(|row| row["verdict"] == "source_not_allowed");
-        Ok(row.and_then(|row| row["packets"].as_u64()).unwrap_or(0))
+        let stats: ReceiverStats = printed::read(node.run(spillway, arguments)?.as_bytes())?;
+        let row = stats.verdicts.iter().find(|row| row.verdict == "source_not_allowed");
+        Ok(row.map_or(0, |row| row.packets))
     };
     until("it is counted", PATIENCE, || Ok((counted()? > 0).then_some(())))?;
     // At tc's hook too the header is off before the reverse path filter.
@@ -117,23 +118,20 @@ fn the_doctor_sees_it(fixture: &Fixture) -> Result<()> {
     let now = findings(fixture, "source_prefix")?;
     ensure!(levels(&now) == [missing], "{now:?}");
     let now = findings(fixture, "tunnels")?;
-    let dropped = now.iter().find(|finding| finding["level"] == "problem").context("a problem")?;
-    let why = dropped["why"].as_str().unwrap_or_default();
-    ensure!(why.contains(&format!("drops packets from {PREFIX}")), "{dropped}");
+    let dropped = now.iter().find(|finding| finding.level == "problem").context("a problem")?;
+    let words = format!("drops packets from {PREFIX}");
+    ensure!(dropped.why.contains(&words), "{dropped:?}");
     Ok(())
 }
 
 /// What the doctor finds in a check.
-fn findings(fixture: &Fixture, check: &str) -> Result<Vec<Value>> {
+fn findings(fixture: &Fixture, check: &str) -> Result<Vec<Finding>> {
     let output = fixture.balancer.try_cli(&["-o", "json", "doctor"], None)?;
-    let answer: Value = serde_json::from_slice(&output.stdout)?;
-    let all = answer["findings"].as_array().context("no findings")?.iter();
-    Ok(all.filter(|finding| finding["check"] == check).cloned().collect())
+    Ok(printed::read::<Diagnosis>(&output.stdout)?.of_check(check).cloned().collect())
 }
 
-fn levels(findings: &[Value]) -> Vec<(&str, &str)> {
-    let words = findings.iter().map(|it| (it["level"].as_str(), it["found"].as_str()));
-    words.map(|(level, found)| (level.unwrap_or_default(), found.unwrap_or_default())).collect()
+fn levels(findings: &[Finding]) -> Vec<(&str, &str)> {
+    findings.iter().map(|it| (&*it.level, &*it.found)).collect()
 }
 
 fn a_prefix_has_no_other_owner(sandbox: &Sandbox) -> Result<()> {
@@ -155,12 +153,11 @@ fn a_prefix_has_no_other_owner(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.stop()?;
     fixture.balancer.more = vec!["--tunnel-source-prefix".into(), "10.1.0.0/28".into()];
     fixture.balancer.start()?;
-    let status = fixture.balancer.ask(&["status"])?;
+    let status = fixture.balancer.status()?;
     let expected =
         format!("pool v4: {first} is in this balancer's tunnel-source-prefix 10.1.0.0/28");
-    let conditions = status["conditions"].as_array().context("no conditions")?;
-    let found = conditions.iter().find(|it| it["subject"] == "tunnel-source-prefix 10.1.0.0/28");
-    let cause = found.and_then(|it| it["text"].as_str()).with_context(|| status.to_string())?;
+    let cause = answers::condition(&status, "tunnel-source-prefix 10.1.0.0/28");
+    let cause = cause.with_context(|| format!("{status:?}"))?;
     ensure!(cause.starts_with(&expected), "{cause}");
     Ok(())
 }

@@ -12,11 +12,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{Fixture, HASH_KEY, HTTP, Tunnel};
 use lb_e2e::harness::Case;
+use lb_tests::daemon::answers::reason;
 use lb_tests::process::{PATIENCE, eventually, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Backend, Fabric, REGIONS};
 use lb_tests::traffic::ask_http;
 use serde_json::Value;
+use spillway_proto::v1::BackendState;
 
 const VICTIM: &str = "eu2";
 const OTHER: &str = "eu1";
@@ -33,7 +35,7 @@ fn go_on(sandbox: &Sandbox) -> Result<()> {
     let _other = CheckServer::start(&other, Some(200))?;
     fixture.balancer.apply(&configuration(&[&victim, &other]))?;
     server.answer(&[200]);
-    wait_for(&fixture, &victim, "up", "all checks pass")?;
+    wait_for(&fixture, &victim, BackendState::Up, "all checks pass")?;
     eventually("both answer", PATIENCE, || answering(&fixture).is_ok_and(|it| it.len() == 2))?;
 
     // Two of three failures, and then one that takes it out.
@@ -41,30 +43,30 @@ fn go_on(sandbox: &Sandbox) -> Result<()> {
     restart(&mut fixture, &server, &victim, |streak| {
         streak["health"] == "passing" && streak["failed"] == 2
     })?;
-    wait_for(&fixture, &victim, "up", "not checked yet")?;
+    wait_for(&fixture, &victim, BackendState::Up, "not checked yet")?;
     server.answer(&[500]);
-    wait_for(&fixture, &victim, "unhealthy", "check page: status 500")?;
+    wait_for(&fixture, &victim, BackendState::Unhealthy, "check page: status 500")?;
     ensure!(answering(&fixture)? == [OTHER.to_owned()].into(), "{VICTIM} is out");
 
     // Two of three successes, and then one that brings it back.
     server.answer(&[200, 200]);
     restart(&mut fixture, &server, &victim, |streak| streak["passed"] == 2)?;
-    wait_for(&fixture, &victim, "unhealthy", "not checked yet")?;
+    wait_for(&fixture, &victim, BackendState::Unhealthy, "not checked yet")?;
     ensure!(answering(&fixture)? == [OTHER.to_owned()].into(), "a start brings nothing up");
     server.answer(&[200]);
-    wait_for(&fixture, &victim, "up", "all checks pass")?;
+    wait_for(&fixture, &victim, BackendState::Up, "all checks pass")?;
     eventually("both answer", PATIENCE, || answering(&fixture).is_ok_and(|it| it.len() == 2))?;
 
     // One success before, so one is too few after.
     server.answer(&[500, 500, 500]);
-    wait_for(&fixture, &victim, "unhealthy", "check page: status 500")?;
+    wait_for(&fixture, &victim, BackendState::Unhealthy, "check page: status 500")?;
     server.answer(&[200]);
     restart(&mut fixture, &server, &victim, |streak| streak["passed"] == 1)?;
     server.answer(&[200]);
-    wait_for(&fixture, &victim, "unhealthy", "check page: passed 2 of 3")?;
+    wait_for(&fixture, &victim, BackendState::Unhealthy, "check page: passed 2 of 3")?;
     ensure!(answering(&fixture)? == [OTHER.to_owned()].into(), "one success is too few");
     server.answer(&[200]);
-    wait_for(&fixture, &victim, "up", "all checks pass")?;
+    wait_for(&fixture, &victim, BackendState::Up, "all checks pass")?;
     Ok(())
 }
 
@@ -111,16 +113,13 @@ fast_interval = \"100ms\"\nrise = 3\nfall = 3\nhttp = {{ path = \"/\" }}\n
     )
 }
 
-fn wait_for(fixture: &Fixture, backend: &Backend, state: &str, words: &str) -> Result<()> {
+fn wait_for(fixture: &Fixture, backend: &Backend, state: BackendState, words: &str) -> Result<()> {
     let address = backend.v4.to_string();
-    let waited = until(&format!("it is {state}: {words}"), PATIENCE, || {
-        let status = fixture.balancer.ask(&["status"])?;
-        let backends = status["backends"].as_array().context("status: no backends")?;
-        let so = |it: &Value| {
-            let reason = it["text"].as_str().unwrap_or_default();
-            it["address"] == address && it["state"] == state && reason.contains(words)
-        };
-        Ok(backends.iter().any(so).then_some(()))
+    let waited = until(&format!("it is {state:?}: {words}"), PATIENCE, || {
+        let status = fixture.balancer.status()?;
+        let mut of_address = status.backends.iter().filter(|it| it.address == address);
+        let is_so = of_address.any(|it| it.state() == state && reason(it).contains(words));
+        Ok(is_so.then_some(()))
     });
     waited.with_context(|| fixture.balancer.cli(&["status"]).unwrap_or_else(|e| e.to_string()))
 }

@@ -6,11 +6,12 @@ use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{Fixture, Health, Tunnel, configuration};
 use lb_e2e::harness::Case;
 use lb_tests::capture::Capture;
-use lb_tests::daemon::{Binaries, Receiver};
+use lb_tests::daemon::{Binaries, Receiver, answers};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node};
 use lb_tests::traffic::Curl;
+use spillway_proto::v1::BackendState;
 
 pub(crate) const CASES: &[Case] =
     &[Case::waits("checks_go_as_clients_packets_do", checks_go_as_clients_packets_do)];
@@ -129,12 +130,11 @@ fn asked(fixture: &Fixture) -> Result<Vec<u64>> {
 fn wait_why(fixture: &Fixture, backend: IpAddr, words: &str) -> Result<()> {
     let mut last = String::new();
     until("the backend is out", PATIENCE, || {
-        let status = fixture.balancer.ask(&["status"])?;
-        let backends = status["backends"].as_array().context("backends")?;
-        let backend = backends.iter().find(|it| it["address"] == backend.to_string());
-        let backend = backend.context("no such backend")?;
-        last = format!("{}: {}", backend["state"], backend["text"]);
-        Ok((backend["state"] == "unhealthy" && last.contains(words)).then_some(()))
+        let status = fixture.balancer.status()?;
+        let backend = answers::backend(&status, &backend.to_string())?;
+        last = format!("{:?}: {}", backend.state(), answers::reason(backend));
+        let is_unhealthy = backend.state() == BackendState::Unhealthy;
+        Ok((is_unhealthy && last.contains(words)).then_some(()))
     })
     .with_context(|| format!("{last}, not {words}"))
 }

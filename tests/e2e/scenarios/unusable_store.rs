@@ -12,6 +12,7 @@ use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{Requests, Stream, ensure_answered};
 use nix::sys::signal::Signal;
+use spillway_proto::v1::{BackendState, StatusResponse};
 
 use crate::host::Host;
 
@@ -46,7 +47,7 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "refused", Health::QUICK)?;
     let client = fixture.fabric.client.clone();
     let good = fixture.balancer.cli(&["export"])?;
-    let before = fixture.balancer.ask(&["status"])?;
+    let before = fixture.balancer.status()?;
     let streams = (0..4).map(|seed| Stream::open(&client, Tunnel::Ipip.endpoint(ECHO), seed));
     let streams = streams.collect::<Result<Vec<_>>>()?;
     let begun = Instant::now();
@@ -58,12 +59,11 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     refuse(&fixture.balancer.state)?;
     fixture.balancer.start()?;
     requests.wait_for(200)?;
-    let now = fixture.balancer.ask(&["status"])?;
-    ensure!(now["generation"] == before["generation"], "{now}");
-    ensure!(now["checksum"] == before["checksum"], "the maps were changed: {now}");
-    let condition = now["conditions"][0].clone();
-    ensure!(condition["subject"] == SUBJECT, "{now}");
-    ensure!(condition["text"].as_str().is_some_and(|cause| cause.contains(REFUSED)), "{now}");
+    let now = fixture.balancer.status()?;
+    ensure!(now.generation == before.generation, "{now:#?}");
+    ensure!(now.checksum == before.checksum, "the maps were changed: {now:#?}");
+    let condition = now.conditions.first().context("no condition")?;
+    ensure!(condition.subject == SUBJECT && condition.text.contains(REFUSED), "{now:#?}");
 
     // What is stored is shown as it is, to be mended.
     let exported = fixture.balancer.cli(&["export"])?;
@@ -91,8 +91,8 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     // A daemon that is killed in this state finds all as it was.
     fixture.balancer.kill()?;
     fixture.balancer.start()?;
-    let killed = fixture.balancer.ask(&["status"])?;
-    ensure!(killed["conditions"][0]["text"] == condition["text"], "{killed}");
+    let killed = fixture.balancer.status()?;
+    ensure!(killed.conditions.first().map(|it| &it.text) == Some(&condition.text), "{killed:?}");
     requests.wait_for(100)?;
 
     let dry = fixture.balancer.try_cli(&["apply", "--dry-run", "-f", "-"], Some(&good))?;
@@ -101,9 +101,9 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     let applied = fixture.balancer.apply(&good)?;
     ensure!(applied.starts_with("generation 2 is in force: "), "{applied}");
     fixture.wait_up(&[])?;
-    let mended = fixture.balancer.ask(&["status"])?;
-    ensure!(mended["conditions"].as_array().is_some_and(Vec::is_empty), "{mended}");
-    ensure!(mended["checksum"] == before["checksum"], "numbers or tables changed: {mended}");
+    let mended = fixture.balancer.status()?;
+    ensure!(mended.conditions.is_empty(), "{mended:?}");
+    ensure!(mended.checksum == before.checksum, "numbers or tables changed: {mended:?}");
     requests.wait_for(100)?;
     let attempts = requests.finish()?;
     ensure_answered(&attempts, begun, Instant::now(), &[])?;
@@ -113,9 +113,9 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     fixture.servers[0].kill()?;
     let address = fixture.fabric.backends[0].v4.to_string();
     until("a check notices", PATIENCE, || {
-        let status = fixture.balancer.ask(&["status"])?;
-        let mut backends = status["backends"].as_array().into_iter().flatten();
-        Ok(backends.any(|b| b["address"] == *address && b["state"] == "unhealthy").then_some(()))
+        let status = fixture.balancer.status()?;
+        let mut of_address = status.backends.iter().filter(|it| it.address == address);
+        Ok(of_address.any(|it| it.state() == BackendState::Unhealthy).then_some(()))
     })
 }
 
@@ -143,9 +143,9 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     host.ready_with(&format!(
         "generation 1 cannot be used, packets are forwarded as before; {SUBJECT}: "
     ))?;
-    let status = host.ask("status")?;
-    let cause = status["conditions"][0]["text"].as_str().unwrap_or_default();
-    ensure!(cause.contains(REFUSED), "{status}");
+    let status = host.status()?;
+    let condition = status.conditions.first();
+    ensure!(condition.is_some_and(|it| it.text.contains(REFUSED)), "{status:?}");
     host.stop(&mut running)?;
 
     // A file that is refused as well leaves all as it is; a good one ends it.
@@ -153,17 +153,16 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     host.write("web.toml", &bad)?;
     let mut running = start(&["--apply", &file])?;
     while host.told()? != "READY=1" {}
-    let subjects = |status: &serde_json::Value| {
-        let conditions = status["conditions"].as_array().into_iter().flatten();
-        conditions.filter_map(|it| Some(it["subject"].as_str()?.to_owned())).collect::<Vec<_>>()
+    let subjects = |status: &StatusResponse| {
+        status.conditions.iter().map(|it| it.subject.clone()).collect::<Vec<_>>()
     };
-    let status = host.ask("status")?;
-    ensure!(subjects(&status) == [file.as_str(), SUBJECT], "{status}");
+    let status = host.status()?;
+    ensure!(subjects(&status) == [file.as_str(), SUBJECT], "{status:?}");
     host.write("web.toml", FILE)?;
     running.signal(Signal::SIGHUP)?;
     host.status_line("generation 2, 1 of 1 backends up")?;
-    let status = host.ask("status")?;
-    ensure!(subjects(&status).is_empty(), "{status}");
+    let status = host.status()?;
+    ensure!(subjects(&status).is_empty(), "{status:?}");
     host.stop(&mut running)?;
 
     // At the start, in the place of one of a newer schema, which takes the word.
@@ -173,8 +172,8 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     })?;
     let mut running = start(&["--apply", &file, "--any-schema"])?;
     while host.told()? != "READY=1" {}
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 3 && subjects(&status).is_empty(), "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 3 && subjects(&status).is_empty(), "{status:?}");
     host.stop(&mut running)?;
     Ok(())
 }
@@ -206,9 +205,9 @@ fn until_the_word(sandbox: &Sandbox) -> Result<()> {
 
     fixture.balancer.more = vec!["--any-schema".into()];
     fixture.balancer.start()?;
-    let now = fixture.balancer.ask(&["status"])?;
+    let now = fixture.balancer.status()?;
     let cause = "it has schema revision 1000, and this version supports ";
-    ensure!(now["conditions"][0].to_string().contains(cause), "{now}");
+    ensure!(now.conditions.first().is_some_and(|it| it.text.contains(cause)), "{now:#?}");
     let export = fixture.balancer.try_cli(&["export"], None)?;
     let warned = failed(&export, 0)?;
     ensure!(warned.contains("warning: ") && warned.contains("left out"), "{warned}");

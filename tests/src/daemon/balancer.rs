@@ -1,6 +1,7 @@
 //! `spillwayd balancer` and the command line that speaks to it.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -8,9 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use spillway_proto::v1::{BackendState, BackendStatus, ListOverridesResponse, StatusResponse};
 
-use super::Binaries;
+use super::printed::{self, Explained, Stats};
+use super::{Binaries, Client};
 use crate::process::{PATIENCE, Running, until};
 use crate::sandbox::Sandbox;
 use crate::topology::Node;
@@ -238,14 +241,54 @@ impl Balancer {
         self.succeed(arguments, None)
     }
 
-    /// Runs `spillway --output json` and returns its answer.
+    /// Runs `spillway --output json` and returns what it prints: for answers that are made by the command itself. For
+    /// others there are messages.
     ///
     /// # Errors
-    /// When it fails or prints no JSON.
-    pub fn ask(&self, arguments: &[&str]) -> Result<Value> {
+    /// When it fails, or prints something else.
+    pub fn printed<T: DeserializeOwned>(&self, arguments: &[&str]) -> Result<T> {
         let all: Vec<_> = ["--output", "json"].iter().chain(arguments).copied().collect();
-        let text = self.cli(&all)?;
-        serde_json::from_str(&text).with_context(|| format!("spillway {arguments:?}: {text}"))
+        printed::read(self.cli(&all)?.as_bytes()).with_context(|| format!("spillway {arguments:?}"))
+    }
+
+    /// A connection to its daemon.
+    ///
+    /// # Errors
+    /// When the daemon does not run.
+    pub fn client(&self) -> Result<Client> {
+        Client::connect(&self.socket)
+    }
+
+    /// How everything is.
+    ///
+    /// # Errors
+    /// When the daemon does not answer.
+    pub fn status(&self) -> Result<StatusResponse> {
+        Ok(self.client()?.status()?)
+    }
+
+    /// What its packet path counted, as the command reads it from the maps, whether the daemon runs or not.
+    ///
+    /// # Errors
+    /// When the maps cannot be read.
+    pub fn stats(&self) -> Result<Stats> {
+        self.printed(&["stats"])
+    }
+
+    /// What becomes of the first packet of a connection or flow, as the command reads it from the maps.
+    ///
+    /// # Errors
+    /// When the maps cannot be read.
+    pub fn explain(&self, from: SocketAddr, to: SocketAddr, protocol: &str) -> Result<Explained> {
+        self.printed(&["explain", &from.to_string(), &to.to_string(), "--protocol", protocol])
+    }
+
+    /// The overrides in force.
+    ///
+    /// # Errors
+    /// When the daemon does not answer.
+    pub fn overrides(&self) -> Result<ListOverridesResponse> {
+        Ok(self.client()?.overrides()?)
     }
 
     /// Packets that had a verdict since the program was attached.
@@ -253,10 +296,7 @@ impl Balancer {
     /// # Errors
     /// When the daemon does not say.
     pub fn packets(&self, verdict: &str) -> Result<u64> {
-        let stats = self.ask(&["stats"])?;
-        let row = stats["verdicts"].as_array().into_iter().flatten();
-        let row = row.into_iter().find(|row| row["verdict"] == verdict);
-        row.and_then(|row| row["packets"].as_u64()).with_context(|| verdict.to_owned())
+        self.stats()?.packets(verdict)
     }
 
     /// Puts a configuration file's text in force, whatever that stops and removes.
@@ -275,14 +315,10 @@ impl Balancer {
         let mut wanted: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         wanted.sort();
         let result = until("backends are up", limit, || {
-            let status = self.ask(&["status"])?;
-            let backends = status["backends"].as_array().context("status: no backends")?;
-            let is_up = |b: &&Value| b["state"] == "up" && b["next_hop_resolved"] == true;
-            let mut up: Vec<_> = backends
-                .iter()
-                .filter(is_up)
-                .filter_map(|backend| backend["address"].as_str().map(str::to_owned))
-                .collect();
+            let status = self.status()?;
+            let is_up = |b: &&BackendStatus| b.state() == BackendState::Up && b.next_hop_resolved;
+            let up = status.backends.iter().filter(is_up);
+            let mut up: Vec<_> = up.map(|backend| backend.address.clone()).collect();
             up.sort();
             up.dedup();
             Ok((up == wanted).then_some(()))

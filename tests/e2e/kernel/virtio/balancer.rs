@@ -74,20 +74,14 @@ pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
 
 /// Both ways of leaving were gone, and every request was counted once.
 fn judge(balancer: &Balancer) -> Result<()> {
-    let stats = balancer.ask(&["stats"])?;
-    ensure!(balancer.packets("redirected")? > 2 * REQUESTS, "{stats}");
-    ensure!(balancer.packets("answered_echo")? == 3, "{stats}");
+    let stats = balancer.stats()?;
+    ensure!(stats.packets("redirected")? > 2 * REQUESTS, "{stats:#?}");
+    ensure!(stats.packets("answered_echo")? == 3, "{stats:#?}");
     // A client's full packet does not fit the tunnel.
-    ensure!(balancer.packets("answered_too_large")? > 0, "{stats}");
-    let services = stats["services"].as_array().into_iter().flatten();
-    let of_http: Vec<_> = services
-        .filter(|row| row["service"] == "http")
-        .filter_map(|row| row["connections"].as_u64())
-        .collect();
-    ensure!(of_http == [REQUESTS], "{stats}");
-    let backends = stats["backends"].as_array().into_iter().flatten();
-    let shares: Vec<_> = backends.filter_map(|row| row["connections"].as_u64()).collect();
-    ensure!(shares.len() == 2 && shares.iter().all(|share| *share > 0), "{stats}");
+    ensure!(stats.packets("answered_too_large")? > 0, "{stats:#?}");
+    ensure!(stats.service("http")?.connections == REQUESTS, "{stats:#?}");
+    let shares: Vec<_> = stats.backends.iter().map(|it| it.connections).collect();
+    ensure!(shares.len() == 2 && shares.iter().all(|share| *share > 0), "{stats:#?}");
     Ok(())
 }
 

@@ -73,16 +73,14 @@ fn refused(sandbox: &Sandbox, site: &balancer::Site) -> Result<()> {
 
 /// The client was told how much fits, and its packets were as large.
 fn judge(daemon: &Balancer, bytes: u32) -> Result<()> {
-    let stats = daemon.ask(&["stats"])?;
-    ensure!(daemon.packets("answered_too_large")? > 0, "{stats}");
-    let services = stats["services"].as_array().context("services")?;
-    let http = services.iter().find(|row| row["service"] == "http").context("http")?;
-    let packets = http["packets"].as_u64().context("packets")?;
-    let sent = http["bytes"].as_u64().context("bytes")?;
-    ensure!(sent > LARGE as u64, "{stats}");
+    let stats = daemon.stats()?;
+    ensure!(stats.packets("answered_too_large")? > 0, "{stats:#?}");
+    let http = stats.service("http")?;
+    let packets = http.packets;
+    ensure!(http.bytes > LARGE as u64, "{stats:#?}");
     // One for each segment that goes up, one at most for each that comes down, and some that repeat.
     let segments = LARGE as u64 / u64::from(bytes - TUNNEL - HEADERS);
-    ensure!(packets > segments && packets < 2 * segments + 100, "{packets} packets: {stats}");
+    ensure!(packets > segments && packets < 2 * segments + 100, "{packets} packets: {stats:#?}");
     Ok(())
 }
 

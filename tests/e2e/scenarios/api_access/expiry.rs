@@ -4,13 +4,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 use lb_tests::{
-    daemon::{HTTP_ADDRESS, scrape},
+    daemon::{
+        HTTP_ADDRESS,
+        printed::{self, Condition, Status},
+        scrape,
+    },
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::Fabric,
 };
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use super::tls::{authority, certificate_with, cli};
 use crate::host::Host;
@@ -48,11 +51,10 @@ pub(super) fn until_it_is_renewed(sandbox: &Sandbox) -> Result<()> {
     let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
     ensure!(host.told()? == "READY=1", "{}", running.output());
 
-    let conditions = || -> Result<Vec<Value>> {
+    let conditions = || -> Result<Vec<Condition>> {
         let status = cli(&host, "eye", &["--output", "json", "status"])?;
         ensure!(status.status.success(), "{status:?}");
-        let status: Value = serde_json::from_slice(&status.stdout)?;
-        Ok(status["conditions"].as_array().cloned().unwrap_or_default())
+        Ok(printed::read::<Status>(&status.stdout)?.conditions)
     };
     let shown = |certificate: &str| -> Result<[Option<f64>; 2]> {
         let (now, labels) = (scrape(&host.fabric.balancer)?, [("certificate", certificate)]);
@@ -63,8 +65,8 @@ pub(super) fn until_it_is_renewed(sandbox: &Sandbox) -> Result<()> {
         Ok(times)
     };
     let begun = conditions()?;
-    ensure!(begun.len() == 1 && begun[0]["subject"] == "TLS certificate", "{begun:?}");
-    let cause = begun[0]["text"].as_str().unwrap_or_default();
+    ensure!(begun.len() == 1 && begun[0].subject == "TLS certificate", "{begun:?}");
+    let cause = &begun[0].text;
     let file = host.path("daemon.cert").display().to_string();
     ensure!(cause.starts_with(&format!("{file}: expires at 2")), "{cause}");
     let expected = [Some(seconds(from)?), Some(seconds(soon)?)];

@@ -115,8 +115,8 @@ pub(crate) fn over_tls(sandbox: &Sandbox) -> Result<()> {
         ensure!(here == asked, "{asked}\nthe host itself says:\n{here}");
     }
     // The whole table was counted.
-    let table = fixture.balancer.ask(&["table", "v4"])?;
-    ensure!(table[0]["regions"][0]["slots"] == 1_009, "{table}");
+    let table = fixture.balancer.client()?.table("v4")?;
+    ensure!(table.pools[0].groups[0].slots == 1_009, "{table:?}");
 
     let nowhere = there().args(["table", "nowhere"]).output()?;
     ended(&nowhere, 5, "pool \"nowhere\" does not exist\nhint: the pools are: v4, v6\n")?;

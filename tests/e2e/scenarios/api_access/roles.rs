@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::printed::{self, Status};
 use lb_tests::{sandbox::Sandbox, topology::Fabric};
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use super::tls::{authority, certificate, cli};
 use crate::host::Host;
@@ -128,7 +128,7 @@ pub(crate) fn narrowed(sandbox: &Sandbox) -> Result<()> {
         command.arg("--socket").arg(&read_only).args(arguments).output().context("spillway")
     };
     let status = locally(&["--output", "json", "status"])?;
-    ensure!(serde_json::from_slice::<Value>(&status.stdout)?["generation"] == 3, "{status:?}");
+    ensure!(printed::read::<Status>(&status.stdout)?.generation == 3, "{status:?}");
     for change in
         [&["apply", "-f", &better][..], &["diff", "-f", &better], &["pool", "undrain", "web-eu"]]
     {

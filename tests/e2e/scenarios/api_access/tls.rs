@@ -9,7 +9,14 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::Fixture;
-use lb_tests::{daemon::Binaries, sandbox::Sandbox, topology::Fabric};
+use lb_tests::{
+    daemon::{
+        Binaries,
+        printed::{self, Status},
+    },
+    sandbox::Sandbox,
+    topology::Fabric,
+};
 use nix::sys::signal::Signal;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 use serde_json::Value;
@@ -140,7 +147,7 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     let apply = ["apply", "-f", &web];
     let status = cli(&host, "eye", &["--output", "json", "status"])?;
     ensure!(status.status.success(), "{status:?}");
-    ensure!(serde_json::from_slice::<Value>(&status.stdout)?["generation"] == 0);
+    ensure!(printed::read::<Status>(&status.stdout)?.generation == 0);
     let said = "certificate eye.example: is viewer, but /spillway.v1.Spillway/Apply needs admin";
     failed(&cli(&host, "eye", &apply)?, 4, said)?;
     failed(&cli(&host, "stranger", &["status"])?, 4, "does not know the CA of our certificate")?;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{Fixture, HTTP, Health, Tunnel};
+use lb_tests::daemon::{Answer, Client};
 use lb_tests::random::Random;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::name_over_http;
@@ -12,8 +13,6 @@ use spillway_proto::v1::{
     ExplainedStepOutcome, Protocol,
 };
 use tonic::Code;
-
-use crate::api_queries::client::{Answer, Client};
 
 fn explain(client: &Client, from: &str, vip: &str, protocol: Protocol) -> Answer<ExplainResponse> {
     let (from, vip) = (from.to_owned(), vip.to_owned());
@@ -24,7 +23,7 @@ fn explain(client: &Client, from: &str, vip: &str, protocol: Protocol) -> Answer
 /// Who is named answers, through the next hop that is named.
 pub(crate) fn comes_true(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "explained", Health::QUICK)?;
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     let (generation, _) = client.export()?;
     let links = fixture.fabric.router.ip_json("link show dev balancer")?;
     let router = links[0]["address"].as_str().context("the router's MAC")?.to_owned();

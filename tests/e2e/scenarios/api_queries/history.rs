@@ -2,14 +2,13 @@
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{Fixture, Health};
+use lb_tests::daemon::{Answer, Client};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use spillway_proto::v1::{
     BackendHistoryRequest, BackendHistoryResponse, BackendState, StateChange, state_reason::Cause,
 };
 use tonic::Code;
-
-use crate::api_queries::client::{Answer, Client};
 
 fn history(client: &Client, pool: &str, address: &str) -> Answer<BackendHistoryResponse> {
     let request = BackendHistoryRequest { pool: pool.into(), address: address.into() };
@@ -19,7 +18,7 @@ fn history(client: &Client, pool: &str, address: &str) -> Answer<BackendHistoryR
 /// A server goes and comes back: each change once, the newest first, with its reason.
 pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "history", Health::QUICK)?;
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     let number = fixture.number("eu2")?;
     fixture.servers[number].kill()?;
     fixture.wait_up(&["eu2"])?;
@@ -68,7 +67,7 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     // It begins anew with the daemon, which finds them as they are.
     fixture.balancer.stop()?;
     fixture.balancer.start()?;
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     until("the newest change is an answer of its checks", PATIENCE, || {
         let told = history(&client, "v4", &address)?.backends;
         let changes = &told.first().context("no history")?.changes;

@@ -14,8 +14,6 @@ use serde_json::Value;
 use spillway_proto::v1::{Configuration, MapMemory};
 use tonic::Code;
 
-use crate::api_queries::client::Client;
-
 /// An entry of the map of devices: there is one for each interface, made when the daemon attaches, after
 /// it has asked what its maps take.
 const DEVICE: u64 = 64;
@@ -42,7 +40,7 @@ fn one_pool(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer, Configur
     let fabric = Fabric::new(sandbox, name, 2)?;
     let balancer = Balancer::started(sandbox, &Binaries::find()?, &fabric.balancer, REGIONS[0])?;
     balancer.apply(&configuration(&[("a", 65_537)]))?;
-    let (_, one) = Client::of(&balancer)?.export()?;
+    let (_, one) = balancer.client()?.export()?;
     Ok((fabric, balancer, one))
 }
 
@@ -98,7 +96,7 @@ fn by_name(memory: &MapMemory) -> BTreeMap<String, u64> {
 /// A dry run says of each map what the kernel says when it is applied.
 pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer, one) = one_pool(sandbox, "memory")?;
-    let client = Client::of(&balancer)?;
+    let client = balancer.client()?;
     balancer.apply(&configuration(&[("a", 65_537), ("b", 419_423), ("c", 31), ("d", 299_993)]))?;
     let (_, four) = client.export()?;
     balancer.apply("# nothing\n")?;
@@ -130,15 +128,12 @@ pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
 
 /// Waits until what was before has gone from the maps.
 fn settled(balancer: &Balancer) -> Result<()> {
-    until("no pool settles", PATIENCE, || {
-        let status = balancer.ask(&["status"])?;
-        Ok(status["settling"].as_array().is_none_or(Vec::is_empty).then_some(()))
-    })
+    until("no pool settles", PATIENCE, || Ok(balancer.status()?.settling.is_empty().then_some(())))
 }
 
 pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, mut balancer, fits) = one_pool(sandbox, "limited")?;
-    let client = Client::of(&balancer)?;
+    let client = balancer.client()?;
     let memory = client.apply(&Configuration::default(), true)?.memory.context("no memory")?;
     let most = memory.peak_bytes + DEVICE;
     drop(client);
@@ -147,7 +142,7 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     // As much as is there, and not a byte more.
     balancer.more = vec!["--map-memory-limit".into(), most.to_string()];
     balancer.start()?;
-    let client = Client::of(&balancer)?;
+    let client = balancer.client()?;
     let (generation, before) = client.export()?;
     ensure!(before == fits, "{before:?}");
     let there = kernel(&balancer)?;
@@ -173,7 +168,7 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     let most = most + (4 << 20) + 4096;
     balancer.more = vec!["--map-memory-limit".into(), most.to_string()];
     balancer.start()?;
-    let client = Client::of(&balancer)?;
+    let client = balancer.client()?;
     let memory = client.apply(&more, false)?.memory.context("nothing changed")?;
     ensure!((memory.needed_bytes, memory.limit_bytes) == (most, Some(most)));
     drop(client);

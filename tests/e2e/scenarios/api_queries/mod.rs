@@ -1,6 +1,5 @@
 //! Calls of the API that answer from the maps, compared with traffic and with what the kernel says.
 
-pub(crate) mod client;
 mod explain;
 mod history;
 mod map_memory;

@@ -11,8 +11,6 @@ use lb_tests::topology::Fabric;
 use lb_tests::traffic::datagrams;
 use spillway_proto::v1::{GroupCounters, StatsRequest, StatsResponse, Traffic};
 
-use crate::api_queries::client::Client;
-
 const SYNS: u64 = 300;
 /// Ethernet, IPv4, TCP.
 const SYN_BYTES: u64 = 14 + 20 + 20;
@@ -25,7 +23,7 @@ const DATAGRAM_BYTES: u64 = 14 + 20 + 8 + 100;
 pub(crate) fn exactly(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "counted", Health::QUICK)?;
     syns::forget(&fixture.fabric.backends)?;
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     let stats = || client.call(async |mut c| c.stats(StatsRequest {}).await);
 
     let before = stats()?;
@@ -79,7 +77,7 @@ pub(crate) fn exactly(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = fixture;
     fixture.balancer.stop()?;
     fixture.balancer.start()?;
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     let again = client.call(async |mut c| c.stats(StatsRequest {}).await)?;
     ensure!(again.services == after.services && again.backends == after.backends, "{again:?}");
     ensure!(again.groups == after.groups, "{:?}", again.groups);

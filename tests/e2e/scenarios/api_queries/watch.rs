@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lb_e2e::fixture::{Fixture, Health};
+use lb_tests::daemon::Client;
 use lb_tests::process::{Running, until};
 use lb_tests::sandbox::Sandbox;
 use spillway_proto::v1::watch_response::Event;
@@ -12,8 +13,6 @@ use spillway_proto::v1::{
     snapshot_begin::Cause, state_reason,
 };
 use tonic::Streaming;
-
-use crate::api_queries::client::Client;
 
 /// A command waits for a daemon that restarts for a quarter of it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -36,7 +35,7 @@ fn next<T>(
 
 pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "watched", Health::QUICK)?;
-    let client = Client::of(&fixture.balancer)?;
+    let client = fixture.balancer.client()?;
     let (generation, mut configuration) = client.export()?;
     let mut stream = client.call(async |mut c| c.watch(WatchRequest::default()).await)?;
 

@@ -53,10 +53,8 @@ pub(crate) fn bounded(sandbox: &Sandbox) -> Result<()> {
 
 /// Packets of services that were decided about; those that are passed are the host's own.
 fn decided(fixture: &Fixture) -> Result<u64> {
-    let stats = fixture.balancer.ask(&["stats"])?;
-    let verdicts = stats["verdicts"].as_array().context("verdicts")?;
-    let ours = verdicts.iter().filter(|verdict| verdict["action"] != "pass");
-    Ok(ours.filter_map(|verdict| verdict["packets"].as_u64()).sum())
+    let verdicts = fixture.balancer.stats()?.verdicts.into_iter();
+    Ok(verdicts.filter(|it| it.action != "pass").map(|it| it.packets).sum())
 }
 
 /// Written, matched and lost.

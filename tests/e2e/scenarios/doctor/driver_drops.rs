@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{add_second_link, datagram_service};
+use lb_tests::daemon::printed::{self, Finding};
 use lb_tests::daemon::{Balancer, Binaries, HTTP_ADDRESS, scrape};
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node, REGIONS};
 use lb_tests::traffic::datagrams;
-use serde_json::Value;
 
 use super::{IN_ORDER, host::DoctorHost};
 
@@ -130,20 +130,15 @@ impl Fixture {
         let socket = self.balancer.socket.display().to_string();
         let spillway = &self.host.spillway;
         let asked = ["--output", "json", "--socket", &socket, "stats"];
-        let by_daemon: Value = serde_json::from_str(&self.fabric.balancer.run(spillway, asked)?)?;
-        for stats in [self.balancer.ask(&["stats"])?, by_daemon] {
-            let all = stats["interfaces"].as_array().context("no interfaces")?;
-            let find = |name: &str| {
-                let it = all.iter().find(|it| it["interface"] == name);
-                it.with_context(|| format!("no {name} in {all:?}"))
-            };
-            let link = &find(of.interface)?["link"];
-            ensure!(link["tx_dropped"] == counts.tx_dropped, "{link}, not {counts:?}");
-            let it = find(at)?;
-            let mut drops = it["driver_drops"].as_array().context("no drops")?.iter();
-            let drops = drops.find(|it| it["counter"] == counter).context("no counter")?;
-            ensure!(it["driver"] == "veth" && drops["frames"] == counts.dropped, "{it}");
-            ensure!(drops["stage"] == stage && drops["after_program"] == is_after, "{drops}");
+        let by_daemon = printed::read(self.fabric.balancer.run(spillway, asked)?.as_bytes())?;
+        for stats in [self.balancer.stats()?, by_daemon] {
+            let link = &stats.interface(of.interface)?.link;
+            ensure!(link.tx_dropped == counts.tx_dropped, "{link:?}, not {counts:?}");
+            let it = stats.interface(at)?;
+            let mut drops = it.driver_drops.iter();
+            let drops = drops.find(|it| it.counter == counter).context("no counter")?;
+            ensure!(it.driver == "veth" && drops.frames == counts.dropped, "{it:?}");
+            ensure!(drops.stage == stage && drops.after_program == is_after, "{drops:?}");
         }
         let text = self.balancer.cli(&["stats"])?;
         let row = [at, counter, stage, &counts.dropped.to_string()];
@@ -172,7 +167,7 @@ impl Fixture {
     }
 
     /// What the doctor finds while datagrams are lost all the time.
-    fn wrong_meanwhile(&self, fault: (&str, &str, &str)) -> Result<Value> {
+    fn wrong_meanwhile(&self, fault: (&str, &str, &str)) -> Result<Finding> {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| -> Result<()> {
@@ -217,11 +212,11 @@ pub(crate) fn transmitted(sandbox: &Sandbox) -> Result<()> {
     let wrong = fixture.host.until_wrong(&[("driver_drops", "warning", "eth0")])?;
     let found = "40 frames dropped after the program, which has counted 80 packets as sent \
                  (rx_queue_N_xdp_tx_errors: 40), and none now";
-    ensure!(wrong[0]["found"] == found, "{wrong:?}");
+    ensure!(wrong[0].found == found, "{wrong:?}");
     let now = fixture.wrong_meanwhile(("driver_drops", "problem", "eth0"))?;
 
     // The command is for the other end.
-    let command = now["mend"][0].as_str().context("no command")?;
+    let command = now.first_command()?;
     let command = command.replace("NAMESPACE", router.namespace()).replace("PEER", "balancer");
     fixture.host.paste(&command)?;
     until("the program is there", PATIENCE, || {
@@ -251,7 +246,7 @@ pub(crate) fn redirected(sandbox: &Sandbox) -> Result<()> {
     let faults = [known.clone(), vec![("driver_drops", "problem", "eth1")]].concat();
     let wrong = fixture.host.until_wrong(&faults)?;
     let by_peer = wrong.last().context("no fault")?;
-    let command = by_peer["mend"][0].as_str().context("no command")?;
+    let command = by_peer.first_command()?;
     router.run("sh", ["-c", &command.replace("PEER", "second")])?;
     ensure!(fixture.send(REDIRECTED, false)? == all, "after {command}");
     fixture.host.until_wrong(&known).map(drop)

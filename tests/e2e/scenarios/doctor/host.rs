@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::printed::{self, Diagnosis, Finding};
 use lb_tests::daemon::{Balancer, Binaries};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::topology::Node;
-use serde_json::Value;
 
 /// A host that a doctor is asked on.
 pub(crate) struct DoctorHost {
@@ -43,29 +43,25 @@ impl DoctorHost {
     }
 
     /// What the doctor says, and with what exit status.
-    pub(crate) fn ask(&self) -> Result<(Value, i32)> {
+    pub(crate) fn ask(&self) -> Result<(Diagnosis, i32)> {
         let mut command = self.node.command(&self.spillway);
         command.args(["--output", "json"]).args(&self.options).arg("doctor").args(&self.flags);
         let output = command.output().context("run spillway doctor")?;
         let said = String::from_utf8_lossy(&output.stderr);
-        let answer = serde_json::from_slice(&output.stdout)
+        let answer = printed::read(&output.stdout)
             .with_context(|| format!("doctor: {}\n{said}", output.status))?;
         Ok((answer, output.status.code().context("doctor: killed")?))
     }
 
     /// Waits until exactly these are wrong, in this order; returns them.
-    pub(crate) fn until_wrong(&self, faults: &[Fault]) -> Result<Vec<Value>> {
+    pub(crate) fn until_wrong(&self, faults: &[Fault]) -> Result<Vec<Finding>> {
         let mut last = String::new();
         let found = until("the findings", PATIENCE, || {
             let (answer, status) = self.ask()?;
-            last = format!("{answer:#}");
-            let all = answer["findings"].as_array().context("no findings")?;
-            let wrong: Vec<_> = all.iter().filter(|f| f["level"] != "ok").cloned().collect();
-            let is = |(found, fault): (&Value, &Fault)| {
-                (&found["check"], &found["level"], &found["subject"])
-                    == (&fault.0.into(), &fault.1.into(), &fault.2.into())
-            };
-            let same = wrong.len() == faults.len() && wrong.iter().zip(faults).all(is);
+            last = format!("{answer:#?}");
+            let mut wrong = answer.findings;
+            wrong.retain(|it| it.level != "ok");
+            let same = wrong.iter().map(Finding::head).eq(faults.iter().copied());
             let problems = faults.iter().any(|(_, level, _)| *level == "problem");
             ensure!(!same || status == if problems { 9 } else { 0 }, "exit status {status}");
             Ok(same.then_some(wrong))
@@ -93,16 +89,14 @@ impl DoctorHost {
     pub(crate) fn mends(&self, breaking: &str, faults: &[Fault]) -> Result<()> {
         self.paste(breaking)?;
         let wrong = self.until_wrong(faults).with_context(|| breaking.to_owned())?;
-        let cause = wrong.iter().find(|it| it["check"] != "services").context("no cause")?;
+        let cause = wrong.iter().find(|it| it.check != "services").context("no cause")?;
         self.mend(cause).with_context(|| breaking.to_owned())
     }
 
-    pub(crate) fn mend(&self, finding: &Value) -> Result<()> {
-        let commands = finding["mend"].as_array().context("no mend")?;
-        ensure!(!commands.is_empty(), "nothing mends it: {finding}");
-        for command in commands {
-            self.paste(command.as_str().context("no text")?)?;
-        }
+    pub(crate) fn mend(&self, finding: &Finding) -> Result<()> {
+        let commands = &finding.mend;
+        ensure!(!commands.is_empty(), "nothing mends it: {finding:?}");
+        commands.iter().try_for_each(|command| self.paste(command))?;
         self.until_wrong(&[]).map(drop).with_context(|| format!("after {commands:?}"))
     }
 }

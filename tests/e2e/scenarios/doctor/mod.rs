@@ -84,7 +84,7 @@ fn a_balancer(sandbox: &Sandbox) -> Result<()> {
     let balancer = Balancer::started(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
     let host = DoctorHost::unprobing(&fabric.balancer, &binaries, &balancer);
     let wrong = host.until_wrong(&[("daemon", "warning", "balancer")])?;
-    ensure!(wrong[0]["mend"][0] == "spillway apply -f FILE", "{wrong:?}");
+    ensure!(wrong[0].first_command()? == "spillway apply -f FILE", "{wrong:?}");
     balancer.apply(&document(&fabric))?;
     host.until_wrong(&[])?;
 
@@ -116,14 +116,14 @@ fn a_balancer(sandbox: &Sandbox) -> Result<()> {
     // Somebody who knows the path says what it takes: the interface may stay as it is.
     host.paste("ip link set dev eth0 mtu 1500")?;
     let wrong = host.until_wrong(&[("mtu", "warning", "eth0")])?;
-    let or = wrong[0]["or"].as_str().context("no other way")?;
+    let or = wrong[0].or.as_deref().context("no other way")?;
     ensure!(or.starts_with("spillway backend update ADDRESS --mtu 1500"), "{or}");
     for backend in fabric.backends.iter().flat_map(|b| [b.v4.to_string(), b.v6.to_string()]) {
         balancer.cli(&["backend", "update", &backend, "--mtu", "1500"])?;
     }
     host.until_wrong(&[])?;
     let all = host.ask()?.0;
-    ensure!(all["components"] == serde_json::json!(["balancer"]), "{all}");
+    ensure!(all.components == ["balancer"], "{all:?}");
 
     // Root in name alone.
     for verb in ["stats", "table"] {
@@ -152,9 +152,9 @@ fn daemons(sandbox: &Sandbox) -> Result<()> {
     let silent = [("services", "warning", "balancer"), ("daemon", "problem", "balancer")];
     let wrong = host.until_wrong(&silent)?;
     host.mend(&wrong[1])?;
-    let status = balancer.ask(&["status"])?;
-    ensure!(status["region"] == REGIONS[0] && status["generation"] == 1, "{status}");
-    ensure!(status["interfaces"][0]["mode"] == "native", "{status}");
+    let status = balancer.status()?;
+    ensure!(status.region == REGIONS[0] && status.generation == 1, "{status:?}");
+    ensure!(status.interfaces[0].mode == "native", "{status:?}");
     kill(pid_of_daemon(&host)?, Signal::SIGKILL).context("kill the daemon")?;
     host.until_wrong(&silent)?;
 
@@ -172,19 +172,17 @@ fn daemons(sandbox: &Sandbox) -> Result<()> {
     let wrong = host.until_wrong(&[("mode", "warning", "eth0")])?;
     host.mend(&wrong[0])?;
     reaper.join().map_err(|_| anyhow::anyhow!("waiting for the daemon panicked"))??;
-    let status = balancer.ask(&["status"])?;
-    ensure!(status["interfaces"][0]["mode"] == "native", "{status}");
+    let status = balancer.status()?;
+    ensure!(status.interfaces[0].mode == "native", "{status:?}");
     Ok(())
 }
 
 /// The process of the daemon that the doctor sees: nobody here has started it.
 fn pid_of_daemon(host: &DoctorHost) -> Result<Pid> {
     let (answer, _) = host.ask()?;
-    let findings = answer["findings"].as_array().context("no findings")?;
-    let subjects = findings.iter().filter_map(|finding| finding["subject"].as_str());
-    let pid = subjects
-        .filter_map(|s| s.strip_prefix("spillwayd balancer (process ")?.strip_suffix(")"))
-        .next();
+    let mut subjects = answer.findings.iter().map(|finding| &finding.subject);
+    let pid =
+        subjects.find_map(|s| s.strip_prefix("spillwayd balancer (process ")?.strip_suffix(")"));
     Ok(Pid::from_raw(pid.context("no daemon is seen")?.parse()?))
 }
 
@@ -226,9 +224,8 @@ fn a_backend(sandbox: &Sandbox) -> Result<()> {
         .until_wrong(&[("daemon", "warning", "receiver"), ("endpoints", "problem", "10.9.0.1")])?;
     host.mend(&wrong[1])?;
     let all = host.ask()?.0;
-    let lists = all["findings"].as_array().context("no findings")?;
-    let allowed = lists.iter().find(|f| f["check"] == "allow_lists").context("no allow lists")?;
-    ensure!(allowed["found"] == "10.0.0.2/32, fd00::2/128", "{allowed}");
+    let allowed = all.of_check("allow_lists").next().context("no allow lists")?;
+    ensure!(allowed.found == "10.0.0.2/32, fd00::2/128", "{allowed:?}");
     Ok(())
 }
 

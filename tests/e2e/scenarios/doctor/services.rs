@@ -3,12 +3,12 @@
 use std::{net::IpAddr, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::printed::Finding;
 use lb_tests::daemon::{Balancer, Check, Document, Member, Pool, Receiver, Service};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
 use lb_tests::traffic::{WebServer, Work};
-use serde_json::Value;
 
 use super::{host::DoctorHost, set_up};
 
@@ -58,20 +58,20 @@ pub(crate) fn without_backends(sandbox: &Sandbox) -> Result<()> {
     let host = DoctorHost::balancing(node, &binaries, &balancer);
     host.until_wrong(&[])?;
     let first = services(&host)?;
-    ensure!(first["found"] == "2 backends up", "{first}");
+    ensure!(first.found == "2 backends up", "{first:?}");
 
     // An application that is stopped, and then the other one.
     drop(server_far);
     let wrong = host.until_wrong(&[("services", "warning", "web")])?;
-    ensure!(wrong[0]["found"] == "1 of 2 backends is up", "{wrong:?}");
-    ensure!(wrong[0]["why"] == format!("{}: check web: connection refused", far.v4), "{wrong:?}");
+    ensure!(wrong[0].found == "1 of 2 backends is up", "{wrong:?}");
+    ensure!(wrong[0].why == format!("{}: check web: connection refused", far.v4), "{wrong:?}");
     drop(server_near);
     let wrong = host.until_wrong(&[("services", "problem", "web")])?;
-    ensure!(wrong[0]["found"] == "none of 2 backends is up", "{wrong:?}");
+    ensure!(wrong[0].found == "none of 2 backends is up", "{wrong:?}");
     let why = format!("{} and 1 more: check web: connection refused", near.v4);
-    ensure!(wrong[0]["why"] == why, "{wrong:?}");
+    ensure!(wrong[0].why == why, "{wrong:?}");
     let all = host.ask()?.0;
-    ensure!(all["findings"][0]["check"] == "services", "services come first: {all}");
+    ensure!(all.findings[0].check == "services", "services come first: {all:?}");
 
     // What an operator took out is no fault while another backend is up; without one it is, and is mended.
     let _servers = [start(&near.node)?, start(&far.node)?];
@@ -81,8 +81,8 @@ pub(crate) fn without_backends(sandbox: &Sandbox) -> Result<()> {
     host.until_wrong(&[])?;
     let first = services(&host)?;
     ensure!(
-        first["found"] == "1 backend up, 1 taken out by the configuration or overrides",
-        "{first}"
+        first.found == "1 backend up, 1 taken out by the configuration or overrides",
+        "{first:?}"
     );
     // The last one is not taken out by mistake.
     let last = ["backend", "disable", &far.v4.to_string()];
@@ -97,9 +97,9 @@ pub(crate) fn without_backends(sandbox: &Sandbox) -> Result<()> {
         "{0}: override backends/{0}/drain; {1}: override backends/{1}/disable",
         near.v4, far.v4
     );
-    ensure!(wrong[0]["why"] == why, "{wrong:?}");
-    for command in wrong[0]["mend"].as_array().context("commands")? {
-        let mut shell = balancer.shell(command.as_str().context("a text")?);
+    ensure!(wrong[0].why == why, "{wrong:?}");
+    for command in &wrong[0].mend {
+        let mut shell = balancer.shell(command);
         let status = shell.stdout(Stdio::null()).status()?;
         ensure!(status.success(), "{command}: {status}");
     }
@@ -124,18 +124,17 @@ fn deaf_router(fabric: &Fabric, host: &DoctorHost) -> Result<()> {
         ("net.ipv4.neigh.eth0.delay_first_probe_time", "1"),
     ])?;
     fabric.router.ip("link set balancer arp off")?;
-    let is = |it: &Value, check: &str, level: &str| it["check"] == check && it["level"] == level;
+    let is = |it: &Finding, check: &str, level: &str| (&*it.check, &*it.level) == (check, level);
     // The checks find it before the kernel gives the neighbour up.
     let mut last = Vec::new();
     let down = until("no backend is up", PATIENCE, || {
-        let all = host.ask()?.0;
-        last = all["findings"].as_array().context("no findings")?.clone();
+        last = host.ask()?.0.findings;
         Ok(last.iter().any(|it| is(it, "services", "problem")).then_some(()))
     });
     down.with_context(|| format!("{last:#?}"))?;
     let away = last.iter().find(|it| is(it, "tunnels", "warning"));
     let away = away.with_context(|| format!("tunnels are in order: {last:#?}"))?;
-    ensure!(away["found"] == "the host does not answer, in or outside the tunnel", "{away}");
+    ensure!(away.found == "the host does not answer, in or outside the tunnel", "{away:?}");
     let no_way = [
         ("services", "problem", "web"),
         ("neighbours", "problem", "10.0.0.1 on eth0"),
@@ -144,8 +143,7 @@ fn deaf_router(fabric: &Fabric, host: &DoctorHost) -> Result<()> {
     // The daemon takes the next hop away as soon as the kernel has given the neighbour up.
     until("the reason is the next hop", PATIENCE, || {
         let wrong = host.until_wrong(&no_way)?;
-        let why = wrong[0]["why"].as_str().context("why")?;
-        Ok(why.contains("no next hop: ").then_some(()))
+        Ok(wrong[0].why.contains("no next hop: ").then_some(()))
     })?;
     fabric.router.ip("link set balancer arp on")?;
     host.until_wrong(&[])?;
@@ -153,8 +151,8 @@ fn deaf_router(fabric: &Fabric, host: &DoctorHost) -> Result<()> {
 }
 
 /// What is said of services, first of all.
-fn services(host: &DoctorHost) -> Result<Value> {
-    let all = host.ask()?.0;
-    ensure!(all["findings"][0]["check"] == "services", "{all}");
-    Ok(all["findings"][0].clone())
+fn services(host: &DoctorHost) -> Result<Finding> {
+    let first = host.ask()?.0.findings.swap_remove(0);
+    ensure!(first.check == "services", "{first:?}");
+    Ok(first)
 }

@@ -8,7 +8,6 @@ use lb_tests::daemon::{Balancer, Receiver};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node, REGIONS};
-use serde_json::Value;
 
 use super::{document, host::DoctorHost, set_up};
 
@@ -60,8 +59,8 @@ pub(crate) fn through_tunnels(sandbox: &Sandbox) -> Result<()> {
     let wrong = host.until_wrong(&[("tunnels", "problem", &vip)])?;
     let own = near.v4.to_string();
     let found = format!("no answer through the tunnel from {own}, but the host is up");
-    ensure!(wrong[0]["found"] == found, "{wrong:?}");
-    let add = wrong[0]["mend"][1].as_str().context("a second command")?;
+    ensure!(wrong[0].found == found, "{wrong:?}");
+    let add = wrong[0].mend.get(1).context("a second command")?;
     // It is meant for the backend, which has no sshd here.
     let add = add.strip_prefix(&format!("ssh {own} ")).context("a command for the backend")?;
     near.node.run("sh", ["-c", add])?;
@@ -71,7 +70,7 @@ pub(crate) fn through_tunnels(sandbox: &Sandbox) -> Result<()> {
     receivers[0].running.kill()?;
     receivers[0] = receiver(&near.node, &[Fabric::GATEWAY_V4.into(), sources[1]])?;
     let wrong = host.until_wrong(&[("tunnels", "problem", &vip)])?;
-    let why = wrong[0]["why"].as_str().context("why")?;
+    let why = &wrong[0].why;
     ensure!(why.contains("it does not allow this balancer (10.0.0.2)"), "{why}");
     receivers[0].running.kill()?;
     receivers[0] = receiver(&near.node, &sources)?;
@@ -81,7 +80,7 @@ pub(crate) fn through_tunnels(sandbox: &Sandbox) -> Result<()> {
     far.unplug()?;
     let wrong = host.until_wrong(&[("tunnels", "problem", &*format!("{} and 1 more", far.v4))])?;
     let away = "the host does not answer, in or outside the tunnel, but it gets new connections";
-    ensure!(wrong[0]["found"] == away, "{wrong:?}");
+    ensure!(wrong[0].found == away, "{wrong:?}");
     // The operator who has it so knows.
     for own in [far.v4.to_string(), far.v6.to_string()] {
         balancer.cli(&["backend", "drain", &own])?;
@@ -100,7 +99,7 @@ pub(crate) fn through_tunnels(sandbox: &Sandbox) -> Result<()> {
     node.sysctls(&[(groups, "1 0")])?;
     let all = format!("{} and 3 more", near.v4);
     let wrong = host.until_wrong(&[("tunnels", "warning", &all)])?;
-    let found = wrong[0]["found"].as_str().context("found")?;
+    let found = &wrong[0].found;
     ensure!(found.contains("large packets could not be tested"), "{found}");
     host.mend(&wrong[0])?;
     ensure!(lines(&host)? == [format!("4 backends: {well}")], "{:?}", lines(&host)?);
@@ -142,9 +141,8 @@ pub(crate) fn through_tunnels(sandbox: &Sandbox) -> Result<()> {
         balancer.stop()?;
         ensure!(!is_there(node)?, "the link stays");
         let (answer, _) = asking.join().map_err(|_| anyhow::anyhow!("the doctor's thread"))??;
-        let wrong = answer["findings"].as_array().context("findings")?.iter();
-        let wrong = wrong.filter(|it| it["check"] == "tunnels" && it["level"] != "ok").count();
-        ensure!(wrong == 0, "a fault of who did not end: {answer}");
+        let is_well = answer.of_check("tunnels").all(|it| it.level == "ok");
+        ensure!(is_well, "a fault of who did not end: {answer:?}");
         Ok(())
     })
 }
@@ -162,11 +160,11 @@ fn narrow(
     let found = format!(
         "packets of 1500 bytes do not arrive through the tunnel, small ones do (path MTU {takes} with the tunnel)"
     );
-    ensure!(wrong[0]["found"] == found, "{wrong:?}");
-    let commands = wrong[0]["mend"].as_array().context("commands")?;
+    ensure!(wrong[0].found == found, "{wrong:?}");
+    let commands = &wrong[0].mend;
     ensure!(commands.len() == 2, "{commands:?}");
     for command in commands {
-        let mut shell = balancer.shell(command.as_str().context("a text")?);
+        let mut shell = balancer.shell(command);
         let status = shell.stdout(Stdio::null()).status()?;
         ensure!(status.success(), "{command}: {status}");
     }
@@ -185,10 +183,8 @@ fn probes(balancer: &mut Balancer) -> usize {
 /// What the doctor says of tunnels that is in order.
 fn lines(host: &DoctorHost) -> Result<Vec<String>> {
     let (answer, _) = host.ask()?;
-    let findings = answer["findings"].as_array().context("findings")?;
-    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
-    let said = findings.iter().filter(|it| it["check"] == "tunnels" && it["level"] == "ok");
-    Ok(said.map(|it| format!("{}: {}", text(&it["subject"]), text(&it["found"]))).collect())
+    let said = answer.of_check("tunnels").filter(|it| it.level == "ok");
+    Ok(said.map(|it| format!("{}: {}", it.subject, it.found)).collect())
 }
 
 /// Whether there is the link of probes.

@@ -12,7 +12,7 @@ use std::{fmt::Write as _, process::Command, time::Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::harness::{Case, note};
 use lb_tests::{
-    daemon::{Balancer, Binaries},
+    daemon::{Balancer, Binaries, printed::Status},
     sandbox::Sandbox,
     topology::{Fabric, REGIONS},
 };
@@ -87,10 +87,10 @@ impl Host {
 
     /// The first backend's state and the reason for it.
     fn state(&self) -> Result<String> {
-        let status = self.balancer.ask(&["status"])?;
-        let backend = &status["backends"][0];
-        ensure!(backend["address"] == "10.1.0.11", "{status}");
-        Ok(format!("{} {}", backend["state"], backend["text"]).replace('"', ""))
+        let status: Status = self.balancer.printed(&["status"])?;
+        let backend = status.backends.first().context("no backend")?;
+        ensure!(backend.address == "10.1.0.11", "{status:?}");
+        Ok(format!("{} {}", backend.state, backend.text))
     }
 }
 

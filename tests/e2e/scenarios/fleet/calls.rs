@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, FleetPlan, Health};
 use lb_tests::{
+    daemon::answers::{self, shared_group},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,
 };
-use serde_json::Value;
+use spillway_proto::v1::FleetStatus;
 
 use super::members::status;
 
@@ -83,10 +84,8 @@ pub(super) fn condition(
     balancer: usize,
     subject: &str,
 ) -> Result<Option<String>> {
-    let status = fleet.balancers[balancer].ask(&["status"])?;
-    let conditions = status["conditions"].as_array().context("no conditions")?;
-    let found = conditions.iter().find(|it| it["subject"] == subject);
-    Ok(found.and_then(|it| it["text"].as_str()).map(str::to_owned))
+    let status = fleet.balancers[balancer].status()?;
+    Ok(answers::condition(&status, subject).map(str::to_owned))
 }
 
 /// Waits until a balancer has a condition with these words.
@@ -121,25 +120,16 @@ pub(super) fn wait_until_well(
     Ok(())
 }
 
-/// By balancers, the portions of the group that has a capacity, as `fleet status` of one shows them.
-pub(super) fn portions(status: &Value) -> Result<BTreeMap<String, f64>> {
-    let groups = status["groups"].as_array().context("no groups")?;
-    let group = groups.iter().find(|it| it["pool"] == "v4" && it["region"] == REGIONS[0]);
-    let shares = group.and_then(|it| it["shares"].as_array());
-    let shares = shares.with_context(|| format!("no such group: {status:#}"))?;
-    let portion = |share: &Value| {
-        let name = share["balancer"].as_str().context("no name")?;
-        Ok((name.to_owned(), share["portion"].as_f64().context("no portion")?))
-    };
-    shares.iter().map(portion).collect()
+/// By balancers, the portions of the group that has a capacity, as one of them sees it.
+pub(super) fn portions(status: &FleetStatus) -> Result<BTreeMap<String, f64>> {
+    let shares = &shared_group(status, "v4", REGIONS[0])?.shares;
+    Ok(shares.iter().map(|share| (share.balancer.clone(), share.portion)).collect())
 }
 
-/// How much of a pool's capacity in the nearest region is owned, as `fleet status` of a balancer shows it.
-pub(super) fn sum_of(status: &Value, pool: &str) -> Result<f64> {
-    let groups = status["groups"].as_array().context("no groups")?;
-    let group = groups.iter().find(|it| it["pool"] == pool && it["region"] == REGIONS[0]);
-    let shares = group.and_then(|it| it["shares"].as_array()).into_iter().flatten();
-    Ok(shares.filter_map(|share| share["portion"].as_f64()).sum())
+/// How much of a pool's capacity in the nearest region is owned, as a balancer sees it.
+pub(super) fn sum_of(status: &FleetStatus, pool: &str) -> f64 {
+    let group = shared_group(status, pool, REGIONS[0]);
+    group.map_or(0.0, |group| group.shares.iter().map(|share| share.portion).sum())
 }
 
 /// Waits until the portions of exactly these balancers are one whole, as one of them sees it.

@@ -16,6 +16,7 @@ use lb_e2e::{
 };
 use lb_tests::{
     daemon::{Balancer, Member, Pool, Service},
+    daemon::{Client, answers::member, printed::Changed},
     process::PATIENCE,
     sample::Sample,
     sandbox::Sandbox,
@@ -24,7 +25,6 @@ use lb_tests::{
 use spillway_proto::v1::{Configuration, WatchRequest, watch_response::Event};
 
 use super::members::{status, wait_in_force};
-use crate::api_queries::client::Client;
 
 const POOLS: usize = 100;
 /// Changes before those that are measured: balancers have only just joined, and connections are made. etcd has as many.
@@ -50,7 +50,7 @@ struct InForce {
 pub(super) fn changes(sandbox: &Sandbox) -> Result<()> {
     let sample = Sample::from_environment();
     let fleet = start(sandbox)?;
-    let clients = fleet.balancers.iter().map(Client::of).collect::<Result<Vec<_>>>()?;
+    let clients = fleet.balancers.iter().map(Balancer::client).collect::<Result<Vec<_>>>()?;
     let (in_force_tx, in_force_rx) = mpsc::channel();
     let mut changes = Changes {
         configuration: clients[0].export()?.1,
@@ -112,24 +112,20 @@ fn waits(fleet: &FleetFixture) -> Result<()> {
         let at = weight as usize % fleet.balancers.len();
         let weight = (100 + weight).to_string();
         let begin = Instant::now();
-        let answer = fleet.balancers[at].ask(&[
+        let answer: Changed = fleet.balancers[at].printed(&[
             "backend", "update", &backend, "--pool", "pool-0", "--weight", &weight, "--wait",
         ])?;
         times.push(begin.elapsed());
-        let generation = answer["generation"].as_u64().context("no generation")?;
-        let balancers = answer["balancers"].as_array().context("no balancers")?;
+        let generation = answer.generation;
         ensure!(
-            balancers.len() == fleet.balancers.len()
-                && balancers.iter().all(|it| it["generation"].as_u64() >= Some(generation)),
-            "{answer:#}"
+            answer.balancers.len() == fleet.balancers.len()
+                && answer.balancers.iter().all(|it| it.generation >= Some(generation)),
+            "{answer:#?}"
         );
         // Each says the same of itself, now and not later.
         for balancer in 0..fleet.balancers.len() {
-            let status = status(fleet, balancer)?;
-            let mut members = status["balancers"].as_array().into_iter().flatten();
-            let own = members.find(|it| it["name"] == fleet.name(balancer));
-            let own = own.and_then(|it| it["generation"].as_u64());
-            ensure!(own >= Some(generation), "{}: {own:?}, not {generation}", fleet.name(balancer));
+            let own = member(&status(fleet, balancer)?, fleet.name(balancer))?.generation;
+            ensure!(own >= generation, "{}: {own}, not {generation}", fleet.name(balancer));
         }
     }
     harness::note(format!("a command with --wait: {}", Times::new(times)));
@@ -182,7 +178,7 @@ fn fleet_put_to_watch(fleet: &FleetFixture) -> Result<Times> {
 
 /// Says of each generation when a balancer had it in force. Ends with the daemon or with whoever listens.
 fn watch(number: usize, balancer: &Balancer, in_force_tx: mpsc::Sender<InForce>) -> Result<()> {
-    let client = Client::of(balancer)?;
+    let client = balancer.client()?;
     let mut stream = client.call(async |mut it| it.watch(WatchRequest::default()).await)?;
     thread::spawn(move || {
         while let Ok(Ok(Some(message))) = client.wait(stream.message()) {

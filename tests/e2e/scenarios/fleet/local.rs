@@ -3,26 +3,23 @@
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, FleetPlan};
 use lb_tests::{
+    daemon::answers::reason,
     process::{PATIENCE, until},
     sandbox::Sandbox,
 };
-use serde_json::Value;
+use spillway_proto::v1::BackendState;
 
 use super::calls::{
     CONFLICT, UNAVAILABLE, ensure_refused, joined_as, reweigh, wait_for_condition, wait_until_well,
 };
-use super::members::{status, wait_in_force};
+use super::members::{has_equal_tables, status, wait_in_force};
 use super::traffic::Traffic;
 
 /// The names of the overrides in force at a balancer.
 fn overrides(fleet: &FleetFixture, balancer: usize) -> Result<Vec<String>> {
-    let listed = fleet.balancers[balancer].ask(&["override", "list"])?;
-    let all = listed["overrides"].as_array().context("no overrides")?;
-    for it in all {
-        let name = it["name"].as_str().unwrap_or_default();
-        ensure!(it["local"] == name.starts_with("local/"), "{listed:#}");
-    }
-    Ok(all.iter().filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect())
+    let listed = fleet.balancers[balancer].overrides()?.overrides;
+    ensure!(listed.iter().all(|it| it.local == it.name.starts_with("local/")), "{listed:#?}");
+    Ok(listed.into_iter().map(|it| it.name).collect())
 }
 
 /// Waits until exactly these overrides are in force at a balancer.
@@ -34,12 +31,16 @@ fn wait_for(fleet: &FleetFixture, balancer: usize, expected: &[&str]) -> Result<
 }
 
 /// Waits until a backend has a state in all its pools, as one balancer sees it.
-fn wait_for_state(fleet: &FleetFixture, balancer: usize, address: &str, state: &str) -> Result<()> {
-    until(&format!("backend {address} is {state}"), PATIENCE, || {
-        let status = fleet.balancers[balancer].ask(&["status"])?;
-        let backends = status["backends"].as_array().context("no backends")?;
-        let mut of_address = backends.iter().filter(|it| it["address"] == address);
-        Ok(of_address.all(|it| it["state"] == state).then_some(()))
+fn wait_for_state(
+    fleet: &FleetFixture,
+    balancer: usize,
+    address: &str,
+    state: BackendState,
+) -> Result<()> {
+    until(&format!("backend {address} is {state:?}"), PATIENCE, || {
+        let status = fleet.balancers[balancer].status()?;
+        let mut of_address = status.backends.iter().filter(|it| it.address == address);
+        Ok(of_address.all(|it| it.state() == state).then_some(()))
     })
 }
 
@@ -56,9 +57,7 @@ fn metric(fleet: &FleetFixture, balancer: usize, name: &str) -> Result<String> {
 /// What decides packets of each pool is the same at all balancers.
 fn ensure_alike(fleet: &FleetFixture) -> Result<()> {
     let status = status(fleet, 1)?;
-    let balancers = status["balancers"].as_array().context("no balancers")?;
-    let tables: Vec<&Value> = balancers.iter().map(|it| &it["tables"]).collect();
-    ensure!(tables.windows(2).all(|pair| pair[0] == pair[1]), "{status:#}");
+    ensure!(has_equal_tables(&status), "{status:#?}");
     Ok(())
 }
 
@@ -86,14 +85,12 @@ pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
     ensure_refused(&fleet, 0, &drain, (UNAVAILABLE, &["etcd", "with --local"]))?;
     let said = fleet.spillway(0, &[&drain[..], &["--local", "--reason", "ticket 7"]].concat())?;
     ensure!(said.contains(&format!("override {local} is in force")), "{said}");
-    wait_for_state(&fleet, 0, &one, "draining")?;
-    wait_for_state(&fleet, 1, &one, "up")?;
+    wait_for_state(&fleet, 0, &one, BackendState::Draining)?;
+    wait_for_state(&fleet, 1, &one, BackendState::Up)?;
     ensure!(overrides(&fleet, 1)?.is_empty());
-    let status = fleet.balancers[0].ask(&["status"])?;
-    ensure!(
-        status.to_string().contains("drained by a local override of uid 0: ticket 7"),
-        "{status:#}"
-    );
+    let status = fleet.balancers[0].status()?;
+    let drained = "drained by a local override of uid 0: ticket 7";
+    ensure!(status.backends.iter().any(|it| reason(it).contains(drained)), "{status:#?}");
     let table = fleet.spillway(0, &["status"])?;
     ensure!(table.contains("1 of them at this balancer alone"), "{table}");
     traffic.goes_on()?;
@@ -102,9 +99,9 @@ pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[0].kill()?;
     fleet.balancers[0].start()?;
     wait_for(&fleet, 0, &[&local])?;
-    wait_for_state(&fleet, 0, &one, "draining")?;
+    wait_for_state(&fleet, 0, &one, BackendState::Draining)?;
     fleet.spillway(0, &["backend", "disable", &two, "--local", "--yes"])?;
-    wait_for_state(&fleet, 0, &two, "disabled")?;
+    wait_for_state(&fleet, 0, &two, BackendState::Disabled)?;
     ensure!(metric(&fleet, 0, "spillway_overrides_local")? == "2");
     ensure!(metric(&fleet, 1, "spillway_overrides_local")? == "0");
 
@@ -123,8 +120,8 @@ pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
     let ended = fleet.balancers[1].try_cli(&["backend", "undrain", &one], None)?;
     ensure!(ended.status.success(), "{ended:?}");
     wait_for(&fleet, 0, &[&local, &disabled])?;
-    wait_for_state(&fleet, 1, &one, "up")?;
-    wait_for_state(&fleet, 0, &one, "draining")?;
+    wait_for_state(&fleet, 1, &one, BackendState::Up)?;
+    wait_for_state(&fleet, 0, &one, BackendState::Draining)?;
 
     // The operator hands it over.
     fleet.spillway(0, &drain)?;
@@ -137,7 +134,7 @@ pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
     fleet.spillway(0, &["backend", "enable", &two, "--local"])?;
     wait_for(&fleet, 0, &[])?;
     for address in [&one, &two] {
-        wait_for_state(&fleet, 0, address, "up")?;
+        wait_for_state(&fleet, 0, address, BackendState::Up)?;
     }
     traffic.finish(None)?;
 

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, FleetPlan, Health};
 use lb_tests::{
+    daemon::printed::{FleetProblem, FleetReport},
     process::{PATIENCE, until},
     sandbox::Sandbox,
 };
-use serde_json::Value;
+use spillway_proto::v1::FleetStatus;
 
 /// A fleet whose balancers have joined, with the configuration that the first one had.
 pub(super) fn joined(sandbox: &Sandbox, name: &str, capacity: &str) -> Result<FleetFixture> {
@@ -22,9 +23,20 @@ pub(super) fn joined(sandbox: &Sandbox, name: &str, capacity: &str) -> Result<Fl
     Ok(fleet)
 }
 
-/// What `fleet status` of a balancer says.
-pub(super) fn status(fleet: &FleetFixture, balancer: usize) -> Result<Value> {
-    fleet.balancers[balancer].ask(&["fleet", "status"])
+/// The fleet as a balancer sees it.
+pub(super) fn status(fleet: &FleetFixture, balancer: usize) -> Result<FleetStatus> {
+    Ok(fleet.balancers[balancer].client()?.fleet_status()?)
+}
+
+/// What is wrong with the fleet, as `fleet status` of a balancer finds.
+pub(super) fn problems(fleet: &FleetFixture, balancer: usize) -> Result<Vec<FleetProblem>> {
+    let report: FleetReport = fleet.balancers[balancer].printed(&["fleet", "status"])?;
+    Ok(report.problems)
+}
+
+/// Whether the tables of all members send each connection to the same backend.
+pub(super) fn has_equal_tables(status: &FleetStatus) -> bool {
+    status.members.windows(2).all(|pair| pair[0].tables == pair[1].tables)
 }
 
 /// Waits until every balancer has a generation in force and is ready, as one of them sees it.
@@ -32,13 +44,11 @@ pub(super) fn wait_in_force(fleet: &FleetFixture, at: usize, generation: u64) ->
     let begin = Instant::now();
     until("all balancers have the generation in force", PATIENCE, || {
         let status = status(fleet, at)?;
-        let members = status["balancers"].as_array().cloned().unwrap_or_default();
-        let is_there = |member: &Value| {
-            member["generation"] == generation && member["ready"] == true && member["alive"] == true
-        };
-        Ok((members.len() == fleet.balancers.len() && members.iter().all(is_there)).then_some(()))
+        let mut members = status.members.iter();
+        let are_there = members.all(|it| it.generation == generation && it.ready && it.alive);
+        Ok((status.members.len() == fleet.balancers.len() && are_there).then_some(()))
     })
-    .with_context(|| format!("{:#}", status(fleet, at).unwrap_or_default()))?;
+    .with_context(|| format!("{:#?}", status(fleet, at)))?;
     Ok(begin.elapsed())
 }
 
@@ -47,14 +57,8 @@ pub(crate) fn one_configuration(sandbox: &Sandbox) -> Result<()> {
     let fleet = joined(sandbox, "members", "1000/s")?;
     wait_in_force(&fleet, 3, 1)?;
     let status = status(&fleet, 2)?;
-    ensure!(status["member"] == true && status["fleet"] == "edge", "{status:#}");
-    let tables: Vec<_> = status["balancers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|it| it["tables"].clone())
-        .collect();
-    ensure!(tables.windows(2).all(|pair| pair[0] == pair[1]), "{status:#}");
+    ensure!(status.member && status.fleet == "edge", "{status:#?}");
+    ensure!(has_equal_tables(&status), "{status:#?}");
 
     // A change at the last one is in force at the first.
     let backend = fleet.fabric.backends[0].v4.to_string();
@@ -76,8 +80,7 @@ pub(crate) fn one_configuration(sandbox: &Sandbox) -> Result<()> {
     // Overrides too.
     fleet.spillway(2, &["backend", "drain", &backend, "--yes"])?;
     let is_drained = |balancer: usize| -> Result<bool> {
-        let status = fleet.balancers[balancer].ask(&["override", "list"])?;
-        Ok(status["overrides"].as_array().is_some_and(|all| all.len() == 1))
+        Ok(fleet.balancers[balancer].overrides()?.overrides.len() == 1)
     };
     until("the drain is in force everywhere", PATIENCE, || {
         for balancer in 0..fleet.balancers.len() {

@@ -15,12 +15,12 @@ use lb_e2e::{
     harness,
 };
 use lb_tests::{
+    daemon::answers::member,
     process::{PATIENCE, pause, until},
     random::Random,
     sandbox::Sandbox,
     traffic::{LongConnectionServer, LongConnections},
 };
-use serde_json::Value;
 
 use super::calls::{
     CONFLICT, WHOLE, condition, joined_as, portions, reweigh, text, wait_for_whole, wait_until_well,
@@ -39,7 +39,7 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
         wait_for_whole(&fleet, 0, &[0, 1, 2])?;
         let output = fleet.spillway(2, &["fleet", "leave", "--dry-run"])?;
         ensure!(output.contains("would leave fleet edge"), "{output}");
-        ensure!(status(&fleet, 2)?["member"] == true);
+        ensure!(status(&fleet, 2)?.member);
 
         // Nobody sees more than a whole while portions move.
         let left = thread::scope(|scope| {
@@ -57,12 +57,12 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
         wait_for_whole(&fleet, 0, &[0, 1])?;
         wait_for_whole(&fleet, 1, &[0, 1])?;
         let seen = status(&fleet, 0)?;
-        ensure!(seen["balancers"].as_array().map(Vec::len) == Some(2), "{seen:#}");
+        ensure!(seen.members.len() == 2, "{seen:#?}");
         traffic.goes_on()?;
 
         // It is independent, with what it had.
         let own = status(&fleet, 2)?;
-        ensure!(own["member"] == false, "{own:#}");
+        ensure!(!own.member, "{own:#?}");
         ensure!(condition(&fleet, 2, "etcd")?.is_none());
         let text = fleet.spillway(2, &["export"])?;
         ensure!(text == fleet.spillway(0, &["export"])?, "it did not keep the configuration");
@@ -73,9 +73,7 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
         fleet.balancers[2].apply(&changed)?;
         let drained = fleet.spillway(2, &["backend", "drain", &backend, "--yes"])?;
         ensure!(!drained.contains("lb-1"), "{drained}");
-        ensure!(
-            fleet.balancers[0].ask(&["override", "list"])?["overrides"] == Value::Array(vec![])
-        );
+        ensure!(fleet.balancers[0].overrides()?.overrides.is_empty());
         fleet.spillway(2, &["backend", "undrain", &backend])?;
 
         fleet.spillway(2, &["fleet", "join", "--yes"])?;
@@ -99,26 +97,26 @@ pub(super) fn name_taken_over(sandbox: &Sandbox) -> Result<()> {
     let state = &fleet.balancers[2].state;
     fs::remove_dir_all(state).and_then(|()| fs::create_dir(state)).context("a new disk")?;
     until("the lease ends", PATIENCE, || {
-        Ok((status(&fleet, 0)?["balancers"][2]["alive"] == false).then_some(()))
+        Ok((!member(&status(&fleet, 0)?, "lb-3")?.alive).then_some(()))
     })?;
     fleet.power_on(2)?;
     fleet.spillway(2, &["fleet", "join", "--yes"])?;
     // Until it is forgotten it owns nothing, and says so.
     let early = status(&fleet, 0)?;
-    ensure!(early["epoch"] == 0 && early["balancers"][2]["ready"] == false, "{early:#}");
+    ensure!(early.member && early.epoch == 0 && !member(&early, "lb-3")?.ready, "{early:#?}");
     until("it says what it waits for", PATIENCE, || {
         let status = status(&fleet, 0)?;
-        let cause = status["balancers"][2]["not_ready_cause"].as_str().unwrap_or_default();
+        let cause = &member(&status, "lb-3")?.not_ready_cause;
         Ok(cause.contains("its ledger is an old copy").then_some(()))
     })?;
     until("it is forgotten", PATIENCE, || {
         let status = status(&fleet, 0)?;
-        Ok((status["epoch"] == 1 && status["epoch_open"] == false).then_some(()))
+        Ok((status.epoch == 1 && !status.epoch_open).then_some(()))
     })?;
     wait_for_whole(&fleet, 0, &[0, 1, 2])?;
     wait_until_well(&fleet, 0..3)?;
     until("it is ready", PATIENCE, || {
-        Ok((status(&fleet, 0)?["balancers"][2]["ready"] == true).then_some(()))
+        Ok((member(&status(&fleet, 0)?, "lb-3")?.ready).then_some(()))
     })?;
     fleet.fabric.put_back(2)?;
     traffic.finish(None)
@@ -179,7 +177,7 @@ pub(super) fn killed(sandbox: &Sandbox) -> Result<()> {
     let (mut answered, mut committed) = (0, 0);
     for kill in 0..KILLS {
         let balancer = (kill % 3) as usize;
-        let before = status(&fleet, (balancer + 1) % 3)?["generation"].as_u64();
+        let before = status(&fleet, (balancer + 1) % 3)?.generation;
         let text = text.replacen("weight = 1", &format!("weight = {}", 2 + kill), 1);
         let mut command = fleet.balancers[balancer].command(&["apply", "--yes", "-f", "-"]);
         let file = fleet.balancers[balancer].node().directory().join("killed.toml");
@@ -192,8 +190,8 @@ pub(super) fn killed(sandbox: &Sandbox) -> Result<()> {
         answered += u64::from(output.status.success());
         fleet.balancers[balancer].start()?;
         let now = wait_for_agreement(&fleet)?;
-        committed += u64::from(Some(now) != before);
-        ensure!(!output.status.success() || Some(now) != before, "an answered change is lost");
+        committed += u64::from(now != before);
+        ensure!(!output.status.success() || now != before, "an answered change is lost");
     }
     harness::note(format!("of {KILLS} changes {answered} were answered, {committed} were made"));
     // Seldom enough that all of them were too early or too late.
@@ -211,21 +209,20 @@ fn wait_for_agreement(fleet: &FleetFixture) -> Result<u64> {
         let mut agreed = BTreeSet::new();
         for at in 0..fleet.balancers.len() {
             let status = status(fleet, at)?;
-            let Some(generation) = status["generation"].as_u64() else { return Ok(None) };
-            let members = status["balancers"].as_array().cloned().unwrap_or_default();
-            if members.len() != fleet.balancers.len() {
+            let generation = status.generation;
+            if generation == 0 || status.members.len() != fleet.balancers.len() {
                 return Ok(None);
             }
-            for member in members {
-                if member["ready"] != true || member["generation"] != generation {
+            for member in status.members {
+                if !member.ready || member.generation != generation {
                     return Ok(None);
                 }
-                agreed.insert((generation, member["tables"].to_string()));
+                agreed.insert((generation, member.tables));
             }
         }
         Ok(agreed.first().filter(|_| agreed.len() == 1).map(|(generation, _)| *generation))
     })
-    .with_context(|| format!("{:#}", status(fleet, 0).unwrap_or_default()))
+    .with_context(|| format!("{:#?}", status(fleet, 0)))
 }
 
 /// Connections from before a change find their backend through a balancer that joins after it.

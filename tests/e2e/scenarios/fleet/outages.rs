@@ -12,18 +12,19 @@ use lb_e2e::{
     harness,
 };
 use lb_tests::{
+    daemon::{answers::member, printed::Restored},
     process::{PATIENCE, pause, until},
     sample::Sample,
     sandbox::Sandbox,
 };
 use rcgen::date_time_ymd;
-use serde_json::Value;
+use spillway_proto::v1::BackendState;
 
 use super::calls::{
     CONFLICT, UNAVAILABLE, WHOLE, ensure_refused, joined_as, portions, reweigh, wait_for_condition,
     wait_for_whole, wait_until_well,
 };
-use super::members::{status, wait_in_force};
+use super::members::{has_equal_tables, problems, status, wait_in_force};
 use super::traffic::Traffic;
 
 const THREE: FleetPlan = FleetPlan { balancers: 3, ..FleetPlan::FLEET };
@@ -34,12 +35,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
 pub(super) fn etcd(fleet: &mut FleetFixture) -> Result<&mut EtcdCluster> {
     fleet.etcd.as_mut().context("no etcd")
-}
-
-/// A balancer in an answer; null if it is not there.
-fn member(status: &Value, name: &str) -> Value {
-    let mut all = status["balancers"].as_array().into_iter().flatten();
-    all.find(|it| it["name"] == name).cloned().unwrap_or_default()
 }
 
 /// Without quorum changes are refused, and a daemon starts from its own store.
@@ -75,8 +70,9 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
         harness::note(format!("without quorum a change is refused after {:.1?}", begun.elapsed()));
         wait_for_condition(&fleet, balancer, ("etcd", "etcd"))?;
         let status = status(&fleet, balancer)?;
-        ensure!(status["etcd_problem"].is_string() && status["member"] == true, "{status:#}");
-        ensure!(status["problems"].to_string().contains("etcd"), "{status:#}");
+        ensure!(!status.etcd_problem.is_empty() && status.member, "{status:#?}");
+        let problems = problems(&fleet, balancer)?;
+        ensure!(problems.iter().any(|it| it.reason == "etcd"), "{problems:#?}");
     }
     harness::note(format!("all three say so after {:.1?}", lost.elapsed()));
     traffic.goes_on()?;
@@ -88,11 +84,11 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[1].start()?;
     until("the daemon is ready without etcd", PATIENCE, || {
         let status = status(&fleet, 1)?;
-        let own = member(&status, "lb-2");
-        let is_ready = own["ready"] == true && own["generation"] == 2;
-        Ok((is_ready && status["etcd_problem"].is_string()).then_some(()))
+        let mut members = status.members.iter();
+        let is_ready = members.any(|it| it.name == "lb-2" && it.ready && it.generation == 2);
+        Ok((is_ready && !status.etcd_problem.is_empty()).then_some(()))
     })
-    .with_context(|| format!("{:#}", status(&fleet, 1).unwrap_or_default()))?;
+    .with_context(|| format!("{:#?}", status(&fleet, 1)))?;
     wait_for_whole(&fleet, 1, &[0, 1, 2])?;
     let after = portions(&status(&fleet, 1)?)?;
     harness::note(format!("portions before and after a start without etcd: {before:?} {after:?}"));
@@ -106,11 +102,9 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
     fleet.backends.servers[0].be_sick(true)?;
     for balancer in &fleet.balancers {
         until("the sick backend is down", PATIENCE, || {
-            let status = balancer.ask(&["status"])?;
-            let mut backends = status["backends"].as_array().context("no backends")?.iter();
-            let address = sick.v4.to_string();
-            let is_down = |it: &Value| it["address"] == *address && it["state"] == "unhealthy";
-            Ok(backends.any(is_down).then_some(()))
+            let (status, address) = (balancer.status()?, sick.v4.to_string());
+            let mut of_address = status.backends.iter().filter(|it| it.address == address);
+            Ok(of_address.any(|it| it.state() == BackendState::Unhealthy).then_some(()))
         })?;
     }
     let down = Instant::now();
@@ -123,7 +117,7 @@ pub(super) fn quorum(sandbox: &Sandbox) -> Result<()> {
     etcd(&mut fleet)?.start_all()?;
     wait_until_well(&fleet, 0..3)?;
     for balancer in 0..3 {
-        ensure!(status(&fleet, balancer)?["etcd_problem"].is_null());
+        ensure!(status(&fleet, balancer)?.etcd_problem.is_empty());
     }
     fleet.spillway(2, &reweigh(&backend, "3"))?;
     wait_in_force(&fleet, 1, 3)?;
@@ -139,8 +133,8 @@ fn stay_without_quorum(fleet: &FleetFixture, traffic: &Traffic, lost: Instant) -
             let status = status(fleet, balancer)?;
             let sum: f64 = portions(&status)?.values().sum();
             ensure!(sum <= WHOLE, "{sum} of the capacity is owned");
-            let own = member(&status, fleet.name(balancer));
-            ensure!(status["etcd_problem"].is_string() && own["generation"] == 2, "{status:#}");
+            let own = member(&status, fleet.name(balancer))?;
+            ensure!(!status.etcd_problem.is_empty() && own.generation == 2, "{status:#?}");
         }
         pause(BETWEEN_LOOKS);
     }
@@ -176,12 +170,11 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
         etcd(&mut fleet)?.restore(&backup, identity)?;
         for balancer in 0..3 {
             until("the conflict is noticed", PATIENCE, || {
-                let status = status(&fleet, balancer)?;
-                let conflict = status["conflict"].as_str().unwrap_or_default().to_owned();
+                let conflict = status(&fleet, balancer)?.conflict;
                 ensure!(conflict.is_empty() || conflict.contains(words), "{conflict}");
                 Ok((!conflict.is_empty()).then_some(()))
             })
-            .with_context(|| format!("{:#}", status(&fleet, balancer).unwrap_or_default()))?;
+            .with_context(|| format!("{:#?}", status(&fleet, balancer)))?;
             wait_for_condition(&fleet, balancer, ("fleet", words))?;
             ensure!(weight(&fleet, balancer)? == "3", "{} went back", fleet.name(balancer));
             let hint = "spillway fleet restore";
@@ -207,14 +200,14 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
         let dry_run = fleet.spillway(1, &["fleet", "restore", "--from", from, "--dry-run"])?;
         ensure!(dry_run.contains("dry run"), "{dry_run}");
         ensure!(dry_run.contains("weight") == (kept == "1"), "{dry_run}");
-        ensure!(weight(&fleet, 1)? == "3" && status(&fleet, 1)?["conflict"].is_string());
-        let restored = fleet.balancers[1].ask(&["fleet", "restore", "--from", from, "--yes"])?;
-        let generation = restored["fleet_generation"].as_u64().context("no generation")?;
-        ensure!(generation > in_force, "{restored:#}");
+        ensure!(weight(&fleet, 1)? == "3" && !status(&fleet, 1)?.conflict.is_empty());
+        let restore = ["fleet", "restore", "--from", from, "--yes"];
+        let Restored { fleet_generation: generation } = fleet.balancers[1].printed(&restore)?;
+        ensure!(generation > in_force, "{generation} after {in_force}");
         wait_in_force(&fleet, 0, generation)?;
         wait_until_well(&fleet, 0..3)?;
         for balancer in 0..3 {
-            ensure!(status(&fleet, balancer)?["conflict"].is_null());
+            ensure!(status(&fleet, balancer)?.conflict.is_empty());
             let there = weight(&fleet, balancer)?;
             ensure!(there == kept, "{}: weight {there}, not {kept}", fleet.name(balancer));
         }
@@ -225,10 +218,8 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
         in_force = generation + 2;
         wait_in_force(&fleet, 1, in_force)?;
     }
-    let digests = status(&fleet, 0)?["balancers"].clone();
-    let digests: Vec<_> =
-        digests.as_array().into_iter().flatten().map(|it| &it["tables"]).collect();
-    ensure!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
+    let seen = status(&fleet, 0)?;
+    ensure!(has_equal_tables(&seen), "{seen:#?}");
     traffic.finish(None)
 }
 
@@ -246,8 +237,8 @@ pub(super) fn no_space(sandbox: &Sandbox) -> Result<()> {
         harness::note(format!("without space a change is refused after {:.1?}", begun.elapsed()));
         wait_for_condition(&fleet, balancer, ("etcd", sentence))?;
         let status = status(&fleet, balancer)?;
-        ensure!(status["etcd_problem"].as_str().is_some_and(|it| it.contains(sentence)));
-        ensure!(status["generation"] == 1, "{status:#}");
+        ensure!(status.etcd_problem.contains(sentence), "{status:#?}");
+        ensure!(status.generation == 1, "{status:#?}");
     }
     traffic.goes_on()?;
     etcd(&mut fleet)?.make_room()?;
@@ -272,13 +263,15 @@ pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
     })?;
     wait_for_condition(&fleet, 1, ("etcd", "expired"))?;
     let seen = status(&fleet, 1)?;
-    ensure!(seen["etcd_problem"].as_str().is_some_and(|it| it.contains("expired")), "{seen:#}");
+    ensure!(seen.etcd_problem.contains("expired"), "{seen:#?}");
     ensure_refused(&fleet, 1, &reweigh(&backend, "2"), (UNAVAILABLE, &["expired"]))?;
     // The others go on, and say who is missing.
     fleet.spillway(0, &["backend", "update", &backend, "--pool", "v4", "--weight", "2"])?;
     until("the others miss it", PATIENCE, || {
-        let text = status(&fleet, 0)?["problems"].to_string();
-        Ok(text.contains("lb-2").then_some(()))
+        Ok(problems(&fleet, 0)?
+            .iter()
+            .any(|it| it.balancer.as_deref() == Some("lb-2"))
+            .then_some(()))
     })?;
     let sum: f64 = portions(&status(&fleet, 0)?)?.values().sum();
     ensure!(sum <= WHOLE, "{sum}");
@@ -292,11 +285,8 @@ pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
     harness::note(format!("a replaced certificate is used after {:.1?}", begun.elapsed()));
     wait_in_force(&fleet, 1, 2)?;
     wait_for_whole(&fleet, 0, &[0, 1, 2])?;
-    until("messages get there", PATIENCE, || {
-        let text = status(&fleet, 0)?["problems"].clone();
-        Ok(text.as_array().is_some_and(Vec::is_empty).then_some(()))
-    })
-    .with_context(|| format!("{:#}", status(&fleet, 0).unwrap_or_default()["problems"]))?;
+    until("messages get there", PATIENCE, || Ok(problems(&fleet, 0)?.is_empty().then_some(())))
+        .with_context(|| format!("{:#?}", problems(&fleet, 0)))?;
     fleet.spillway(1, &reweigh(&backend, "3"))?;
 
     // One that is replaced in time: the balancer is alive all the while.

@@ -84,7 +84,7 @@ async fn follow(name: String, socket: String, is_over: Arc<AtomicBool>) -> Resul
 }
 
 /// `None`: it has just started and does not know yet.
-fn own_portion(status: &FleetStatus, name: &str) -> Option<f64> {
+pub(super) fn own_portion(status: &FleetStatus, name: &str) -> Option<f64> {
     let group = status.groups.iter().find(|group| group.capacity_per_second.is_some())?;
     group.shares.iter().find(|share| share.balancer == name).map(|share| share.portion)
 }

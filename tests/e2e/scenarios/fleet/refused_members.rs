@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, FleetPlan};
 use lb_tests::{
+    daemon::answers::member,
     process::{PATIENCE, pause, until},
     sandbox::Sandbox,
     topology::Cut,
@@ -14,7 +15,7 @@ use super::calls::{
     CONFLICT, NOT_FOUND, USAGE, WHOLE, condition, ensure_refused, joined_as, portions, reweigh,
     text, wait_for_condition, wait_for_whole,
 };
-use super::members::{status, wait_in_force};
+use super::members::{problems, status, wait_in_force};
 
 const THREE: FleetPlan = FleetPlan { balancers: 3, etcd: 1, ..FleetPlan::FLEET };
 
@@ -31,9 +32,8 @@ pub(super) fn wrong_joins(sandbox: &Sandbox) -> Result<()> {
     }
     let text = text(&fleet)?;
     fleet.balancers[0].apply(&text)?;
-    let is_member = |fleet: &FleetFixture, balancer| -> Result<bool> {
-        Ok(status(fleet, balancer)?["member"] == true)
-    };
+    let is_member =
+        |fleet: &FleetFixture, balancer| -> Result<bool> { Ok(status(fleet, balancer)?.member) };
     ensure!(!is_member(&fleet, 0)?, "a balancer is a member by itself");
     for verb in [
         &["leave", "--yes"][..],
@@ -118,8 +118,8 @@ pub(super) fn wrong_joins(sandbox: &Sandbox) -> Result<()> {
     let words = ["the configuration of fleet edge would replace that of lb-2: ", "--yes"];
     ensure_refused(&fleet, 1, &["fleet", "join"], (USAGE, &words))?;
     ensure!(!is_member(&fleet, 1)? && fleet.spillway(1, &["export"])? == before);
-    let members = status(&fleet, 0)?["balancers"].as_array().map(Vec::len);
-    ensure!(members == Some(1), "{members:?} members");
+    let members = status(&fleet, 0)?.members;
+    ensure!(members.len() == 1, "{members:#?}");
 
     fleet.spillway(1, &command)?;
     ensure!(is_member(&fleet, 1)? && fleet.spillway(1, &["export"])? != before);
@@ -197,27 +197,29 @@ pub(super) fn unreached(sandbox: &Sandbox) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(12) {
         let own = status(&fleet, 2)?;
-        ensure!(own["balancers"][2]["ready"] == false, "{own:#}");
+        ensure!(!member(&own, "lb-3")?.ready, "{own:#?}");
         let sum: f64 = portions(&status(&fleet, 0)?)?.values().sum();
         ensure!(sum > 2.0 - WHOLE && sum <= WHOLE, "{sum} of a capacity is owned");
         pause(Duration::from_millis(200));
     }
     let own = status(&fleet, 2)?;
-    let cause = own["balancers"][2]["not_ready_cause"].as_str().unwrap_or_default();
+    let cause = &member(&own, "lb-3")?.not_ready_cause;
     ensure!(cause.contains("no other balancer exchanges messages with it"), "{cause}");
-    let problems = own["problems"].as_array().context("no problems")?;
-    let silent = problems.iter().filter(|it| it["reason"] == "silent");
+    let problems = problems(&fleet, 2)?;
+    let silent = problems.iter().filter(|it| it.reason == "silent");
     ensure!(silent.count() == 2, "{problems:#?}");
     ensure_refused(&fleet, 2, &["fleet", "status", "--check"], (1, &["10.0.3.2:7946"]))?;
     let seen = status(&fleet, 0)?;
-    let said = seen["balancers"][2]["peer_problem"].as_str().unwrap_or_default();
-    ensure!(said.contains("10.0.3.2:7946"), "{seen:#}");
+    let said = &member(&seen, "lb-3")?.peer_problem;
+    ensure!(said.contains("10.0.3.2:7946"), "{seen:#?}");
 
     fleet.fabric.heal(2)?;
     wait_for_whole(&fleet, 0, &[0, 1, 2])?;
-    until("it is ready", PATIENCE, || {
-        Ok((status(&fleet, 2)?["balancers"][2]["ready"] == true).then_some(()))
-    })
+    until(
+        "it is ready",
+        PATIENCE,
+        || Ok((member(&status(&fleet, 2)?, "lb-3")?.ready).then_some(())),
+    )
 }
 
 /// A member whose key was deleted has no portions: it says so, is not ready after a restart, and can leave and join again.
@@ -233,11 +235,9 @@ pub(super) fn unknown_to_etcd(sandbox: &Sandbox) -> Result<()> {
     wait_for_condition(&fleet, 2, ("fleet membership", words))?;
     let ready = || -> Result<bool> {
         let seen = status(&fleet, 2)?;
-        let own =
-            seen["balancers"].as_array().into_iter().flatten().find(|it| it["name"] == "lb-3");
-        Ok(own.is_some_and(|it| it["ready"] == true))
+        Ok(seen.members.iter().any(|it| it.name == "lb-3" && it.ready))
     };
-    ensure!(!ready()?, "{:#}", status(&fleet, 2)?);
+    ensure!(!ready()?, "{:#?}", status(&fleet, 2)?);
     // It changes nothing, and each answer says what to do.
     let backend = fleet.fabric.backends[0].v4.to_string();
     let says = [words, "`spillway fleet leave`, and join again"];
@@ -246,7 +246,7 @@ pub(super) fn unknown_to_etcd(sandbox: &Sandbox) -> Result<()> {
     ensure_refused(&fleet, 2, &["fleet", "join", "--yes"], (CONFLICT, &says))?;
     let check = ["fleet", "status", "--check"];
     ensure_refused(&fleet, 2, &check, (1, &["the fleet has removed lb-3", says[1]]))?;
-    ensure!(status(&fleet, 0)?["generation"] == 1, "it was changed");
+    ensure!(status(&fleet, 0)?.generation == 1, "it was changed");
     fleet.spillway(2, &["fleet", "leave", "--yes"])?;
     ensure!(condition(&fleet, 2, "fleet membership")?.is_none(), "the condition stays");
     fleet.spillway(2, &["fleet", "join", "--yes"])?;

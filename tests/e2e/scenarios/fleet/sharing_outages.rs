@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::{fixture::FleetFixture, harness};
+use lb_tests::daemon::answers;
 use lb_tests::{
     process::{PATIENCE, until},
     sample::Sample,
@@ -11,10 +12,10 @@ use lb_tests::{
     syns::{Demand, Schedule},
     topology::Cut,
 };
-use serde_json::Value;
+use spillway_proto::v1::FleetMember;
 
 use super::members::status;
-use super::portions::WatchedLoad;
+use super::portions::{WatchedLoad, own_portion};
 use super::sharing::{ready, seconds};
 
 const CAPACITY: f64 = 1_000.0;
@@ -30,32 +31,26 @@ fn demand(length: u64, of_capacity: f64, parts: &[f64]) -> Demand {
 }
 
 fn epoch(fleet: &FleetFixture, at: usize) -> Result<u64> {
-    status(fleet, at)?["epoch"].as_u64().context("no epoch")
+    let status = status(fleet, at)?;
+    ensure!(status.member, "it is no member: {status:#?}");
+    Ok(status.epoch)
 }
 
 /// A balancer as another one sees it.
-fn member(fleet: &FleetFixture, at: usize, balancer: usize) -> Result<Value> {
-    let status = status(fleet, at)?;
-    let mut members = status["balancers"].as_array().into_iter().flatten();
-    let member = members.find(|it| it["name"] == fleet.name(balancer));
-    member.cloned().with_context(|| format!("{status:#}"))
+fn member(fleet: &FleetFixture, at: usize, balancer: usize) -> Result<FleetMember> {
+    answers::member(&status(fleet, at)?, fleet.name(balancer)).cloned()
 }
 
 /// A balancer's portion, as it says.
 fn portion(fleet: &FleetFixture, balancer: usize) -> Result<Option<f64>> {
-    let status = status(fleet, balancer)?;
-    let groups = status["groups"].as_array().into_iter().flatten();
-    let shares = groups.filter(|group| group["capacity_per_second"].is_f64());
-    let mut shares = shares.flat_map(|group| group["shares"].as_array().into_iter().flatten());
-    let own = shares.find(|share| share["balancer"] == fleet.name(balancer));
-    Ok(own.and_then(|share| share["portion"].as_f64()))
+    Ok(own_portion(&status(fleet, balancer)?, fleet.name(balancer)))
 }
 
 /// Waits until a balancer is ready again.
 fn wait_ready(fleet: &FleetFixture, balancer: usize) -> Result<()> {
     until("the balancer is ready", PATIENCE, || {
         let member = member(fleet, 1, balancer)?;
-        Ok((member["alive"] == true && member["ready"] == true).then_some(()))
+        Ok((member.alive && member.ready).then_some(()))
     })
 }
 
@@ -63,8 +58,7 @@ fn wait_ready(fleet: &FleetFixture, balancer: usize) -> Result<()> {
 fn wait_forgotten(fleet: &FleetFixture, before: u64) -> Result<()> {
     until("the balancer is forgotten", PATIENCE, || {
         let status = status(fleet, 1)?;
-        let is_closed = status["being_forgotten"].as_array().is_some_and(Vec::is_empty);
-        Ok((status["epoch"].as_u64() > Some(before) && is_closed).then_some(()))
+        Ok((status.epoch > before && status.being_forgotten.is_empty()).then_some(()))
     })
 }
 
@@ -89,9 +83,7 @@ pub(super) fn daemon_killed(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[0].kill()?;
     let killed = watched.load.elapsed();
     // The others take note: its lease ends. They forget nobody before half a minute.
-    until("the lease ends", PATIENCE, || {
-        Ok((member(&fleet, 1, 0)?["alive"] == false).then_some(()))
-    })?;
+    until("the lease ends", PATIENCE, || Ok((!member(&fleet, 1, 0)?.alive).then_some(())))?;
     let started = watched.load.elapsed();
     fleet.balancers[0].start()?;
     wait_ready(&fleet, 0)?;
@@ -132,8 +124,7 @@ pub(super) fn daemon_forgotten(sandbox: &Sandbox) -> Result<()> {
     let killed = watched.load.elapsed();
     let forgets = |name: &str| -> Result<bool> {
         let status = status(&fleet, 1)?;
-        let names = status["being_forgotten"].as_array().into_iter().flatten();
-        Ok(names.into_iter().any(|it| it == name) || status["epoch"].as_u64() > Some(before))
+        Ok(status.being_forgotten.iter().any(|it| it == name) || status.epoch > before)
     };
     // When it was last asked and had not begun.
     let mut opened = killed;
@@ -234,7 +225,7 @@ pub(super) fn cut_off(sandbox: &Sandbox) -> Result<()> {
     watched.load.wait_until(seconds(5));
     fleet.fabric.cut(0, Cut::PeersAndEtcd)?;
     watched.load.wait_until(seconds(24));
-    let lost_its_lease = member(&fleet, 1, 0)?["alive"] == false;
+    let lost_its_lease = !member(&fleet, 1, 0)?.alive;
     watched.load.wait_until(seconds(25));
     fleet.fabric.heal(0)?;
     let healed = watched.load.elapsed();

@@ -8,12 +8,13 @@ use lb_common::abi::{
 use lb_e2e::fixture::{FleetFixture, FleetPlan};
 use lb_maps::{Component, Pins};
 use lb_tests::{
+    daemon::answers::member,
     daemon::{HTTP_ADDRESS, get, scrape},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::calls::{reweigh, text, wait_for_whole};
 use super::members::{status, wait_in_force};
@@ -110,8 +111,8 @@ pub(super) fn metrics_and_page(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[1].start()?;
     wait_for_levels(&fleet, 0, &[("fleet_balancers_differing", 1.0)])?;
     until("the pool is named", PATIENCE, || {
-        let second = &status(&fleet, 0)?["balancers"][1];
-        Ok((second["differing_pools"] == json!(["v4"])).then_some(()))
+        let status = status(&fleet, 0)?;
+        Ok((member(&status, "lb-2")?.differing_pools == ["v4"]).then_some(()))
     })?;
     let data = page_data(&fleet, 0)?;
     let second = &data["fleet"]["balancers"][1];

@@ -8,6 +8,7 @@ use lb_e2e::{
     fixture::{FleetFixture, FleetPlan},
 };
 use lb_pieces::Digest;
+use lb_tests::daemon::printed::FleetReport;
 use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
@@ -65,6 +66,12 @@ fn put_bytes(fleet: &FleetFixture, key: &str, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Balancers that understand no later schema revision, as `fleet status` of one of them finds.
+fn held_back_by(fleet: &FleetFixture, at: usize) -> Result<Vec<String>> {
+    let report: FleetReport = fleet.balancers[at].printed(&["fleet", "status"])?;
+    Ok(report.held_back_by)
+}
+
 /// A member whose program has another version.
 fn put_member(fleet: &FleetFixture, name: &str, program: &str) -> Result<()> {
     let value = format!(
@@ -77,14 +84,13 @@ fn put_member(fleet: &FleetFixture, name: &str, program: &str) -> Result<()> {
 pub(super) fn mixed(sandbox: &Sandbox) -> Result<()> {
     let fleet = joined_as(sandbox, "mixed", TWO)?;
     let backend = fleet.fabric.backends[1].v4.to_string();
-    let held_back_by = |at| -> Result<Value> { Ok(status(&fleet, at)?["held_back_by"].clone()) };
     let wait_held_back = |at, expected: &[&str]| {
         until("the status says what is held back", PATIENCE, || {
-            Ok((held_back_by(at)? == Value::from(expected)).then_some(()))
+            Ok((held_back_by(&fleet, at)? == expected).then_some(()))
         })
-        .with_context(|| format!("{:#}", status(&fleet, at).unwrap_or_default()))
+        .with_context(|| format!("{:#?}", status(&fleet, at)))
     };
-    ensure!(held_back_by(0)? == Value::from(Vec::<Value>::new()));
+    ensure!(held_back_by(&fleet, 0)?.is_empty());
 
     // An older one, from before the first schema revision: each configuration is too new for it.
     put_member(&fleet, "lb-9", r#""version":"0.0.9","schema":0"#)?;
@@ -110,7 +116,7 @@ pub(super) fn mixed(sandbox: &Sandbox) -> Result<()> {
         Ok(said.contains("lb-9 (version 0.0.8, schema revision 0)").then_some(()))
     })?;
     let seen = status(&fleet, 1)?;
-    ensure!(seen["generation"] == 1, "{seen:#}");
+    ensure!(seen.generation == 1, "{seen:#?}");
     // What it understands goes on.
     fleet.spillway(0, &["backend", "drain", &backend, "--yes"])?;
     fleet.spillway(1, &["backend", "undrain", &backend])?;
@@ -153,9 +159,8 @@ fn commit_newer(fleet: &FleetFixture) -> Result<u64> {
 }
 
 fn is_ready(fleet: &FleetFixture, at: usize) -> Result<bool> {
-    let seen = status(fleet, at)?;
-    let mut members = seen["balancers"].as_array().into_iter().flatten();
-    Ok(members.any(|it| it["name"] == fleet.name(at) && it["ready"] == true))
+    let mut members = status(fleet, at)?.members.into_iter();
+    Ok(members.any(|it| it.name == fleet.name(at) && it.ready))
 }
 
 /// What a balancer has in force, without the line that says which generation it is.
@@ -183,19 +188,19 @@ pub(super) fn newer_configuration(sandbox: &Sandbox) -> Result<()> {
         let drain = ["backend", "drain", &backend, "--yes"];
         ensure_refused(&fleet, at, &drain, (CONFLICT, &refusal))?;
     }
-    ensure!(status(&fleet, 0)?["generation"] == newer);
+    ensure!(status(&fleet, 0)?.generation == newer);
 
     // One that starts has what it had before, and is not ready.
     fleet.balancers[1].kill()?;
     fleet.balancers[1].start()?;
     wait_for_condition(&fleet, 1, ("fleet configuration", words))?;
-    ensure!(!is_ready(&fleet, 1)?, "{:#}", status(&fleet, 1)?);
+    ensure!(!is_ready(&fleet, 1)?, "{:#?}", status(&fleet, 1)?);
     ensure!(configuration(&fleet, 1)? == export);
     // One that joins is told before anything changes.
     let join = ["fleet", "join", "--yes"];
     let refusal = ["the fleet's configuration cannot be used by this version", words];
     ensure_refused(&fleet, 2, &join, (CONFLICT, &refusal))?;
-    ensure!(status(&fleet, 2)?["member"] == false);
+    ensure!(!status(&fleet, 2)?.member);
     ensure!(condition(&fleet, 2, "fleet configuration")?.is_none());
     traffic.goes_on()?;
 
@@ -205,7 +210,7 @@ pub(super) fn newer_configuration(sandbox: &Sandbox) -> Result<()> {
     wait_in_force(&fleet, 1, newer + 1)?;
     let restored = configuration(&fleet, 1)?;
     ensure!(restored == export, "{restored}\nnot\n{export}");
-    ensure!(is_ready(&fleet, 1)?, "{:#}", status(&fleet, 1)?);
+    ensure!(is_ready(&fleet, 1)?, "{:#?}", status(&fleet, 1)?);
     wait_until_well(&fleet, 0..3)?;
     traffic.finish(None)
 }
@@ -223,18 +228,17 @@ pub(super) fn newer_override(sandbox: &Sandbox) -> Result<()> {
         wait_for_condition(&fleet, at, ("fleet values", words))?;
         let refusal = ["would erase, because it is older", key, "hint: "];
         ensure_refused(&fleet, at, &reweigh(&backend, "3"), (CONFLICT, &refusal))?;
-        let drain = ["override", "list"];
-        let listed = fleet.balancers[at].ask(&drain)?;
-        ensure!(listed["overrides"] == Value::Array(vec![]), "{listed:#}");
+        let listed = fleet.balancers[at].overrides()?;
+        ensure!(listed.overrides.is_empty(), "{listed:#?}");
     }
     // Nothing says that it is in force.
     let seen = status(&fleet, 0)?;
-    let revisions = (seen["revision_in_force"].as_i64(), seen["revision"].as_i64());
+    let revisions = (seen.revision_in_force, seen.revision);
     ensure!(revisions.0 < revisions.1, "{revisions:?}");
     fleet.balancers[1].kill()?;
     fleet.balancers[1].start()?;
     wait_for_condition(&fleet, 1, ("fleet values", words))?;
-    ensure!(!is_ready(&fleet, 1)?, "{:#}", status(&fleet, 1)?);
+    ensure!(!is_ready(&fleet, 1)?, "{:#?}", status(&fleet, 1)?);
     ensure!(get_bytes(&fleet, key)? == NEWER.as_bytes(), "it was replaced");
     delete(&fleet, key)?;
     put(&fleet, "changed", "")?;

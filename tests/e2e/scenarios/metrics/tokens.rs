@@ -9,6 +9,7 @@ use lb_tests::{
     sandbox::Sandbox,
     topology::{Fabric, Node, REGIONS},
 };
+use spillway_proto::v1::ConditionReason;
 
 use crate::api_access::tls::{authority, certificate};
 
@@ -109,8 +110,8 @@ pub(crate) fn over_tls(sandbox: &Sandbox) -> Result<()> {
     let said = String::from_utf8_lossy(&refused.stderr);
     let wrong = format!("HTTP: {}: contains no token", folder.join("tokens").display());
     ensure!(refused.status.code() == Some(6) && said.contains(&wrong), "{refused:?}");
-    let conditions = &balancer.ask(&["status"])?["conditions"];
-    ensure!(conditions[0]["reason"] == "http_files", "{conditions}");
+    let conditions = balancer.status()?.conditions;
+    ensure!(conditions[0].reason() == ConditionReason::HttpFiles, "{conditions:?}");
     answers("/metrics", &["--header", &next], "200")?;
     answers("/metrics", &[], "401")?;
 

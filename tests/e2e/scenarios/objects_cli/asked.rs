@@ -13,10 +13,7 @@ const KEEPALIVE: Duration = Duration::from_secs(50);
 pub(super) fn on_a_terminal(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer) = balancer(sandbox, "asked")?;
     balancer.apply(CONFIGURATION)?;
-    let services = || -> Result<usize> {
-        let listed = balancer.ask(&["service", "list"])?;
-        Ok(listed["services"].as_array().context("services")?.len())
-    };
+    let services = || -> Result<usize> { Ok(balancer.client()?.export()?.1.services.len()) };
     let answer = |answer: &str, after: Duration| {
         let delete = "script -qec 'spillway service delete web' /dev/null";
         let script = format!("(sleep {}; printf '{answer}\\n') | {delete}", after.as_secs());

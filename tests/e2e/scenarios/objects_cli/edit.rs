@@ -28,7 +28,7 @@ fn draft(said: &str) -> Result<PathBuf> {
 pub(crate) fn kept(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer) = balancer(sandbox, "kept")?;
     balancer.apply(CONFIGURATION)?;
-    let before = balancer.ask(&["export"])?;
+    let before = balancer.client()?.export()?;
     for (change, cause, written) in [
         ("s/^port = 80$/prot = 80/", "unknown field `prot`", "prot = 80\n"),
         ("s/^weight = 1$/weight = 1000001/", "weight: 1000001 is not", "weight = 1000001\n"),
@@ -48,7 +48,7 @@ pub(crate) fn kept(sandbox: &Sandbox) -> Result<()> {
     let path = draft(&said)?;
     let hint = format!("spillway apply -f {} --expect-generation 1 --yes`\n", path.display());
     ensure!(said.ends_with(&hint), "{said}");
-    ensure!(balancer.ask(&["export"])? == before, "something was changed");
+    ensure!(balancer.client()?.export()? == before, "something was changed");
     Ok(())
 }
 

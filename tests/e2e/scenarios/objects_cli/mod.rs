@@ -3,14 +3,15 @@
 mod asked;
 mod drain;
 mod edit;
+mod formats;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use lb_e2e::harness::Case;
 use lb_e2e::transcript;
 use lb_tests::daemon::{Balancer, Binaries};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
-use serde_json::{Value, json};
+use spillway_proto::v1::WhenFull;
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
 const MISTAKES: &str = include_str!("mistakes.md");
@@ -61,6 +62,7 @@ pool = "web"
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("the_document_shows_what_happens", document),
+    Case::waits("each_command_prints_the_same_as_json_and_as_yaml", formats::agree),
     Case::waits("every_mistake_is_reported_and_changes_nothing", mistakes),
     Case::waits("several_balancers_want_a_hash_key_and_slots_and_are_offered_them", several),
     Case::waits("on_a_terminal_the_user_may_take_time_to_agree", asked::on_a_terminal),
@@ -89,29 +91,20 @@ fn take(balancer: &Balancer, steps: &[transcript::Step]) -> Result<()> {
 fn document(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer) = balancer(sandbox, "document")?;
     take(&balancer, &transcript::of_document(DOCUMENT))?;
-    let exported = balancer.ask(&["export"])?;
-    let names = |of: &str| -> Vec<Value> {
-        let objects = exported["configuration"][of].as_array().cloned().unwrap_or_default();
-        objects.iter().map(|object| object["name"].clone()).collect()
-    };
-    ensure!(names("region") == [json!("eu"), json!("us")], "{exported}");
-    ensure!(names("service") == [json!("web")], "{exported}");
-    let service = &exported["configuration"]["service"][0];
-    ensure!((&service["port"], &service["when_full"]) == (&json!(8080), &json!("reject")));
-    let pool = &exported["configuration"]["pool"][0];
-    let weights: Vec<_> = pool["backend"]
-        .as_array()
-        .context("backends")?
-        .iter()
-        .map(|backend| (backend["address"].as_str(), backend["weight"].as_u64()))
-        .collect();
-    let wanted =
-        [(Some("10.1.0.11"), Some(1)), (Some("10.1.0.12"), Some(4)), (Some("10.2.0.11"), Some(1))];
-    ensure!(weights == wanted, "{exported}");
-    ensure!(
-        pool["group"] == json!([{"region": "eu", "capacity": "10000/s", "scaler": 0.5}]),
-        "{exported}"
-    );
+    let (_, exported) = balancer.client()?.export()?;
+    let names: Vec<_> = exported.regions.iter().map(|region| &*region.name).collect();
+    ensure!(names == ["eu", "us"], "{exported:#?}");
+    let [service] = &*exported.services else { bail!("{exported:#?}") };
+    ensure!((&*service.name, service.port) == ("web", 8080), "{service:#?}");
+    ensure!(service.when_full() == WhenFull::Reject, "{service:#?}");
+    let pool = exported.pools.first().context("no pool")?;
+    let backends = pool.backends.iter();
+    let weights: Vec<_> = backends.map(|it| (&*it.address, it.weight)).collect();
+    let wanted = [("10.1.0.11", Some(1)), ("10.1.0.12", Some(4)), ("10.2.0.11", Some(1))];
+    ensure!(weights == wanted, "{pool:#?}");
+    let [group] = &*pool.groups else { bail!("{pool:#?}") };
+    let limits = (group.capacity_per_second, group.scaler);
+    ensure!((&*group.region, limits) == ("eu", (Some(10_000.0), Some(0.5))), "{group:#?}");
     Ok(())
 }
 
@@ -150,12 +143,12 @@ fn several(sandbox: &Sandbox) -> Result<()> {
 fn mistakes(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer) = balancer(sandbox, "mistakes")?;
     balancer.apply(CONFIGURATION)?;
-    let before = balancer.ask(&["export"])?;
+    let before = balancer.client()?.export()?;
     let steps = transcript::of_document(MISTAKES);
     for step in &steps {
         ensure!(step.status != 0 && step.stdout.is_empty(), "{step:?} is no mistake");
     }
     take(&balancer, &steps)?;
-    ensure!(balancer.ask(&["export"])? == before, "a mistake changed something");
+    ensure!(balancer.client()?.export()? == before, "a mistake changed something");
     Ok(())
 }

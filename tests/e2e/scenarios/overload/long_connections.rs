@@ -11,8 +11,6 @@ use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::LongConnections;
 
-use serde_json::json;
-
 use crate::overload::fixture::OverloadFixture;
 
 /// Connections at home, and about as many as are spilled.
@@ -39,11 +37,10 @@ pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     connections.all_go_on(&[])?;
     ensure!(overload.events()? == BTreeMap::new(), "{:?}", overload.events()?);
     let remembered = |overload: &OverloadFixture| -> Result<_> {
-        let stats = overload.fixture.balancer.ask(&["stats"])?;
-        let all = &stats["remembered"];
-        Ok((all["tables"][0]["held"].clone(), all["pools_with_displaced"].clone()))
+        let all = overload.fixture.balancer.stats()?.remembered;
+        Ok((all.displaced_v4()?, all.pools_with_displaced))
     };
-    ensure!(remembered(&overload)? == (json!(0), json!([])), "{:?}", remembered(&overload)?);
+    ensure!(remembered(&overload)? == (0, vec![]), "{:?}", remembered(&overload)?);
 
     // A spill.
     overload.apply("capacity = \"1/s\"")?;
@@ -57,7 +54,11 @@ pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     let events = overload.events()?;
     ensure!(events.get(&Event::DisplacedInserted) == Some(&(far as u64)), "{events:?}");
     ensure!(events.get(&Event::DisplacedHit) > Some(&(far as u64)), "{events:?}");
-    ensure!(remembered(&overload)? == (json!(far), json!(["v4"])), "{:?}", remembered(&overload)?);
+    ensure!(
+        remembered(&overload)? == (far as u64, vec!["v4".into()]),
+        "{:?}",
+        remembered(&overload)?
+    );
 
     // The limit raised: the next one is near, and a burst once the kernel's clock has seen it.
     overload.apply("capacity = \"10000/s\"")?;

@@ -13,11 +13,12 @@ use lb_e2e::{
     harness,
 };
 use lb_tests::{
-    daemon::scrape,
+    daemon::{answers, scrape},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{Requests, Stream, ensure_answered},
 };
+use spillway_proto::v1::BackendState;
 
 use crate::on_disk::{OnDisk, with_input};
 
@@ -86,8 +87,7 @@ impl Drained {
     }
 
     fn revision(&self) -> Result<u64> {
-        let list = self.fixture.balancer.ask(&["override", "list"])?;
-        list["revision"].as_u64().context("no revision")
+        Ok(self.fixture.balancer.overrides()?.revision)
     }
 
     fn unstored(&self) -> Result<Option<f64>> {
@@ -95,12 +95,8 @@ impl Drained {
     }
 
     /// What `status` says of a backend of pool `v4`.
-    fn state(&self, address: &str) -> Result<String> {
-        let status = self.fixture.balancer.ask(&["status"])?;
-        let mut backends = status["backends"].as_array().into_iter().flatten();
-        let found = backends.find(|backend| backend["address"] == *address);
-        let state = found.and_then(|backend| backend["state"].as_str());
-        Ok(state.context("no such backend")?.to_owned())
+    fn state(&self, address: &str) -> Result<BackendState> {
+        Ok(answers::backend(&self.fixture.balancer.status()?, address)?.state())
     }
 
     /// Who answers two hundred new connections, all of which are answered.
@@ -147,7 +143,7 @@ pub(super) fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
     let answered = service.ask()?;
     ensure!(!answered.contains(victim), "{victim} has new connections: {answered:?}");
     ensure!(answered.len() == 2, "{answered:?}");
-    ensure!(service.state(&address)? == "draining", "{}", service.state(&address)?);
+    ensure!(service.state(&address)? == BackendState::Draining, "{:?}", service.state(&address)?);
     for stream in streams.iter().filter(of_victim) {
         let exchanged = stream.exchanged();
         until("an open connection goes on", PATIENCE, || {
@@ -193,7 +189,7 @@ pub(super) fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
     service.fixture.balancer.start()?;
     ensure!(service.generation()? == generation, "{} of {generation}", service.generation()?);
     ensure!(service.revision()? == revision, "{} of {revision}", service.revision()?);
-    ensure!(service.state(&address)? == "draining", "{}", service.state(&address)?);
+    ensure!(service.state(&address)? == BackendState::Draining, "{:?}", service.state(&address)?);
     ensure!(!service.ask()?.contains(victim));
     service.backend("undrain", &address)?;
     service.fixture.wait_up(&[])?;
@@ -216,7 +212,9 @@ pub(super) fn lost(sandbox: &Sandbox) -> Result<()> {
     service.fixture.balancer.kill()?;
     service.fixture.balancer.start()?;
     ensure!(service.revision()? == stored, "{} of {stored}", service.revision()?);
-    until("the drain is lost", PATIENCE, || Ok((service.state(&address)? == "up").then_some(())))?;
+    until("the drain is lost", PATIENCE, || {
+        Ok((service.state(&address)? == BackendState::Up).then_some(()))
+    })?;
     ensure!(service.ask()?.contains("eu2"));
     service.fixture.balancer.stop()
 }

@@ -9,7 +9,7 @@ use lb_tests::{
     sandbox::Sandbox,
     traffic::{Requests, ensure_answered},
 };
-use serde_json::Value;
+use spillway_proto::v1::BackendState;
 
 use super::{address, answers, names, status_of};
 
@@ -19,10 +19,10 @@ const TIME: u64 = 8;
 pub(super) fn ends(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "expiring", Health::QUICK)?;
     let (victim, gone) = (address(&fixture, "eu2")?, address(&fixture, "eu1")?);
-    let drained =
-        fixture.balancer.ask(&["backend", "drain", &victim, "--for", &format!("{TIME}s")])?;
+    fixture.balancer.cli(&["backend", "drain", &victim, "--for", &format!("{TIME}s")])?;
     let began = Instant::now();
-    ensure!(drained["overrides"][0]["until"].is_string(), "{drained}");
+    let drained = fixture.balancer.overrides()?.overrides;
+    ensure!(drained.first().is_some_and(|it| it.until.is_some()), "{drained:?}");
     let to = Tunnel::Ipip.endpoint(HTTP);
     let requests = Requests::start(&fixture.fabric.client, to, 2, Duration::from_millis(2));
     requests.wait_for(100)?;
@@ -30,9 +30,10 @@ pub(super) fn ends(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.kill()?;
     requests.wait_for(50)?;
     fixture.balancer.start()?;
-    let (state, names_then) = (status_of(&fixture, &victim)?["state"].clone(), names(&fixture)?);
+    let (state, names_then) = (status_of(&fixture, &victim)?.state(), names(&fixture)?);
     let early = began.elapsed() < Duration::from_secs(TIME - 1);
-    ensure!(!early || (state == "draining" && !names_then.is_empty()), "it ended early: {state}");
+    let is_drained = state == BackendState::Draining && !names_then.is_empty();
+    ensure!(!early || is_drained, "it ended early: {state:?}");
     let attempts = requests.finish()?;
     if began.elapsed() < Duration::from_secs(TIME) {
         ensure_answered(&attempts, began, Instant::now(), &["eu2"])?;
@@ -41,24 +42,24 @@ pub(super) fn ends(sandbox: &Sandbox) -> Result<()> {
     let took = began.elapsed();
     ensure!(took >= Duration::from_secs(TIME - 1), "it ended after {took:?}");
     until("it is up", PATIENCE, || {
-        Ok((status_of(&fixture, &victim)?["state"] == "up").then_some(()))
+        Ok((status_of(&fixture, &victim)?.state() == BackendState::Up).then_some(()))
     })?;
     ensure!(answers(&fixture, 300)?.contains_key("eu2"), "it gets nothing");
 
     // What goes is shown as gone, and comes back with its override.
-    let region = status_of(&fixture, &gone)?["region"].as_str().context("region")?.to_owned();
+    let region = status_of(&fixture, &gone)?.region;
     fixture.balancer.cli(&["backend", "drain", &gone, "--pool", "v4"])?;
     fixture.balancer.cli(&["backend", "delete", &gone, "--pool", "v4"])?;
-    let absent = |fixture: &Fixture| -> Result<Value> {
-        let list = fixture.balancer.ask(&["override", "list"])?;
-        Ok(list["overrides"][0]["absent_since"].clone())
+    let is_absent = |fixture: &Fixture| -> Result<bool> {
+        let overrides = fixture.balancer.overrides()?.overrides;
+        Ok(overrides.first().context("no override")?.absent_since.is_some())
     };
-    ensure!(absent(&fixture)?.is_string(), "{}", absent(&fixture)?);
+    ensure!(is_absent(&fixture)?);
     let create = ["backend", "create", &gone, "--pool", "v4", "--region", &region];
     fixture.balancer.cli(&create)?;
-    ensure!(absent(&fixture)?.is_null(), "{}", absent(&fixture)?);
+    ensure!(!is_absent(&fixture)?);
     until("it drains again", PATIENCE, || {
-        Ok((status_of(&fixture, &gone)?["state"] == "draining").then_some(()))
+        Ok((status_of(&fixture, &gone)?.state() == BackendState::Draining).then_some(()))
     })?;
     ensure!(!answers(&fixture, 200)?.contains_key("eu1"));
     fixture.balancer.stop()

@@ -17,7 +17,7 @@ use lb_e2e::{
     harness::Case,
 };
 use lb_tests::traffic::{Requests, ensure_answered};
-use serde_json::Value;
+use spillway_proto::v1::BackendStatus;
 
 use disk::Fault;
 
@@ -58,16 +58,12 @@ fn answers(fixture: &Fixture, number: u64) -> Result<BTreeMap<String, u64>> {
 }
 
 /// Row of a backend of pool `v4` in `status`.
-fn status_of(fixture: &Fixture, address: &str) -> Result<Value> {
-    let status = fixture.balancer.ask(&["status"])?;
-    let mut backends = status["backends"].as_array().into_iter().flatten();
-    let found = backends.find(|it| it["pool"] == "v4" && it["address"] == address);
-    Ok(found.context("no such backend")?.clone())
+fn status_of(fixture: &Fixture, address: &str) -> Result<BackendStatus> {
+    let mut backends = fixture.balancer.status()?.backends.into_iter();
+    backends.find(|it| it.pool == "v4" && it.address == address).context("no such backend")
 }
 
 /// Names of the overrides in force.
 fn names(fixture: &Fixture) -> Result<Vec<String>> {
-    let list = fixture.balancer.ask(&["override", "list"])?;
-    let rows = list["overrides"].as_array().context("no overrides")?;
-    Ok(rows.iter().filter_map(|row| Some(row["name"].as_str()?.to_owned())).collect())
+    Ok(fixture.balancer.overrides()?.overrides.into_iter().map(|it| it.name).collect())
 }

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, Fixture, HTTP, Health, Tunnel, configuration};
 use lb_tests::{
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{Requests, Stream, ensure_answered},
 };
+use spillway_proto::v1::{AdminState, BackendState};
 
 use super::{address, names, status_of};
 
@@ -34,10 +35,10 @@ pub(super) fn file_mode(sandbox: &Sandbox) -> Result<()> {
     requests.wait_for(100)?;
 
     // A reload with another file, a rollback, an orderly restart, and two kills.
-    let before = fixture.balancer.ask(&["status"])?["generation"].clone();
+    let before = fixture.balancer.status()?.generation;
     std::fs::write(&file, format!("{text}\n[[region]]\nname = \"later\"\n"))?;
     fixture.balancer.cli(&["reload"])?;
-    ensure!(fixture.balancer.ask(&["status"])?["generation"] != before);
+    ensure!(fixture.balancer.status()?.generation != before);
     let rolled = fixture.balancer.try_cli(&["rollback", &before.to_string(), "--yes"], None)?;
     ensure!(rolled.status.success(), "{rolled:?}");
     let expected =
@@ -53,14 +54,15 @@ pub(super) fn file_mode(sandbox: &Sandbox) -> Result<()> {
         requests.wait_for(100)?;
         ensure!(names(&fixture)? == expected, "{:?}", names(&fixture)?);
         let status = status_of(&fixture, &victim)?;
-        ensure!(status["state"] == "draining" && status["overrides"][0] == expected[0], "{status}");
-        ensure!(status["admin_state"] == "active", "{status}");
-        let share = status_of(&fixture, &other)?;
+        ensure!(status.state() == BackendState::Draining, "{status:?}");
+        ensure!(status.overrides.first() == Some(&expected[0]), "{status:?}");
+        ensure!(status.admin_state() == AdminState::Active, "{status:?}");
+        let before = status_of(&fixture, &other)?;
         until("the weight is in force", PATIENCE, || {
-            let share = status_of(&fixture, &other)?["share"].as_f64();
+            let share = status_of(&fixture, &other)?.share;
             Ok(share.filter(|share| (0.49..0.51).contains(share)).map(|_| ()))
         })
-        .map_err(|error| error.context(share))?;
+        .with_context(|| format!("{before:?}"))?;
     }
     // At no moment did it have a new connection.
     let attempts = requests.finish()?;

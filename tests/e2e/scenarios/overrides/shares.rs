@@ -12,6 +12,7 @@ use lb_tests::{
     sandbox::Sandbox,
     traffic::Stream,
 };
+use spillway_proto::v1::{BackendState, TableResponse};
 
 use super::{address, answers, names, status_of};
 
@@ -51,8 +52,8 @@ fn expected(parts: [f64; 3]) -> [f64; 3] {
 pub(super) fn weights(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "weights", Health::QUICK)?;
     ensure_shares(&answers(&fixture, MANY)?, expected([1.0; 3]))?;
-    let checksum = fixture.balancer.ask(&["status"])?["checksum"].clone();
-    let table = fixture.balancer.ask(&["table"])?;
+    let checksum = fixture.balancer.status()?.checksum;
+    let table = fixture.balancer.client()?.table("")?;
     let client = fixture.fabric.client.clone();
     let open = |seed| Stream::open(&client, Tunnel::Ipip.endpoint(ECHO), seed);
     let streams = (0..24).map(open).collect::<Result<Vec<_>>>()?;
@@ -65,19 +66,20 @@ pub(super) fn weights(sandbox: &Sandbox) -> Result<()> {
     let said = weigh(&one, "10")?;
     ensure!(said == format!("override backends/{one}/weight (10 %) is in force\n"), "{said}");
     let status = status_of(&fixture, &one)?;
-    ensure!(status["state"] == "up" && status["overrides"][0] == format!("backends/{one}/weight"));
+    ensure!(status.state() == BackendState::Up, "{status:?}");
+    ensure!(status.overrides == [format!("backends/{one}/weight")], "{status:?}");
     ensure_shares(&answers(&fixture, MANY)?, expected([0.1, 1.0, 1.0]))?;
     weigh(&two, "10")?;
     ensure_shares(&answers(&fixture, MANY)?, expected([0.1, 0.1, 1.0]))?;
 
     // None at all is a drain; the whole ends the override.
     weigh(&one, "0")?;
-    ensure!(status_of(&fixture, &one)?["state"] == "draining");
+    ensure!(status_of(&fixture, &one)?.state() == BackendState::Draining);
     let found = answers(&fixture, MANY)?;
     ensure!(!found.contains_key("eu1"), "{found:?}");
-    let now = fixture.balancer.ask(&["table"])?;
-    ensure!(owners(&now) == owners(&table), "a table changed: {now}");
-    ensure!(fixture.balancer.ask(&["status"])?["checksum"] == checksum, "what agrees changed");
+    let now = fixture.balancer.client()?.table("")?;
+    ensure!(owners(&now) == owners(&table), "a table changed: {now:?}");
+    ensure!(fixture.balancer.status()?.checksum == checksum, "what agrees changed");
     weigh(&one, "100")?;
     weigh(&two, "100")?;
     ensure!(names(&fixture)?.is_empty(), "{:?}", names(&fixture)?);
@@ -88,15 +90,11 @@ pub(super) fn weights(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// Slots by owner.
-fn owners(table: &serde_json::Value) -> Vec<String> {
+fn owners(table: &TableResponse) -> Vec<(&str, &str, u32)> {
     let mut owners = Vec::new();
-    for pool in table["pools"].as_array().into_iter().flatten() {
-        for region in pool["regions"].as_array().into_iter().flatten() {
-            for backend in region["backends"].as_array().into_iter().flatten() {
-                owners
-                    .push(format!("{} {} {}", pool["pool"], backend["address"], backend["slots"]));
-            }
-        }
+    for pool in &table.pools {
+        let backends = pool.groups.iter().flat_map(|group| &group.backends);
+        owners.extend(backends.map(|it| (&*pool.pool, &*it.address, it.slots)));
     }
     owners
 }
@@ -119,19 +117,16 @@ pub(super) fn region(sandbox: &Sandbox) -> Result<()> {
         Ok(answers(fixture, 200)?.keys().all(|name| name.starts_with("us")))
     };
     let capacity = |fixture: &Fixture| -> Result<f64> {
-        let regions = fixture.balancer.ask(&["regions"])?;
-        let pools = regions["pools"].as_array().into_iter().flatten();
-        let pools = pools.filter(|pool| pool["pool"] == "v4");
-        let mut rows = pools.flat_map(|pool| pool["regions"].as_array().into_iter().flatten());
-        let row = rows.find(|row| row["region"] == "eu").context("no such region")?;
-        row["capacity"]["per_second"].as_f64().with_context(|| row.to_string())
+        let groups = fixture.balancer.client()?.regions("v4")?.regions;
+        let group = groups.iter().find(|it| it.region == "eu").context("no such region")?;
+        group.capacity_per_second.with_context(|| format!("{group:?}"))
     };
     ensure!(near(&fixture)?);
     fixture.balancer.cli(&["region", "drain", "eu"])?;
     ensure!(far(&fixture)?);
     for name in ["eu1", "eu2", "eu3"] {
         let status = status_of(&fixture, &address(&fixture, name)?)?;
-        ensure!(status["state"] == "draining", "{status}");
+        ensure!(status.state() == BackendState::Draining, "{status:?}");
     }
     ensure!(capacity(&fixture)? == 0.0);
     fixture.balancer.cli(&["region", "undrain", "eu"])?;

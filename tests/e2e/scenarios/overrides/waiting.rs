@@ -13,6 +13,7 @@ use lb_tests::{
     sandbox::Sandbox,
     traffic::Stream,
 };
+use spillway_proto::v1::BackendState;
 
 use super::address;
 
@@ -35,7 +36,7 @@ pub(super) fn waits(sandbox: &Sandbox) -> Result<()> {
     };
     let (mut waits, mut is_ended) = (start(&quiet)?, start(&busy)?);
     let is_drained = |address: &str| -> Result<bool> {
-        Ok(super::status_of(&fixture, address)?["state"] == "draining")
+        Ok(super::status_of(&fixture, address)?.state() == BackendState::Draining)
     };
     for address in [&quiet, &busy] {
         until("it drains", PATIENCE, || Ok(is_drained(address)?.then_some(())))?;

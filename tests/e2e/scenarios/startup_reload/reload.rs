@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::printed::{self, Diagnosis};
 use lb_tests::{
     process::{PATIENCE, Running, until},
     sandbox::Sandbox,
@@ -61,16 +62,15 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     ensure!(said == "reloaded: generation 2 is in force\n", "{said}");
     ensure!(host.told()?.starts_with("RELOADING=1"));
     ensure!(host.told()? == "READY=1");
-    ensure!(host.ask("status")?["generation"] == 2);
+    ensure!(host.status()?.generation == 2);
 
     // Wrong settings: nothing of the reload is in force, the configuration is not read either.
     host.write("settings.toml", &format!("{}regoin = \"eu\"\n", host.settings(&apply)))?;
     host.write("web.toml", WEB)?;
     let cause = format!("{config}: line 8, column 1: regoin: no such setting of the balancer");
     failed(&reload()?, 6, &[&format!("error: settings: {cause}"), "what was in force stays"])?;
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 2, "{status}");
-    ensure!(status["conditions"][0]["text"] == cause, "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 2 && status.conditions[0].text == cause, "{status:?}");
 
     // Who asked, and what came of it.
     let noted = fs::read_to_string(&audit)?;
@@ -86,7 +86,7 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     host.write("settings.toml", &host.settings(&apply))?;
     host.write("web.toml", "\n[[pools]]\n")?;
     failed(&reload()?, 6, &[&format!("error: {web}: line 2, column 3: unknown field `pools`")])?;
-    ensure!(host.ask("status")?["generation"] == 2);
+    ensure!(host.status()?.generation == 2);
 
     // Settings that wait: done, and said.
     host.write("web.toml", WEB)?;
@@ -99,14 +99,14 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     let warning = String::from_utf8_lossy(&output.stderr);
     let expected = "warning: icmp-errors and region take effect when the daemon restarts\n";
     ensure!(warning == expected, "{warning}");
-    let status = host.ask("status")?;
-    ensure!(status["waiting_settings"] == waiting, "{status}");
+    let status = host.status()?;
+    ensure!(status.waiting_settings == ["icmp-errors", "region"], "{status:?}");
     let table = done(&host.cli(&["status"])?)?;
     ensure!(table.contains("\nwaiting     icmp-errors, region: "), "{table}");
     host.status_line("; waiting for the next start: icmp-errors, region")?;
     host.write("settings.toml", &host.settings(&apply))?;
     done(&reload()?)?;
-    ensure!(host.ask("status")?["waiting_settings"] == json!([]));
+    ensure!(host.status()?.waiting_settings.is_empty());
 
     // As the unit asks, which has no option for the socket that the settings name.
     let mut by_pins = host.fabric.balancer.command(&host.binaries.spillway);
@@ -190,13 +190,11 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
         let mut doctor = host.fabric.balancer.command(&host.binaries.spillway);
         doctor.arg("--bpffs").arg(&host.bpffs).args(["--output", "json", "doctor"]);
         let output = doctor.output()?;
-        let answer: Value =
-            serde_json::from_slice(&output.stdout).context(format!("{output:?}"))?;
-        let findings = answer["findings"].as_array().context("no findings")?.iter();
-        let found = findings.filter(|it| it["check"] == "daemon" && it["level"] == level);
-        let found: String = found.map(Value::to_string).collect();
+        let answer: Diagnosis = printed::read(&output.stdout)?;
+        let found = answer.of_check("daemon").filter(|it| it.level == level);
+        let found: Vec<_> = found.map(|it| format!("{it:?}")).collect();
         for word in words {
-            ensure!(found.contains(word), "{word}: {answer:#}");
+            ensure!(found.concat().contains(word), "{word}: {answer:#?}");
         }
         Ok(())
     };

@@ -9,7 +9,7 @@ use nix::{
     sys::signal::Signal,
     time::{ClockId, clock_gettime},
 };
-use serde_json::json;
+use spillway_proto::v1::Condition;
 
 use crate::host::Host;
 
@@ -36,9 +36,9 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
 
     // Who is told that the daemon is ready finds the file in force, without any waiting.
     ensure!(host.told()? == "READY=1", "not ready first");
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 1 && status["region"] == "eu", "{status}");
-    ensure!(status["conditions"] == json!([]), "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 1 && status.region == "eu", "{status:?}");
+    ensure!(status.conditions.is_empty(), "{status:?}");
     host.status_line("STATUS=generation 1, 1 of 1 backends up")?;
 
     // A broken file changes nothing, and is named until it is mended.
@@ -52,11 +52,12 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
     ] {
         host.write("web.toml", text)?;
         hang_up(&host, &running)?;
-        let status = host.ask("status")?;
-        ensure!(status["generation"] == 1, "{status}");
-        let conditions = status["conditions"].as_array().context("conditions")?;
-        ensure!(conditions.len() == 1 && conditions[0]["subject"] == *web, "{status}");
-        let said = conditions[0]["text"].as_str().context("cause")?;
+        let status = host.status()?;
+        ensure!(status.generation == 1, "{status:?}");
+        let [Condition { subject, text: said, .. }] = &*status.conditions else {
+            anyhow::bail!("{status:?}");
+        };
+        ensure!(*subject == web, "{status:?}");
         ensure!(said.starts_with(cause), "{said}");
         let table = String::from_utf8(host.cli(&["status"])?.stdout)?;
         ensure!(table.contains("\ncondition   /"), "{table}");
@@ -66,9 +67,9 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
 
     host.write("web.toml", &WEB.replace("10.1.0.11", "10.1.0.12"))?;
     hang_up(&host, &running)?;
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 2 && status["conditions"] == json!([]), "{status}");
-    ensure!(status["backends"][0]["address"] == "10.1.0.12", "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 2 && status.conditions.is_empty(), "{status:?}");
+    ensure!(status.backends[0].address == "10.1.0.12", "{status:?}");
 
     // A change by command lasts until then, which is said at once.
     let changed = host.cli(&["region", "create", "us"])?;
@@ -76,7 +77,7 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
     let taken_back = "at its next start or reload, which reverts this change: change the file too";
     ensure!(warning == format!("warning: the daemon reads {web} {taken_back}\n"), "{warning}");
     hang_up(&host, &running)?;
-    ensure!(host.ask("status")?["generation"] == 4, "it was not taken back");
+    ensure!(host.status()?.generation == 4, "it was not taken back");
 
     running.signal(Signal::SIGTERM)?;
     ensure!(host.told()? == "STOPPING=1");
@@ -85,8 +86,8 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
     host.write("web.toml", "pool = 1")?;
     let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
     ensure!(host.told()? == "READY=1");
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 4 && status["conditions"][0]["subject"] == *web, "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 4 && status.conditions[0].subject == web, "{status:?}");
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
     Ok(())
@@ -99,21 +100,21 @@ pub(crate) fn settings_again(sandbox: &Sandbox) -> Result<()> {
     let config = host.path("settings.toml").display().to_string();
     let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
     ensure!(host.told()? == "READY=1");
-    ensure!(host.ask("status")?["generation"] == 0, "nothing was applied");
+    ensure!(host.status()?.generation == 0, "nothing was applied");
 
     host.write("settings.toml", "regoin = \"eu\"\n")?;
     hang_up(&host, &running)?;
-    let condition = &host.ask("status")?["conditions"][0];
+    let condition = &host.status()?.conditions[0];
     let cause = format!("{config}: line 1, column 1: regoin: no such setting of the balancer");
-    ensure!(condition["subject"] == "settings" && condition["text"] == cause, "{condition}");
+    ensure!(condition.subject == "settings" && condition.text == cause, "{condition:?}");
 
     // Another region waits for the next start, and says so; a file to apply does not.
     let more = format!("region = \"us\"\napply = {:?}\n", host.path("web.toml"));
     host.write("settings.toml", &host.settings(&more))?;
     hang_up(&host, &running)?;
-    let status = host.ask("status")?;
-    ensure!(status["generation"] == 1 && status["region"] == "eu", "{status}");
-    ensure!(status["conditions"] == json!([]), "{status}");
+    let status = host.status()?;
+    ensure!(status.generation == 1 && status.region == "eu", "{status:?}");
+    ensure!(status.conditions.is_empty(), "{status:?}");
     let said = "changed settings that need a restart: region";
     until("the log says so", PATIENCE, || Ok(running.output().contains(said).then_some(())))?;
     running.signal(Signal::SIGTERM)?;

@@ -81,7 +81,7 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
     let socket = other("o.sock");
     let apart = ["--state-dir", &*state, "--socket", &*socket];
     refused(&mut second(&apart), "in use by another spillwayd", &stop)?;
-    ensure!(host.ask("status")?["interfaces"][0]["mode"] == "native", "the first one goes on");
+    ensure!(host.status()?.interfaces[0].mode == "native", "the first one goes on");
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
 
@@ -125,7 +125,7 @@ pub(crate) fn full_disk(sandbox: &Sandbox) -> Result<()> {
     ensure!(applied.status.success(), "{applied:?}");
 
     // The change is in force, and that it was not noted is said.
-    let conditions = host.ask("status")?["conditions"].to_string();
+    let conditions = format!("{:?}", host.status()?.conditions);
     ensure!(
         conditions.contains("/dev/full") && conditions.contains("audit: not written"),
         "{conditions}"
@@ -145,12 +145,12 @@ pub(crate) fn full_disk(sandbox: &Sandbox) -> Result<()> {
         Ok(String::from_utf8(output.stdout)?)
     };
     let before = in_force()?;
-    ensure!(host.ask("status")?["generation"] == 1 && !before.contains("r499"), "{before}");
+    ensure!(host.status()?.generation == 1 && !before.contains("r499"), "{before}");
 
     fs::remove_file(&filler)?;
     let applied = apply("many.toml")?;
     ensure!(applied.status.success(), "with room again: {applied:?}");
-    ensure!(host.ask("status")?["generation"] == 2 && in_force()?.contains("r499"));
+    ensure!(host.status()?.generation == 2 && in_force()?.contains("r499"));
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
     Ok(())
@@ -245,7 +245,7 @@ pub(crate) fn handed_over_socket(sandbox: &Sandbox) -> Result<()> {
         command.stdin(OwnedFd::from(listener.try_clone()?));
         let mut running = host.start(&mut command)?;
         ensure!(host.told()? == "READY=1");
-        ensure!(host.ask("status")?["generation"] == 0);
+        ensure!(host.status()?.generation == 0);
         running.signal(Signal::SIGTERM)?;
         ensure!(running.wait()?.success(), "{}", running.output());
         ensure!(host.told()? == "STOPPING=1");

@@ -142,28 +142,21 @@ fn every_connection_is_counted_once(sandbox: &Sandbox) -> Result<()> {
     ensure!(client.opened == 300, "{client:?}");
     let logged = settled_log(&fixture, Tunnel::Ipip, 300)?;
 
-    let stats = fixture.balancer.ask(&["stats"])?;
-    let rows = |name: &str| stats[name].as_array().cloned().unwrap_or_default();
+    let stats = fixture.balancer.stats()?;
     let mut all = 0;
     for (backend, logged) in fixture.fabric.backends.iter().zip(logged) {
         let address = backend.v4.to_string();
-        let counted: u64 = rows("backends")
-            .iter()
-            .filter(|row| row["backend"] == address.as_str())
-            .filter_map(|row| row["connections"].as_u64())
-            .sum();
+        let of_backend = stats.backends.iter().filter(|it| it.backend == address);
+        let counted: u64 = of_backend.map(|it| it.connections).sum();
         // A SYN that the client's kernel repeats, after a second without an answer, is counted again.
         let most = logged + client.syns_repeated;
         let is_logged = (logged..=most).contains(&counted);
         ensure!(is_logged, "{}: {counted} counted, {logged} logged, {client:?}", backend.name());
         all += counted;
     }
-    let of_service: Vec<_> = rows("services")
-        .iter()
-        .filter_map(|row| Some((row["service"].as_str()?.to_owned(), row["connections"].as_u64()?)))
-        .filter(|(_, connections)| *connections > 0)
-        .collect();
-    ensure!(of_service == [("ipip-tcp-80".to_owned(), all)], "{of_service:?}, {all} by backends");
+    let of_service = stats.services.iter().filter(|it| it.connections > 0);
+    let of_service: Vec<_> = of_service.map(|it| (&*it.service, it.connections)).collect();
+    ensure!(of_service == [("ipip-tcp-80", all)], "{of_service:?}, {all} by backends");
     ensure!((300..=client.syns()).contains(&all), "{all}, {client:?}");
     Ok(())
 }

@@ -192,10 +192,9 @@ pub(crate) fn clients_are_told_of_a_configured_mtu(sandbox: &Sandbox) -> Result<
         let route = client.run("ip", ["route", "get", &tunnel.vip().to_string()])?;
         ensure!(route.contains(&format!("mtu {room} ")), "{tunnel:?}: {route}");
     }
-    let status = fixture.balancer.ask(&["status"])?;
-    for row in status["backends"].as_array().context("backends")? {
-        let mtu = if row["region"] == "eu" { 1400 } else { 1600 };
-        ensure!(row["mtu"] == mtu, "{row}");
+    for backend in fixture.balancer.status()?.backends {
+        let mtu = if backend.region == "eu" { 1400 } else { 1600 };
+        ensure!(backend.mtu == mtu, "{backend:?}");
     }
     Ok(())
 }

@@ -46,10 +46,6 @@ fn wait_for(fixture: &Fixture, said: &[String]) -> Result<()> {
 
 /// What `spillway status` calls wrong: subject and cause.
 fn conditions(fixture: &Fixture) -> Result<Vec<String>> {
-    let status = fixture.balancer.ask(&["status"])?;
-    let conditions = status["conditions"].as_array().with_context(|| format!("{status}"))?;
-    let of = |name: &str, condition: &serde_json::Value| {
-        condition[name].as_str().unwrap_or_default().to_owned()
-    };
-    Ok(conditions.iter().map(|it| format!("{}: {}", of("subject", it), of("text", it))).collect())
+    let conditions = fixture.balancer.status()?.conditions.into_iter();
+    Ok(conditions.map(|it| format!("{}: {}", it.subject, it.text)).collect())
 }

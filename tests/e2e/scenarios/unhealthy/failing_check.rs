@@ -9,6 +9,7 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Node;
 use lb_tests::traffic::{Requests, Stream, ensure_answered};
 use socket2::{Domain, Socket, Type};
+use spillway_proto::v1::BackendState;
 
 use super::wait_for;
 
@@ -31,7 +32,7 @@ pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
 
     let mut stretches = Vec::new();
     let mut stretch = |fixture: &Fixture, words: &str| -> Result<()> {
-        wait_for(fixture, VICTIM, "unhealthy", words)?;
+        wait_for(fixture, VICTIM, BackendState::Unhealthy, words)?;
         let from = Instant::now();
         requests.wait_for(100)?;
         Stream::all_go_on(&streams)?;

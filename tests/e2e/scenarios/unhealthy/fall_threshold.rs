@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use lb_e2e::fixture::{Fixture, Health, configuration};
 use lb_tests::process::pause;
 use lb_tests::sandbox::Sandbox;
+use spillway_proto::v1::BackendState;
 
 use super::wait_for;
 
@@ -29,7 +30,7 @@ pub(crate) fn edited(sandbox: &Sandbox) -> Result<()> {
     fixture.wait_up(&[])?;
     let edit = Instant::now();
     fixture.balancer.apply(&configuration(&fixture.fabric, SLOW).text())?;
-    wait_for(&fixture, VICTIM, "unhealthy", "check page: connection refused")?;
+    wait_for(&fixture, VICTIM, BackendState::Unhealthy, "check page: connection refused")?;
     // Three checks are two intervals, of which jitter takes a tenth.
     let least = Duration::from_millis(u64::from(SLOW.interval_ms)) * 2 * 9 / 10;
     let took = edit.elapsed();
@@ -44,7 +45,7 @@ pub(crate) fn started(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.kill()?;
     fixture.servers[victim].kill()?;
     fixture.balancer.start()?;
-    wait_for(&fixture, VICTIM, "up", "check page: connection refused (failure ")?;
-    wait_for(&fixture, VICTIM, "unhealthy", "check page: connection refused")?;
+    wait_for(&fixture, VICTIM, BackendState::Up, "check page: connection refused (failure ")?;
+    wait_for(&fixture, VICTIM, BackendState::Unhealthy, "check page: connection refused")?;
     fixture.wait_up(&[VICTIM])
 }

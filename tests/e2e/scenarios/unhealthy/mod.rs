@@ -8,7 +8,9 @@ mod unreachable_host;
 use anyhow::{Context as _, Result};
 use lb_e2e::fixture::Fixture;
 use lb_e2e::harness::Case;
+use lb_tests::daemon::answers;
 use lb_tests::process::{PATIENCE, until};
+use spillway_proto::v1::BackendState;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits(
@@ -29,16 +31,14 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Waits until both addresses of a backend are in a state, for a reason with these words.
-fn wait_for(fixture: &Fixture, name: &str, state: &str, words: &str) -> Result<()> {
+fn wait_for(fixture: &Fixture, name: &str, state: BackendState, words: &str) -> Result<()> {
     let backend = &fixture.fabric.backends[fixture.number(name)?];
     let addresses = [backend.v4.to_string(), backend.v6.to_string()];
-    let waited = until(&format!("{name} is {state}"), PATIENCE, || {
-        let status = fixture.balancer.ask(&["status"])?;
-        let backends = status["backends"].as_array().context("status: no backends")?;
+    let waited = until(&format!("{name} is {state:?}"), PATIENCE, || {
+        let status = fixture.balancer.status()?;
         let so = |address: &String| {
-            backends.iter().any(|backend| {
-                let text = |field: &str| backend[field].as_str().unwrap_or_default();
-                text("address") == address && text("state") == state && text("text").contains(words)
+            status.backends.iter().any(|it| {
+                it.address == *address && it.state() == state && answers::reason(it).contains(words)
             })
         };
         Ok(addresses.iter().all(so).then_some(()))

@@ -1,13 +1,15 @@
 //! When a host is unreachable, its connections move, and no others.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel};
+use lb_tests::daemon::printed::Explained;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;
+use spillway_proto::v1::BackendState;
 
 use super::wait_for;
 
@@ -31,7 +33,7 @@ pub(crate) fn unhealthy_first(sandbox: &Sandbox) -> Result<()> {
 
     let number = fixture.number(unhealthy)?;
     fixture.servers[number].kill()?;
-    wait_for(&fixture, unhealthy, "unhealthy", "connection refused")?;
+    wait_for(&fixture, unhealthy, BackendState::Unhealthy, "connection refused")?;
     Stream::all_go_on(&streams)?;
     exchange(&mut on_unhealthy)?;
     ensure!(
@@ -47,8 +49,8 @@ pub(crate) fn unhealthy_first(sandbox: &Sandbox) -> Result<()> {
     let other = fixture.number(up)?;
     fixture.fabric.backends[other].unplug()?;
     // What says that the host is gone: this host's patience, or the router's word.
-    wait_for(&fixture, unhealthy, "unreachable", "and the host is silent")?;
-    wait_for(&fixture, up, "unreachable", "and the host is silent")?;
+    wait_for(&fixture, unhealthy, BackendState::Unreachable, "and the host is silent")?;
+    wait_for(&fixture, up, BackendState::Unreachable, "and the host is silent")?;
     for (name, held) in [(unhealthy, &mut on_unhealthy), (up, &mut on_up)] {
         ensure!(
             owner(&fixture, held, true)? != name,
@@ -64,7 +66,7 @@ pub(crate) fn unhealthy_first(sandbox: &Sandbox) -> Result<()> {
 
     // There again, its application not yet: unhealthy first.
     fixture.fabric.backends[number].plug_in()?;
-    wait_for(&fixture, unhealthy, "unhealthy", "connection refused")?;
+    wait_for(&fixture, unhealthy, BackendState::Unhealthy, "connection refused")?;
     fixture.fabric.backends[other].plug_in()?;
     fixture.servers[number].restart()?;
     fixture.wait_up(&[])?;
@@ -104,9 +106,6 @@ fn owner(fixture: &Fixture, held: &BufReader<TcpStream>, open: bool) -> Result<S
     let (from, to) = (from.to_string(), Tunnel::Ipip.endpoint(ECHO).to_string());
     let mut arguments = vec!["explain", &from, &to, "--protocol", "tcp"];
     arguments.extend(open.then_some("--open"));
-    let explained = fixture.balancer.ask(&arguments)?;
-    let Some(chosen) = explained["choice"]["backend"].as_str() else {
-        bail!("nobody chosen: {explained}");
-    };
-    Ok(fixture.at(chosen.parse::<IpAddr>()?)?.name().to_owned())
+    let explained: Explained = fixture.balancer.printed(&arguments)?;
+    Ok(fixture.at(explained.backend()?)?.name().to_owned())
 }

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, HASH_KEY};
 use lb_e2e::harness::{self, Case};
-use lb_tests::daemon::{Balancer, Binaries, Receiver};
+use lb_tests::daemon::{Balancer, Binaries, Receiver, answers};
 use lb_tests::process::{pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Backend, Fabric, REGIONS};
 use lb_tests::traffic::{Echo, Stream};
 use load::{Load, p99, part};
-use serde_json::Value;
+use spillway_proto::v1::{BackendState, BackendStatus};
 use worker::{AGENT, Worker};
 
 /// What a request costs each of three, milliseconds: 225 a second in all.
@@ -109,11 +109,8 @@ impl Workers {
     }
 
     /// A backend in the daemon's status.
-    fn status(&self, name: &str) -> Result<Value> {
-        let (status, address) = (self.balancer.ask(&["status"])?, self.address(name)?);
-        let backends = status["backends"].as_array().context("status: no backends")?;
-        let found = backends.iter().find(|backend| backend["address"] == address);
-        found.cloned().with_context(|| format!("status: no backend {address}"))
+    fn status(&self, name: &str) -> Result<BackendStatus> {
+        answers::backend(&self.balancer.status()?, &self.address(name)?).cloned()
     }
 
     /// What each says it is utilised, and which share it has.
@@ -121,8 +118,7 @@ impl Workers {
         self.backends()
             .map(|backend| {
                 let status = self.status(backend.name())?;
-                let number = |field: &str| status[field].as_f64().unwrap_or_default();
-                Ok((number("utilisation"), number("share")))
+                Ok((status.utilisation.unwrap_or_default(), status.share.unwrap_or_default()))
             })
             .collect()
     }
@@ -154,7 +150,7 @@ fn utilisation(sandbox: &Sandbox) -> Result<()> {
     ensure!(part(&even, SLOW) > 0.25, "even is a third: {:.2}", part(&even, SLOW));
 
     workers.apply(true)?;
-    let generation = workers.balancer.ask(&["status"])?["generation"].clone();
+    let generation = workers.balancer.status()?.generation;
     let (began, load) = (Instant::now(), workers.load(RATE)?);
     let mut worst = 0.0_f64;
     until("utilisation is even and nobody waits", PATIENCE, || {
@@ -169,7 +165,7 @@ fn utilisation(sandbox: &Sandbox) -> Result<()> {
     let shares = workers.shares()?;
     let mut spread_by = load.finish()?;
     spread_by.retain(|answer| answer.at >= mark && answer.at < mark + LOOK);
-    ensure!(workers.balancer.ask(&["status"])?["generation"] == generation, "nothing was applied");
+    ensure!(workers.balancer.status()?.generation == generation, "nothing was applied");
 
     let (before, after) = (p99(&even).as_secs_f64(), p99(&spread_by).as_secs_f64());
     let slow = (part(&even, SLOW), part(&spread_by, SLOW));
@@ -200,7 +196,8 @@ fn drain(workers: &Workers, streams: &[Stream]) -> Result<()> {
     workers.workers[0].say("maint#kernel update");
     until("it is drained", PATIENCE, || {
         let status = workers.status("eu1")?;
-        Ok((status["state"] == "draining" && status["text"] == reason).then_some(()))
+        let is_draining = status.state() == BackendState::Draining;
+        Ok((is_draining && answers::reason(&status) == reason).then_some(()))
     })?;
     let load = workers.load(40)?;
     pause(Duration::from_secs(2));
@@ -212,7 +209,9 @@ fn drain(workers: &Workers, streams: &[Stream]) -> Result<()> {
     ensure!(said.join(" ").contains("the backend says maint (kernel update)"), "{history}");
 
     workers.workers[0].say("ready");
-    until("it is back", PATIENCE, || Ok((workers.status("eu1")?["state"] == "up").then_some(())))?;
+    until("it is back", PATIENCE, || {
+        Ok((workers.status("eu1")?.state() == BackendState::Up).then_some(()))
+    })?;
     let load = workers.load(40)?;
     pause(Duration::from_secs(2));
     let answers = load.finish()?;

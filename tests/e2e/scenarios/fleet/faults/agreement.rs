@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::FleetFixture;
 use lb_tests::{process::until, traffic::LongConnections};
-use serde_json::Value;
+use spillway_proto::v1::{BackendState, BackendStatus};
 
 use super::super::calls::{WHOLE, portions, wait_for_whole};
-use super::super::members::status;
+use super::super::members::{problems, status};
 use super::LONG_PATIENCE;
 use super::inject::Injector;
 
@@ -23,7 +23,7 @@ pub(super) fn wait_for_agreement(
     for balancer in 0..fleet.balancers.len() {
         until("it is a member", LONG_PATIENCE, || {
             connections.ensure_open()?;
-            if status(fleet, balancer)?["member"] == true {
+            if status(fleet, balancer)?.member {
                 return Ok(Some(()));
             }
             // Refused as long as the others take it for alive, or while a join from before is under way.
@@ -70,37 +70,30 @@ fn agreed(fleet: &FleetFixture) -> Result<Option<u64>> {
     let mut seen = Vec::new();
     for at in 0..fleet.balancers.len() {
         let status = status(fleet, at)?;
-        let members = status["balancers"].as_array().cloned().unwrap_or_default();
-        let is_in_force = |it: &Value| {
-            it["generation"] == status["generation"]
-                && it["revision"] == status["revision"]
-                && it["ready"] == true
-                && it["alive"] == true
-        };
-        let is_well = status["problems"].as_array().is_some_and(Vec::is_empty);
-        if members.len() != fleet.balancers.len() || !members.iter().all(is_in_force) || !is_well {
+        let (generation, revision) = (status.generation, status.revision);
+        let are_in_force = status.members.iter().all(|it| {
+            (it.generation, it.revision) == (generation, revision) && it.ready && it.alive
+        });
+        let is_complete = status.members.len() == fleet.balancers.len();
+        if !is_complete || !are_in_force || !problems(fleet, at)?.is_empty() {
             return Ok(None);
         }
-        let tables = members.iter().map(|it| it["tables"].clone());
-        seen.extend(
-            tables.map(|it| (status["generation"].as_u64(), status["revision"].clone(), it)),
-        );
+        seen.extend(status.members.into_iter().map(|it| (generation, revision, it.tables)));
     }
     let is_one = seen.windows(2).all(|pair| pair[0] == pair[1]);
-    let first = seen.first().filter(|(_, _, tables)| is_one && tables.is_string());
-    Ok(first.and_then(|(generation, ..)| *generation))
+    let first = seen.first().filter(|(_, _, tables)| is_one && !tables.is_empty());
+    Ok(first.map(|(generation, ..)| *generation).filter(|generation| *generation > 0))
 }
 
 /// Waits until all backends that are configured have passed their checks at each balancer.
 pub(super) fn wait_until_up(fleet: &mut FleetFixture) -> Result<()> {
     for balancer in &fleet.balancers {
         until("backends are up", LONG_PATIENCE, || {
-            let status = balancer.ask(&["status"])?;
-            let backends = status["backends"].as_array().context("no backends")?;
-            let is_up = |it: &Value| {
+            let backends = balancer.status()?.backends;
+            let is_up = |it: &BackendStatus| {
                 // Drained by an override, and up otherwise.
-                ["up", "draining"].iter().any(|state| it["state"] == *state)
-                    && it["next_hop_resolved"] == true
+                matches!(it.state(), BackendState::Up | BackendState::Draining)
+                    && it.next_hop_resolved
             };
             Ok((!backends.is_empty() && backends.iter().all(is_up)).then_some(()))
         })
@@ -128,14 +121,17 @@ impl Watch {
         let Ok(status) = status(fleet, balancer) else { return Ok(()) };
         if injector.starts_anew(balancer) {
             self.in_force.remove(&balancer);
-            if status["member"] == true {
+            if status.member {
                 injector.joined(balancer);
             }
             return Ok(());
         }
-        let members = status["balancers"].as_array().into_iter().flatten();
-        let own = members.into_iter().find(|it| it["name"] == fleet.name(balancer));
-        let Some(now) = own.and_then(|it| it["generation"].as_u64()) else { return Ok(()) };
+        let mut members = status.members.iter();
+        let Some(own) = members.find(|it| it.name == fleet.name(balancer) && it.generation > 0)
+        else {
+            return Ok(());
+        };
+        let now = own.generation;
         let before = self.in_force.insert(balancer, now).unwrap_or(0);
         ensure!(now >= before, "{} went back from {before} to {now}", fleet.name(balancer));
         Ok(())

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, Health, Tunnel};
+use lb_tests::daemon::printed::{Changed, Weighted};
 use lb_tests::{process::until, random::Random, topology::REGIONS};
-use serde_json::Value;
 
 use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE};
 use super::inject::Injector;
@@ -35,7 +35,7 @@ struct Running {
 struct Answered {
     generation: u64,
     /// The weight that a backend has by it.
-    weight: Option<(String, u64)>,
+    weight: Option<(String, u32)>,
     what: String,
 }
 
@@ -204,13 +204,13 @@ impl Changes {
     }
 
     fn answered(&mut self, what: String, answer: &[u8]) {
-        let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+        // Overrides make no generation.
+        let Ok(answer) = serde_json::from_slice::<Changed>(answer) else { return };
+        let Changed { generation, changes, balancers, .. } = answer;
         // A balancer alone names no balancers.
-        let is_of_fleet = answer["balancers"].as_array().is_some_and(|all| !all.is_empty());
-        let has_changes = answer["changes"].as_array().is_some_and(|all| !all.is_empty());
-        let Some(generation) = answer["generation"].as_u64() else { return };
+        let is_of_fleet = !balancers.is_empty();
         let is_later = self.last.as_ref().is_none_or(|last| last.generation < generation);
-        if is_of_fleet && has_changes && is_later {
+        if is_of_fleet && !changes.is_empty() && is_later {
             let words: Vec<_> = what.split(' ').collect();
             let weight = match words[..] {
                 [_, "backend", "update", backend, _, _, "--weight", weight] => {
@@ -241,9 +241,9 @@ impl Changes {
             return Ok(());
         };
         for balancer in 0..fleet.balancers.len() {
-            let has =
-                fleet.balancers[balancer].ask(&["backend", "get", backend, "--pool", "v4"])?;
-            ensure!(has["weight"] == *weight, "{what}: was answered, and there is {has}");
+            let get = ["backend", "get", backend, "--pool", "v4"];
+            let has: Weighted = fleet.balancers[balancer].printed(&get)?;
+            ensure!(has.weight == *weight, "{what}: was answered, and there is {has:?}");
         }
         Ok(())
     }
