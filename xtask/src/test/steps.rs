@@ -221,13 +221,13 @@ fn unit_of(targets: &[&str]) -> Command {
 }
 
 /// The daemon as plain cargo builds it, without packet programs. What embeds them is built with a setting of its own, so
-/// that the build with them is not thrown away.
+/// that the build with them is not thrown away; one that CI does not set.
 pub(crate) fn stub() -> Command {
     let mut command = cargo();
     command.env_remove(build::OBJECTS_VARIABLE);
     command.args(["build", "--bin", "spillwayd"]);
     build::select(&mut command, ["lb-daemon", build::FEATURES]);
-    command.args(["--config", "profile.dev.package.lb-programs.debug=false"]);
+    command.args(["--config", "profile.dev.package.lb-programs.codegen-units=1"]);
     command
 }
 

@@ -155,7 +155,12 @@ impl Member {
         for (name, understood) in understood {
             let Some(member) = snapshot.members.get(&name) else { continue };
             let (peer, compared) = (sharing.peers.get(&name), comparisons.get(&name));
-            let known = snapshot.alive.get(&name).map(|it| it.document.body.clone());
+            let mut known = snapshot.alive.get(&name).map(|it| it.document.body.clone());
+            if let Some(own) = known.as_mut().filter(|_| name == *self.name()) {
+                // Etcd has it a moment later.
+                let in_force = self.in_force();
+                (own.revision, own.generation) = (in_force.revision, in_force.generation);
+            }
             let of_fleet = (member.document.body.clone(), known, understood);
             let shown = self.member_status(&name, of_fleet, compared, peer);
             status.members.insert(name, shown);

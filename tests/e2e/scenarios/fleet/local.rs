@@ -12,7 +12,7 @@ use spillway_proto::v1::BackendState;
 use super::calls::{
     CONFLICT, UNAVAILABLE, ensure_refused, joined_as, reweigh, wait_for_condition, wait_until_well,
 };
-use super::members::{has_equal_tables, status, wait_in_force};
+use super::members::{wait_for_equal_tables, wait_in_force};
 use super::traffic::Traffic;
 
 /// The names of the overrides in force at a balancer.
@@ -56,9 +56,7 @@ fn metric(fleet: &FleetFixture, balancer: usize, name: &str) -> Result<String> {
 
 /// What decides packets of each pool is the same at all balancers.
 fn ensure_alike(fleet: &FleetFixture) -> Result<()> {
-    let status = status(fleet, 1)?;
-    ensure!(has_equal_tables(&status), "{status:#?}");
-    Ok(())
+    wait_for_equal_tables(fleet, 1)
 }
 
 /// Without etcd a balancer is drained of a backend by itself, until an operator hands that to the fleet.

@@ -34,9 +34,14 @@ pub(super) fn problems(fleet: &FleetFixture, balancer: usize) -> Result<Vec<Flee
     Ok(report.problems)
 }
 
-/// Whether the tables of all members send each connection to the same backend.
-pub(super) fn has_equal_tables(status: &FleetStatus) -> bool {
-    status.members.windows(2).all(|pair| pair[0].tables == pair[1].tables)
+/// Waits until the tables of all balancers send each connection to the same backend, as one of them sees it: what it has
+/// of another one is as old as that one's last message.
+pub(super) fn wait_for_equal_tables(fleet: &FleetFixture, at: usize) -> Result<()> {
+    until("the tables are equal", PATIENCE, || {
+        let members = status(fleet, at)?.members;
+        Ok(members.windows(2).all(|pair| pair[0].tables == pair[1].tables).then_some(()))
+    })
+    .with_context(|| format!("{:#?}", status(fleet, at)))
 }
 
 /// Waits until every balancer has a generation in force and is ready, as one of them sees it.
@@ -58,7 +63,7 @@ pub(crate) fn one_configuration(sandbox: &Sandbox) -> Result<()> {
     wait_in_force(&fleet, 3, 1)?;
     let status = status(&fleet, 2)?;
     ensure!(status.member && status.fleet == "edge", "{status:#?}");
-    ensure!(has_equal_tables(&status), "{status:#?}");
+    wait_for_equal_tables(&fleet, 2)?;
 
     // A change at the last one is in force at the first.
     let backend = fleet.fabric.backends[0].v4.to_string();

@@ -24,7 +24,7 @@ use super::calls::{
     CONFLICT, UNAVAILABLE, WHOLE, ensure_refused, joined_as, portions, reweigh, wait_for_condition,
     wait_for_whole, wait_until_well,
 };
-use super::members::{has_equal_tables, problems, status, wait_in_force};
+use super::members::{problems, status, wait_for_equal_tables, wait_in_force};
 use super::traffic::Traffic;
 
 const THREE: FleetPlan = FleetPlan { balancers: 3, ..FleetPlan::FLEET };
@@ -218,8 +218,7 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
         in_force = generation + 2;
         wait_in_force(&fleet, 1, in_force)?;
     }
-    let seen = status(&fleet, 0)?;
-    ensure!(has_equal_tables(&seen), "{seen:#?}");
+    wait_for_equal_tables(&fleet, 0)?;
     traffic.finish(None)
 }
 
