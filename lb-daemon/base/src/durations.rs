@@ -36,6 +36,11 @@ pub struct DurationCounts {
 }
 
 impl Durations {
+    /// Of loops and their queues: 18 buckets from 100 µs on.
+    pub fn up_to_13_seconds() -> Self {
+        Self::new(Duration::from_micros(100), 18)
+    }
+
     /// A histogram of so many buckets, of which each has twice the bound of the one before, and one for what is longer.
     pub fn new(shortest: Duration, buckets: usize) -> Self {
         let counts = (0..=buckets).map(|_| AtomicU64::new(0)).collect();

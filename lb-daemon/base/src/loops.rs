@@ -48,10 +48,6 @@ pub async fn beating<T>(
     }
 }
 
-/// Shortest bucket of service times, and the number of buckets: up to 13 s.
-const SHORTEST: Duration = Duration::from_micros(100);
-const BUCKETS: usize = 18;
-
 /// What is measured of a loop. Clones share it. Nothing of it takes a lock, because changes of health pass here.
 #[derive(Clone, Debug)]
 pub struct LoopCounters(Arc<Measures>);
@@ -69,7 +65,7 @@ impl Default for LoopCounters {
     fn default() -> Self {
         Self(Arc::new(Measures {
             queue: QueueCounters::default(),
-            service: Durations::new(SHORTEST, BUCKETS),
+            service: Durations::up_to_13_seconds(),
             made: Instant::now(),
             turned: AtomicU64::new(0),
         }))

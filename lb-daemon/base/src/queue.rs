@@ -6,16 +6,12 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use tokio::sync::mpsc;
 
 use crate::durations::Durations;
-
-/// Shortest bucket of waiting times, and the number of buckets: up to 13 s.
-const SHORTEST: Duration = Duration::from_micros(100);
-const BUCKETS: usize = 18;
 
 /// Measures of one or more queues. Clones share them.
 #[derive(Clone, Debug)]
@@ -29,7 +25,7 @@ struct Measures {
 
 impl Default for QueueCounters {
     fn default() -> Self {
-        let waiting = Durations::new(SHORTEST, BUCKETS);
+        let waiting = Durations::up_to_13_seconds();
         Self(Arc::new(Measures { length: AtomicUsize::new(0), waiting }))
     }
 }
@@ -215,6 +211,8 @@ impl<T> UnboundedReceiver<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Returns once so much time has passed.
