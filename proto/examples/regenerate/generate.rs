@@ -1,7 +1,7 @@
 //! From `.proto` to Rust, without a protobuf compiler on the machine.
 
-#[path = "doors.rs"]
-mod doors;
+#[path = "concrete_types.rs"]
+mod concrete_types;
 
 use std::{
     error::Error,
@@ -64,7 +64,7 @@ pub(crate) fn into(folder: &Path) -> Result<(), Box<dyn Error>> {
     let peers = code().bytes(".spillway.peers.v1.ExchangeRequest");
     peers.out_dir(folder).compile_fds(peer_descriptors()?)?;
     for package in ["spillway.v1", "spillway.peers.v1"] {
-        doors::rewrite(&folder.join(format!("{package}.rs")))?;
+        concrete_types::rewrite(&folder.join(format!("{package}.rs")))?;
     }
     for file in &mut descriptors.file {
         // Comments and places are for those who read the sources.

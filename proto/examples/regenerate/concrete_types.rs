@@ -1,4 +1,4 @@
-//! Takes type parameters out of generated clients and servers: a server has a `dyn` of its trait inside, a client a
+//! Takes the type parameters out of generated clients and servers: a server has a `dyn` of its trait inside, a client a
 //! channel. So they are compiled once, in this crate, and not again in each that calls or serves.
 
 use std::{error::Error, fs, path::Path};
@@ -6,7 +6,7 @@ use std::{error::Error, fs, path::Path};
 use syn::{
     Expr, ExprCall, ExprPath, File, FnArg, GenericArgument, GenericParam, Generics, ImplItem,
     ImplItemFn, Item, ItemImpl, ItemMod, PathArguments, PathSegment, ReturnType, Signature, Type,
-    TypePath, parse_quote,
+    TypeParamBound, TypePath, parse_quote,
     visit_mut::{self, VisitMut},
 };
 
@@ -17,7 +17,11 @@ pub(crate) fn rewrite(path: &Path) -> Result<(), Box<dyn Error>> {
         let Item::Mod(module) = item else { continue };
         let name = module.ident.to_string();
         if name.ends_with("_client") {
-            Door { parameter: parse_quote!(tonic::transport::Channel), name: None }.open(module);
+            ConcreteType {
+                replacement: parse_quote!(tonic::transport::Channel),
+                server_trait: None,
+            }
+            .rewrite(module);
             module.content.iter_mut().flat_map(|(_, items)| items).for_each(box_calls);
         } else if name.ends_with("_server") {
             let methods =
@@ -26,8 +30,11 @@ pub(crate) fn rewrite(path: &Path) -> Result<(), Box<dyn Error>> {
                     _ => None,
                 });
             let methods = methods.ok_or("a server without a trait")?;
-            Door { parameter: parse_quote!(dyn #methods), name: Some(parse_quote!(#methods)) }
-                .open(module);
+            ConcreteType {
+                replacement: parse_quote!(dyn #methods),
+                server_trait: Some(parse_quote!(#methods)),
+            }
+            .rewrite(module);
         }
     }
     fs::write(path, prettyplease::unparse(&file))?;
@@ -35,14 +42,14 @@ pub(crate) fn rewrite(path: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Puts a type in place of the parameter `T`.
-struct Door {
-    parameter: Type,
-    /// The trait of a server.
-    name: Option<syn::Path>,
+struct ConcreteType {
+    replacement: Type,
+    /// Of a server: what it serves by.
+    server_trait: Option<syn::Path>,
 }
 
-impl Door {
-    fn open(&mut self, module: &mut ItemMod) {
+impl ConcreteType {
+    fn rewrite(&mut self, module: &mut ItemMod) {
         for item in module.content.iter_mut().flat_map(|(_, items)| items) {
             match item {
                 Item::Impl(block) => block.items.retain(|item| {
@@ -50,7 +57,7 @@ impl Door {
                     !matches!(item, ImplItem::Fn(it) if it.sig.ident == "with_interceptor")
                 }),
                 // No trait of a server is `Debug`.
-                Item::Struct(it) if self.name.is_some() => {
+                Item::Struct(it) if self.server_trait.is_some() => {
                     it.attrs.retain(|attribute| !attribute.path().is_ident("derive"));
                 }
                 Item::Trait(methods) => methods.items.iter_mut().for_each(|item| {
@@ -74,7 +81,7 @@ fn is_named(path: &TypePath, names: &[&str]) -> bool {
     path.qself.is_none() && names.iter().any(|name| path.path.is_ident(name))
 }
 
-impl VisitMut for Door {
+impl VisitMut for ConcreteType {
     fn visit_generics_mut(&mut self, generics: &mut Generics) {
         let is_ours = |it: &GenericParam| matches!(it, GenericParam::Type(it) if it.ident == "T" || it.ident == "B");
         if generics.params.iter().any(is_ours) {
@@ -89,9 +96,9 @@ impl VisitMut for Door {
 
     fn visit_path_segment_mut(&mut self, segment: &mut PathSegment) {
         let name = segment.ident.to_string();
-        let is_door = ["Client", "Server", "Svc"].iter().any(|end| name.ends_with(end));
+        let is_generic = ["Client", "Server", "Svc"].iter().any(|end| name.ends_with(end));
         if let PathArguments::AngleBracketed(arguments) = &segment.arguments
-            && is_door
+            && is_generic
             && arguments.args.iter().all(Self::is_parameter)
         {
             segment.arguments = PathArguments::None;
@@ -101,7 +108,7 @@ impl VisitMut for Door {
 
     fn visit_type_mut(&mut self, kind: &mut Type) {
         match kind {
-            Type::Path(path) if is_named(path, &["T"]) => *kind = self.parameter.clone(),
+            Type::Path(path) if is_named(path, &["T"]) => *kind = self.replacement.clone(),
             Type::Path(path) if is_named(path, &["B"]) => *kind = parse_quote!(tonic::body::Body),
             _ => visit_mut::visit_type_mut(self, kind),
         }
@@ -119,7 +126,7 @@ impl VisitMut for Door {
 
     fn visit_signature_mut(&mut self, signature: &mut Signature) {
         // A server is made of any type with the trait.
-        if let Some(name) = &self.name {
+        if let Some(name) = &self.server_trait {
             for argument in &mut signature.inputs {
                 if let FnArg::Typed(it) = argument
                     && matches!(&*it.ty, Type::Path(path) if is_named(path, &["T"]))
@@ -150,26 +157,13 @@ fn box_calls(item: &mut Item) {
 fn box_call(call: &mut ImplItemFn) -> ImplItemFn {
     let name = call.sig.ident.clone();
     let boxed = syn::Ident::new(&format!("send_{name}"), name.span());
-    let Some(FnArg::Typed(request)) = call.sig.inputs.last() else {
-        unreachable!("a call has a request")
-    };
-    let Type::ImplTrait(kind) = &*request.ty else {
-        unreachable!("a call takes what becomes a request")
-    };
-    let bound = kind.bounds.clone();
-    let Some(syn::TypeParamBound::Trait(into)) = bound.first() else { unreachable!("of a trait") };
-    let Some(PathArguments::AngleBracketed(message)) =
-        into.path.segments.last().map(|it| it.arguments.clone())
+    let signature = &call.sig;
+    let (Some(FnArg::Typed(request)), ReturnType::Type(_, result)) =
+        (signature.inputs.last(), &signature.output)
     else {
-        unreachable!("IntoRequest of a message")
+        unreachable!("a call has a request, and returns")
     };
-    let ReturnType::Type(_, result) = &call.sig.output else { unreachable!("a call returns") };
-    let Type::Path(result) = &**result else { unreachable!("a call returns a result") };
-    let Some(PathArguments::AngleBracketed(result)) =
-        result.path.segments.last().map(|it| it.arguments.clone())
-    else {
-        unreachable!("a result of an answer")
-    };
+    let (message, result) = (arguments(&request.ty), arguments(result));
     let mut block = call.block.clone();
     OwnChannel.visit_block_mut(&mut block);
     let sent = parse_quote! {
@@ -182,6 +176,19 @@ fn box_call(call: &mut ImplItemFn) -> ImplItemFn {
     call.sig.output = parse_quote!(-> BoxFuture #result);
     call.block = parse_quote!({ self.#boxed(request.into_request()) });
     sent
+}
+
+/// `<M>` of `impl IntoRequest<M>`, and `<R, E>` of `Result<R, E>`.
+fn arguments(of: &Type) -> PathArguments {
+    let path = match of {
+        Type::Path(it) => Some(&it.path),
+        Type::ImplTrait(it) => it.bounds.first().and_then(|bound| match bound {
+            TypeParamBound::Trait(it) => Some(&it.path),
+            _ => None,
+        }),
+        _ => None,
+    };
+    path.and_then(|path| path.segments.last()).map(|it| it.arguments.clone()).unwrap_or_default()
 }
 
 /// The body of a call, on a channel of its own and with a request.
