@@ -72,7 +72,7 @@ struct Target {
 /// Runs a cargo command and returns what it built. Its diagnostics are shown.
 pub(crate) fn build(command: &mut Command) -> Result<Built> {
     command.arg(MESSAGES);
-    let (output, cpu_time) = process::measured_output(command)?;
+    let (output, cpu_time) = process::output(command)?;
     if !output.status.success() {
         bail!("cargo: {}", output.status);
     }

@@ -1,6 +1,6 @@
 //! Running other programs.
 
-use std::io::{PipeReader, PipeWriter, Read, pipe};
+use std::io::{PipeWriter, Read, pipe};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -61,7 +61,7 @@ pub(crate) fn check(job: impl Into<Job>) -> Result<()> {
 /// What a program prints on its standard output. A failure is an error with what it complained of.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let name = name(command);
-    let output = output(command.stderr(Stdio::piped()))?;
+    let (output, _) = output(command.stderr(Stdio::piped()))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         bail!("{name}: {}: {}", output.status, complaint.trim());
@@ -69,8 +69,9 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{name}: output is not text"))
 }
 
-/// Runs to the end and keeps its standard output, with the CPU time that it used.
-pub(crate) fn measured_output(command: &mut Command) -> Result<(Output, Duration)> {
+/// Runs to the end and keeps its standard output, and its standard error where that is piped; and the CPU time that it
+/// used.
+pub(crate) fn output(command: &mut Command) -> Result<(Output, Duration)> {
     let name = name(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let (mut child, directed) = signals::direct(|| {
@@ -78,29 +79,16 @@ pub(crate) fn measured_output(command: &mut Command) -> Result<(Output, Duration
         let target = Target::Process(pid(&child));
         Ok((child, target))
     })?;
+    let chunks = child.stderr.take().map(read_in_background);
     let mut stdout = Vec::new();
     if let Some(mut pipe) = child.stdout.take() {
         pipe.read_to_end(&mut stdout).with_context(|| name.clone())?;
     }
+    let stderr = chunks.into_iter().flatten().flatten().collect();
     let (status, cpu_time) = wait(&mut child).context(name)?;
     drop(directed);
     signals::check()?;
-    Ok((Output { status, stdout, stderr: Vec::new() }, cpu_time))
-}
-
-/// Runs to the end and keeps its standard output, and its standard error where that is piped.
-pub(crate) fn output(command: &mut Command) -> Result<Output> {
-    let name = name(command);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let (child, directed) = signals::direct(|| {
-        let child = spawn(command, &name)?;
-        let target = Target::Process(pid(&child));
-        Ok((child, target))
-    })?;
-    let output = child.wait_with_output().context(name)?;
-    drop(directed);
-    signals::check()?;
-    Ok(output)
+    Ok((Output { status, stdout, stderr }, cpu_time))
 }
 
 /// A program that runs beside what we do, and whose output nobody wants.
@@ -181,7 +169,7 @@ pub(crate) fn capture(job: impl Into<Job>, limits: Limits, name: &str) -> Result
     Ok(captured)
 }
 
-fn read_in_background(mut reader: PipeReader) -> Receiver<Vec<u8>> {
+fn read_in_background(mut reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];

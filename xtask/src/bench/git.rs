@@ -24,7 +24,7 @@ pub(super) fn commit(revision: &str) -> Result<String> {
 fn commit_in(folder: &Path, revision: &str) -> Result<String> {
     let name = format!("{revision}^{{commit}}");
     let mut command = git(folder, &["rev-parse", "--verify", "--quiet", "--end-of-options", &name]);
-    let output = process::output(command.stderr(Stdio::null()))?;
+    let (output, _) = process::output(command.stderr(Stdio::null()))?;
     if !output.status.success() {
         bail!("{revision}: not a revision of this repository");
     }
