@@ -10,8 +10,8 @@ use lb_e2e::{
     fixture::{ECHO, Fixture, HTTP, Health, Tunnel},
     harness::Case,
 };
-use lb_tests::daemon::printed::{self, Changed, Difference, History};
 use lb_tests::{
+    daemon::printed::{self, Changed, Difference, History},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     traffic::{ClientCounters, Requests, Stream, ensure_answered},

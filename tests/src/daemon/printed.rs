@@ -404,15 +404,6 @@ pub struct Weighted {
     pub weight: u32,
 }
 
-/// Of `export`.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct Exported {
-    /// Generation in force.
-    pub generation: u64,
-    /// The configuration, as in the file.
-    pub configuration: Value,
-}
-
 /// Of `regions`, which reads the maps without the daemon too.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Regions {

@@ -7,8 +7,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::daemon::printed::{self, Status};
-use lb_tests::{sandbox::Sandbox, topology::Fabric};
+use lb_tests::{
+    daemon::printed::{self, Status},
+    sandbox::Sandbox,
+    topology::Fabric,
+};
 use nix::sys::signal::Signal;
 
 use super::tls::{authority, certificate, cli};

@@ -15,8 +15,7 @@ use lb_e2e::{
     harness,
 };
 use lb_tests::{
-    daemon::{Balancer, Member, Pool, Service},
-    daemon::{Client, answers::member, printed::Changed},
+    daemon::{Balancer, Client, Member, Pool, Service, answers::member, printed::Changed},
     process::PATIENCE,
     sample::Sample,
     sandbox::Sandbox,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::{fixture::FleetFixture, harness};
-use lb_tests::daemon::answers;
 use lb_tests::{
+    daemon::answers,
     process::{PATIENCE, until},
     sample::Sample,
     sandbox::Sandbox,

@@ -8,8 +8,8 @@ use lb_e2e::{
     fixture::{FleetFixture, FleetPlan},
 };
 use lb_pieces::Digest;
-use lb_tests::daemon::printed::FleetReport;
 use lb_tests::{
+    daemon::printed::FleetReport,
     process::{PATIENCE, until},
     sandbox::Sandbox,
 };

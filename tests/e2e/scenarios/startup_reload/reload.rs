@@ -11,8 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::daemon::printed::{self, Diagnosis};
 use lb_tests::{
+    daemon::printed::{self, Diagnosis},
     process::{PATIENCE, Running, until},
     sandbox::Sandbox,
 };

@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, Health, Tunnel};
-use lb_tests::daemon::printed::{Changed, Weighted};
-use lb_tests::{process::until, random::Random, topology::REGIONS};
+use lb_tests::{
+    daemon::printed::{Changed, Weighted},
+    process::until,
+    random::Random,
+    topology::REGIONS,
+};
 
 use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE};
 use super::inject::Injector;
