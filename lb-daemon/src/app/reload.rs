@@ -96,6 +96,8 @@ impl Reload {
             // This reload answers all requests that came before it reads anything.
             waiters.join(&mut requests);
             let outcome = self.read_again(waiters.force()).await;
+            // Like an apply's, its lines are in the audit log before its answer.
+            self.audit.flush().await;
             manager.reloaded();
             waiters.answer(&outcome);
         }
