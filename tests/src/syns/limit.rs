@@ -1,6 +1,7 @@
 //! A limit, told another way than the code under test does.
 
 use std::fmt;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
@@ -72,8 +73,9 @@ impl Limit {
         let rest = &decisions[first_overflowed..];
         let time = rest.last().map_or(0, |last| last.sent - rest[0].sent) as f64 / SECOND;
         let admitted = rest.iter().filter(|decision| decision.near).count();
-        let possible =
-            self.possible(decisions)[first_overflowed..].iter().filter(|near| **near).count();
+        let moments = decisions.iter().map(|decision| Duration::from_nanos(decision.sent));
+        let admitted_by_one = self.admits(moments).into_iter().skip(first_overflowed);
+        let possible = admitted_by_one.filter(|is_admitted| *is_admitted).count();
         let share = |count: usize| count as f64 / (self.per_second * time);
         let (utilisation, possible) = (share(admitted), share(possible));
         Ok(Judgement { excess, first_overflowed, utilisation, possible })
@@ -96,19 +98,20 @@ impl Limit {
         most
     }
 
-    /// What connections that come at those times would be, by a clock without ticks.
-    fn possible(&self, decisions: &[Decision]) -> Vec<bool> {
+    /// Which of the connections that come at these times, in order and after none for longer than the burst takes, one limiter
+    /// admits, by a clock without ticks.
+    pub fn admits(&self, moments: impl IntoIterator<Item = Duration>) -> Vec<bool> {
         let size = self.burst() - self.per_second * self.tick;
-        let (mut content, mut before) = (size, decisions.first().map_or(0, |first| first.sent));
-        let mut admit = |decision: &Decision| {
-            let since = decision.sent.saturating_sub(before) as f64 / SECOND;
+        let (mut content, mut before) = (size, Duration::ZERO);
+        let mut admit = |at: Duration| {
+            let since = at.saturating_sub(before).as_secs_f64();
             content = (content + since * self.per_second).min(size);
-            before = before.max(decision.sent);
-            let near = content >= 1.0;
-            content -= f64::from(u8::from(near));
-            near
+            before = before.max(at);
+            let is_admitted = content >= 1.0;
+            content -= f64::from(u8::from(is_admitted));
+            is_admitted
         };
-        decisions.iter().map(&mut admit).collect()
+        moments.into_iter().map(&mut admit).collect()
     }
 
     /// Follows the decisions with a bucket that each admitted connection takes one out of, and that

@@ -9,8 +9,6 @@ use std::time::Duration;
 use super::{Arrival, Schedule, Sent};
 use crate::topology::REGIONS;
 
-const SECOND: Duration = Duration::from_secs(1);
-
 /// What became of a SYN. Times are after the first one was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
@@ -113,19 +111,6 @@ impl Rates {
         count as f64 / (time.end - time.start).as_secs_f64()
     }
 
-    /// The most that arrived in a region in any second, wherever it begins, and when that one began.
-    pub fn most_in_a_second(&self, region: usize) -> (usize, Duration) {
-        let times = self.arrival_times(region);
-        let (mut most, mut first) = ((0, Duration::ZERO), 0);
-        for (last, at) in times.iter().enumerate() {
-            while *at - times[first] >= SECOND {
-                first += 1;
-            }
-            most = most.max((last + 1 - first, times[first]));
-        }
-        most
-    }
-
     /// SYNs that arrived nowhere.
     pub fn lost(&self) -> usize {
         self.connections.iter().filter(|it| it.arrived.is_none()).count()
@@ -196,13 +181,5 @@ mod tests {
         assert_eq!(rates.share_elsewhere(at(1000)..at(2000)), 0.0);
         assert_eq!(rates.arrived_per_second(0, at(1000)..at(1800)), 1.25);
         assert_eq!(rates.lost(), 1);
-    }
-
-    #[test]
-    fn a_second_may_begin_anywhere() {
-        let arrived = [100, 800, 900, 1050, 1100, 1950].map(|at| (0, at, Some((0, at))));
-        // From 100 on there are four, because 1100 is a second later; from 800 on there are four too.
-        assert_eq!(rates(&arrived).most_in_a_second(0), (4, at(800)));
-        assert_eq!(rates(&arrived).most_in_a_second(1), (0, Duration::ZERO));
     }
 }

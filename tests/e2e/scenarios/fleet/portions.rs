@@ -1,5 +1,6 @@
 //! Loads on a fleet, with what each balancer may admit meanwhile.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::FleetFixture;
-use lb_tests::syns::{FullestSecond, Load, Portions, Rates, Schedule};
+use lb_tests::syns::{Connection, FullestSecond, Limit, Load, Portions, Rates, Schedule};
 use spillway_proto::v1::{FleetStatus, GetFleetStatusRequest, fleet_client::FleetClient};
 use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
@@ -18,6 +19,13 @@ use tonic::transport::Endpoint;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// A balancer that takes longer is asked again.
 const LONGEST: Duration = Duration::from_millis(500);
+
+/// Percent of connections that a fleet may send elsewhere though one limiter would not: without portions it is 38 of them
+/// (`equal_shares_overflow_though_there_is_room`).
+const MORE_ELSEWHERE: f64 = 3.0;
+/// A fleet uses so much of what one limiter would use, and so much of its capacity at most.
+const LEAST_USED: f64 = 0.95;
+const MOST_USED: f64 = 1.005;
 
 /// What a balancer said, and when.
 type Samples = Vec<(Instant, f64)>;
@@ -150,13 +158,71 @@ impl Outcome {
         Ok(fullest)
     }
 
-    /// Of what was sent between two moments, the percentage that went elsewhere than to the nearest region.
-    pub(super) fn percent_elsewhere(&self, from: Duration, to: Duration) -> f64 {
-        100.0 * self.rates.share_elsewhere(from..to)
+    /// Says that of what was sent between two moments little more went elsewhere than one limiter of the whole capacity sends
+    /// there: a sender that others held up sends more at once than there is room for. Answers both as percentages.
+    pub(super) fn judge_elsewhere(&self, from: Duration, to: Duration) -> Result<Elsewhere> {
+        let time = from..to;
+        let within = |it: &(&Connection, bool)| time.contains(&it.0.sent);
+        let by_one: Vec<_> = self.by_one_limiter().into_iter().filter(within).collect();
+        let refused = by_one.iter().filter(|(_, is_admitted)| !is_admitted).count();
+        let elsewhere = Elsewhere {
+            percent: 100.0 * self.rates.share_elsewhere(time.clone()),
+            by_one: 100.0 * refused as f64 / by_one.len() as f64,
+        };
+        let rates = &self.rates;
+        ensure!(elsewhere.percent <= elsewhere.by_one + MORE_ELSEWHERE, "{elsewhere}\n{rates}");
+        Ok(elsewhere)
     }
 
     /// What arrived in the nearest region between two moments, as a part of what it takes.
     pub(super) fn used(&self, from: Duration, to: Duration) -> f64 {
         self.rates.arrived_per_second(0, from..to) / self.capacity
+    }
+
+    /// Says that between two moments nearly as much of the capacity was used as one limiter of the whole uses.
+    pub(super) fn judge_use(&self, from: Duration, to: Duration) -> Result<Use> {
+        let by_one = self.by_one_limiter().into_iter();
+        let by_one =
+            by_one.filter(|(it, is_admitted)| *is_admitted && (from..to).contains(&it.sent));
+        let by_one = by_one.count() as f64 / (to - from).as_secs_f64() / self.capacity;
+        let part = Use { part: self.used(from, to), by_one };
+        let range = LEAST_USED * part.by_one..=MOST_USED;
+        ensure!(range.contains(&part.part), "{part}\n{}", self.rates);
+        Ok(part)
+    }
+
+    /// What was sent, and whether one limiter of the whole capacity admits it.
+    fn by_one_limiter(&self) -> Vec<(&Connection, bool)> {
+        let limit = Limit { per_second: self.capacity, tick: 0.0 };
+        let all = &self.rates.connections;
+        all.iter().zip(limit.admits(all.iter().map(|it| it.sent))).collect()
+    }
+}
+
+/// What was sent elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elsewhere {
+    pub(super) percent: f64,
+    /// By one limiter of the whole capacity.
+    by_one: f64,
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} % sent elsewhere, {:.3} % by one limiter", self.percent, self.by_one)
+    }
+}
+
+/// What was used of a capacity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    part: f64,
+    /// By one limiter of the whole capacity.
+    by_one: f64,
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4} of it used, {:.4} by one limiter", self.part, self.by_one)
     }
 }

@@ -96,16 +96,14 @@ pub(super) fn daemon_killed(sandbox: &Sandbox) -> Result<()> {
     // What it owned it goes on with. Then it gives to the second one.
     let had = outcome.portions.before(0, killed).context("no portion before")?;
     let has = outcome.portions.least(0, started, MOVED).context("no portion after")?;
-    let used = outcome.used(seconds(8), MOVED);
-    let percent = outcome.percent_elsewhere(MOVED + SETTLED, MOVED + seconds(10));
+    let used = outcome.judge_use(seconds(8), MOVED)?;
+    let elsewhere = outcome.judge_elsewhere(MOVED + SETTLED, MOVED + seconds(10))?;
     harness::note(format!(
         "a daemon is killed at 1.5 of the capacity after {killed:.1?}, started after {started:.1?} and ready after {back:.1?}: \
-         it owned {had:.3}, then at least {has:.3}; {used:.4} used; then demand moves, and {percent:.3} % sent elsewhere from \
-         the fifth second on; {fullest}\n{rates}"
+         it owned {had:.3}, then at least {has:.3}; {used}; then demand moves, and from the fifth second on {elsewhere}; \
+         {fullest}\n{rates}"
     ));
     ensure!(has >= 0.9 * had, "it owned {had:.3} and then {has:.3}\n{rates}");
-    ensure!((0.97..=1.005).contains(&used), "{used:.4} of the capacity are used\n{rates}");
-    ensure!(percent <= 0.5, "{percent:.2} % are sent elsewhere\n{rates}");
     Ok(())
 }
 
@@ -151,15 +149,14 @@ pub(super) fn daemon_forgotten(sandbox: &Sandbox) -> Result<()> {
     let meanwhile = outcome.judge_admissions(Duration::ZERO..back + SETTLED, part * CAPACITY)?;
     let after = outcome.judge_admissions(back + SETTLED..end, 0.0)?;
     let used = outcome.used(opened + seconds(2), started);
-    let again = outcome.used(back + SETTLED, end);
+    let again = outcome.judge_use(back + SETTLED, end)?;
     harness::note(format!(
         "a daemon is dead at 2.4 times the capacity: forgotten after {:.1?} with {part:.3} of the capacity, then {used:.3} of it \
-         used; {again:.4} from the fifth second after it is back on; until it is forgotten {fullest}, then {meanwhile}, \
+         used; from the fifth second after it is back on {again}; until it is forgotten {fullest}, then {meanwhile}, \
          and at last {after}\n{rates}",
         opened - killed,
     ));
     ensure!(used > 1.0 + part / 2.0, "{used:.3}: it was not forgotten\n{rates}");
-    ensure!((0.98..=1.005).contains(&again), "{again:.4} of the capacity are used\n{rates}");
     Ok(())
 }
 
@@ -194,24 +191,21 @@ pub(super) fn host_gone(sandbox: &Sandbox) -> Result<()> {
     let rates = &outcome.rates;
     let fullest = outcome.judge_admissions(Duration::ZERO..Duration::MAX, 0.0)?;
     let end = ready + SETTLED + seconds(5);
-    // So little room is left that some are sent elsewhere also where portions are right: this many.
-    let control = outcome.percent_elsewhere(seconds(3), gone);
-    let after = outcome.percent_elsewhere(forgotten + SETTLED, returning);
-    let again = outcome.percent_elsewhere(ready + SETTLED, end);
+    // So little room is left that some are sent elsewhere also where portions are right. Before it was forgotten it was two
+    // thirds.
+    let control = outcome.judge_elsewhere(seconds(3), gone)?;
+    let after = outcome.judge_elsewhere(forgotten + SETTLED, returning)?;
+    let again = outcome.judge_elsewhere(ready + SETTLED, end)?;
     harness::note(format!(
-        "a host is gone at 0.95: forgotten after {:.1?}; {control:.2} % sent elsewhere before, {after:.2} % from the fifth \
-         second after that on; ready {:.1?} after its start with a portion of {portion:.3}, and \
-         {again:.2} % from the fifth second after that on; {fullest}\n{rates}",
+        "a host is gone at 0.95: {control}; forgotten after {:.1?}, and from the fifth second after that on {after}; ready \
+         {:.1?} after its start with a portion of {portion:.3}, and from the fifth second after that on {again}; \
+         {fullest}\n{rates}",
         forgotten - gone,
         ready - returning,
     ));
     let lost = rates.connections.iter().filter(|it| it.arrived.is_none());
     let late = lost.filter(|it| !(gone..out + seconds(1)).contains(&it.sent)).count();
     ensure!(late == 0, "{late} were lost by others than the host that is gone\n{rates}");
-    // Portions that are wrong send far more elsewhere: before it was forgotten it was two thirds.
-    for percent in [control, after, again] {
-        ensure!(percent <= 3.0, "{percent:.2} % are sent elsewhere\n{rates}");
-    }
     Ok(())
 }
 
@@ -234,13 +228,12 @@ pub(super) fn cut_off(sandbox: &Sandbox) -> Result<()> {
     ensure!(epoch(&fleet, 1)? == before, "a balancer was forgotten");
     // Its portion is the first demand's: it has more than it needs, and the others less.
     let apart = outcome.used(seconds(17), seconds(25));
-    let used = outcome.used(healed + SETTLED, seconds(34));
+    let used = outcome.judge_use(healed + SETTLED, seconds(34))?;
     harness::note(format!(
-        "cut off for {:.1?} at 1.5 of the capacity: {apart:.3} of it used while demand had moved, {used:.4} from the fifth \
-         second after it was healed on; {fullest}\n{rates}",
+        "cut off for {:.1?} at 1.5 of the capacity: {apart:.3} of it used while demand had moved, then from the fifth \
+         second after it was healed on {used}; {fullest}\n{rates}",
         healed - seconds(5),
     ));
     ensure!(lost_its_lease && apart < 0.6, "{apart:.3}: it was not cut off\n{rates}");
-    ensure!((0.98..=1.005).contains(&used), "{used:.4} of the capacity are used\n{rates}");
     Ok(())
 }
