@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,7 +13,7 @@ use crate::cargo::cargo;
 use crate::cli::BuildArgs;
 use crate::process::Background;
 use crate::setup::toolchain::{TARGET, Toolchain};
-use crate::setup::{self, Wants};
+use crate::setup::{self, Ready, Wants};
 use crate::ui;
 use crate::workspace;
 
@@ -25,7 +26,7 @@ pub(crate) const OBJECTS_VARIABLE: &str = "SPILLWAY_BPF_OBJECTS";
 /// `cargo xtask build`.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::build(), false)?;
-    everything(&ready.toolchain, args.release, Programs::All)?;
+    everything(ready, args.release, Programs::All)?;
     println!("{}", workspace::binaries(args.release).display());
     Ok(ExitCode::SUCCESS)
 }
@@ -62,15 +63,22 @@ impl Programs {
 }
 
 /// Builds packet programs, and the host programs that carry them.
-pub(crate) fn everything(toolchain: &Toolchain, release: bool, programs: Programs) -> Result<()> {
-    packet_programs(toolchain)?;
-    host_programs(release, programs).map(drop)
+pub(crate) fn everything(ready: Ready, release: bool, programs: Programs) -> Result<()> {
+    packet_programs(&ready.toolchain)?;
+    host_programs(ready.begun_release, release, programs).map(drop)
 }
 
-/// Builds host programs, and returns what that took.
-pub(crate) fn host_programs(release: bool, programs: Programs) -> Result<Cost> {
+/// Builds host programs, and returns what that took, with what was begun: no other build of a release works meanwhile.
+pub(crate) fn host_programs(
+    begun: Option<Background>,
+    release: bool,
+    programs: Programs,
+) -> Result<Cost> {
     ui::heading("host programs");
-    Ok(artifacts::build(&mut host_command(release, programs))?.cost)
+    let cpu_time = begun.map_or(Ok(Duration::ZERO), Background::wait)?;
+    let mut cost = artifacts::build(&mut host_command(release, programs))?.cost;
+    cost.cpu_time += cpu_time;
+    Ok(cost)
 }
 
 /// Builds into `target/bpf/NAME.o`. A file whose content is the same is left alone, so that what embeds it is not built

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     // All that stands behind the word is passed on.
     let purpose = if args.args.is_empty() { Purpose::Demo } else { Purpose::Experiment };
     let ready = setup::ensure(&Wants::purpose(purpose), args.no_install)?;
-    build::everything(&ready.toolchain, true, Programs::Demo)?;
+    build::everything(ready, true, Programs::Demo)?;
     show(&args.args)
 }
 

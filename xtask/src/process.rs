@@ -91,7 +91,8 @@ pub(crate) fn output(command: &mut Command) -> Result<(Output, Duration)> {
     Ok((Output { status, stdout, stderr }, cpu_time))
 }
 
-/// A program that runs beside what we do, and whose output nobody wants.
+/// A program that runs beside what we do, and whose output nobody wants. Dropped before its end, it and all that it has started
+/// in its process group are killed.
 pub(crate) struct Background {
     child: Child,
     directed: Directed,
@@ -109,15 +110,18 @@ impl Background {
         Ok(Self { child, directed })
     }
 
-    /// Waits until it has ended.
-    pub(crate) fn wait(mut self) -> Result<ExitStatus> {
-        Ok(self.child.wait()?)
+    /// Waits until it has ended, and returns the CPU time that it used.
+    pub(crate) fn wait(mut self) -> Result<Duration> {
+        Ok(wait(&mut self.child)?.1)
     }
+}
 
-    /// Ends it and all that it has started in its process group.
-    pub(crate) fn kill(self) -> Result<ExitStatus> {
-        self.directed.kill();
-        self.wait()
+impl Drop for Background {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.directed.kill();
+            let _killed = self.child.wait();
+        }
     }
 }
 
@@ -277,8 +281,9 @@ mod tests {
 
     #[test]
     fn what_runs_beside_us_is_killed_with_what_it_started() {
-        let ended = Background::start(sh("exit 3")).unwrap().wait().unwrap();
-        assert_eq!(ended.code(), Some(3));
+        let busy =
+            Background::start(sh("n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done")).unwrap();
+        assert!(busy.wait().unwrap() > Duration::from_millis(50));
 
         // Who reads the pipe waits for the end of all that write to it.
         let (mut reader, writer) = pipe().unwrap();
@@ -288,7 +293,7 @@ mod tests {
         let mut word = [0; 6];
         reader.read_exact(&mut word).unwrap();
         drop(writer);
-        assert!(!begun.kill().unwrap().success());
+        drop(begun);
         assert_eq!(reader.read(&mut word).unwrap(), 0);
     }
 

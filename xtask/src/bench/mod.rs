@@ -23,7 +23,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
     // Before anything is installed or built: a revision that there is not ends it.
     let commit = args.against.as_deref().map(git::commit).transpose()?;
     let ready = setup::ensure(&Wants::purpose(purpose(&args.args)), args.no_install)?;
-    build::everything(&ready.toolchain, true, Programs::All)?;
+    build::everything(ready, true, Programs::All)?;
     let mut all: Vec<OsString> = Vec::new();
     for (flag, is_given) in
         [("--quick", args.quick), ("--peers", args.peers), ("--document", args.document)]

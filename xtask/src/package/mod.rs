@@ -34,7 +34,7 @@ struct Release {
 /// `cargo xtask package`.
 pub(crate) fn run(args: &PackageArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::build(), false)?;
-    build::everything(&ready.toolchain, true, build::Programs::Product)?;
+    build::everything(ready, true, build::Programs::Product)?;
     let version = match &args.version {
         Some(version) => version.clone(),
         None => version_of_the_tree()?,

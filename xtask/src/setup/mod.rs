@@ -21,6 +21,7 @@ use anyhow::{Result, bail};
 
 use crate::build;
 use crate::cli::SetupArgs;
+use crate::process::Background;
 use crate::ui;
 use apt::Lists;
 pub(crate) use go::Go;
@@ -30,11 +31,7 @@ use toolchain::Toolchain;
 
 /// `cargo xtask setup`.
 pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
-    let wants = Wants {
-        everything: true,
-        builds_release: false,
-        ..Wants::tests(&kernel::SERIES[..1], false)
-    };
+    let wants = Wants { everything: true, ..Wants::tests(&kernel::SERIES[..1], false, false) };
     if args.no_install {
         return Ok(if Missing::look_up(&wants)?.is_nothing() {
             ui::heading("nothing is missing");
@@ -75,8 +72,8 @@ impl<'a> Wants<'a> {
     }
 
     /// For the tests; cargo-deny, modules of Python and a kernel among it, and Go for a long run.
-    pub(crate) fn tests(kernels: &'a [&'a str], is_long: bool) -> Self {
-        Self { kernels, go: is_long, ..Self::purpose(Purpose::Test) }
+    pub(crate) fn tests(kernels: &'a [&'a str], is_long: bool, builds_release: bool) -> Self {
+        Self { kernels, go: is_long, builds_release, ..Self::purpose(Purpose::Test) }
     }
 
     fn packages(&self) -> Vec<&'static Wanted> {
@@ -90,6 +87,8 @@ impl<'a> Wants<'a> {
 /// What is there once nothing is missing.
 pub(crate) struct Ready {
     pub(crate) toolchain: Toolchain,
+    /// What of the release needs nothing of this is built meanwhile; none unless a release is built next.
+    pub(crate) begun_release: Option<Background>,
     /// Folders of the kernels that were asked for, by series; without those that apt does not offer.
     pub(crate) kernels: Vec<(String, PathBuf)>,
     /// The interpreter that has the modules of the example in Python; none unless for the tests.
@@ -104,7 +103,9 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
     if no_install && !missing.is_nothing() {
         bail!("listed above: missing; without --no-install it is installed");
     }
-    missing.get_beside_build(wants)?;
+    // Downloads leave the CPUs idle, and packet programs one of them.
+    let begun_release = wants.builds_release.then(build::begin_release).transpose()?;
+    missing.get(wants.everything)?;
     let Some(toolchain) = Toolchain::find()? else {
         bail!("BPF toolchain: not there, though made")
     };
@@ -114,7 +115,7 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
     }
     let python = (!wants.kernels.is_empty()).then(python::ensure).transpose()?;
     let newer_etcd = if wants.kernels.is_empty() { None } else { etcd::find()? };
-    Ok(Ready { toolchain, kernels, python, newer_etcd })
+    Ok(Ready { toolchain, begun_release, kernels, python, newer_etcd })
 }
 
 /// cargo-deny's program; built first, on idle CPU time, if it is missing.
@@ -194,13 +195,8 @@ impl Missing {
     }
 
     fn is_nothing(&self) -> bool {
-        self.is_nothing_now() && self.made.is_empty()
-    }
-
-    /// Whether what is missing, if anything is, is made later.
-    fn is_nothing_now(&self) -> bool {
         let nothing_to_fetch = self.toolchain.is_none() && self.kernels.is_empty();
-        self.packages.is_empty() && nothing_to_fetch && self.made.iter().all(|made| made.later)
+        self.packages.is_empty() && nothing_to_fetch && self.made.is_empty()
     }
 
     fn print(&self) -> Result<()> {
@@ -250,25 +246,6 @@ impl Missing {
 
     fn names(&self) -> Vec<&'static str> {
         self.packages.iter().map(|wanted| wanted.package).collect()
-    }
-
-    /// Gets what is missing. If a release is built next, what it does not need is compiled meanwhile: downloads leave the
-    /// CPUs idle.
-    fn get_beside_build(&self, wants: &Wants<'_>) -> Result<()> {
-        if !wants.builds_release || self.is_nothing_now() {
-            return self.get(wants.everything);
-        }
-        let beside = build::begin_release()?;
-        match self.get(wants.everything) {
-            Ok(()) => {
-                ui::note("waiting for the part of the release that was built meanwhile");
-                beside.wait().map(drop)
-            }
-            Err(error) => {
-                beside.kill()?;
-                Err(error)
-            }
-        }
     }
 
     fn get(&self, at_once: bool) -> Result<()> {

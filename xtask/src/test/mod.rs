@@ -28,7 +28,7 @@ use crate::cargo;
 use crate::cli::TestArgs;
 use crate::demo;
 use crate::fuzz;
-use crate::process::{self, Job};
+use crate::process::{self, Background, Job};
 use crate::progress::{Limits, cpu_time_of_children};
 use crate::root;
 use crate::setup::{self, Ready, Wants};
@@ -84,18 +84,15 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     if let Some(rotation) = &rotation {
         ui::heading(&rotation.describe());
     }
-    let ready = setup::ensure(&Wants::tests(&args.kernels(), args.long), false)?;
+    let filter = Filter::new(&args.filter, args.long);
+    let kernels = args.kernels();
+    let wants = Wants::tests(&kernels, args.long, filter.wants(Step::Build));
+    let mut ready = setup::ensure(&wants, false)?;
+    let begun_release = ready.begun_release.take();
     let report = Report::default();
     report.step("setup", start, Cost { units: 0, cpu_time: cpu_time_of_children() });
-    let run = Run {
-        args,
-        filter: Filter::new(&args.filter, args.long),
-        rotation,
-        ready,
-        slots: Slots::default(),
-        report,
-    };
-    run.run_steps()?;
+    let run = Run { args, filter, rotation, ready, slots: Slots::default(), report };
+    run.run_steps(begun_release)?;
     let is_blind = !run.filter.tests().is_empty() && !run.report.has_tested();
     let (mut total, slowest, steps) = run.report.finish();
     ui::heading("what took longest: its time, CPU time");
@@ -131,12 +128,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run_steps(&self) -> Result<()> {
+    fn run_steps(&self, begun_release: Option<Background>) -> Result<()> {
         if self.filter.wants_test_programs() {
             root::ask("tests in network namespaces and containers, BPF programs")?;
         }
         self.run_in_order(&FIRST)?;
-        let built = self.build()?;
+        let built = self.build(begun_release)?;
         let tests = match &built {
             Some(programs) if self.filter.wants(Step::Root) => {
                 self.skip_missing_kernels();
@@ -231,7 +228,7 @@ impl Run<'_> {
 
     /// What is tested, and the test programs for root; none if building failed. The release and the test programs are
     /// compiled beside each other: either build ends with crates that keep one CPU busy.
-    fn build(&self) -> Result<Option<Programs>> {
+    fn build(&self, begun_release: Option<Background>) -> Result<Option<Programs>> {
         if !self.filter.wants(Step::Build) {
             return Ok(None);
         }
@@ -244,7 +241,7 @@ impl Run<'_> {
         thread::scope(|scope| {
             let release = scope.spawn(|| {
                 let start = Instant::now();
-                let built = build::host_programs(true, build::Programs::Product);
+                let built = build::host_programs(begun_release, true, build::Programs::Product);
                 self.report.step(
                     "build of the release",
                     start,
@@ -447,7 +444,8 @@ impl Run<'_> {
     /// The experiments at their real size.
     fn experiments(&self) -> Result<()> {
         let start = self.report.begin("programs of the experiments");
-        let built = build::everything(&self.ready.toolchain, true, build::Programs::Demo);
+        let built = build::packet_programs(&self.ready.toolchain)
+            .and_then(|()| build::host_programs(None, true, build::Programs::Demo));
         self.report.conclude("build of the experiments", start, &built)?;
         if built.is_err() {
             return Ok(());
