@@ -57,7 +57,13 @@ pub(crate) async fn connect(
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| usage("the host is neither a name nor an address"))?;
     let connector = TlsConnector::from(Arc::new(config(options)?));
-    let stream = with_timeout(TcpStream::connect((host, port))).await.map_err(|error| {
+    let connected = async {
+        let stream = TcpStream::connect((host, port)).await?;
+        // A call is written in pieces, and the last would wait for the ACK of the one before, 40 ms (RFC 1122, 4.2.3.2).
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    };
+    let stream = with_timeout(connected).await.map_err(|error| {
         Failure::new(Exit::Unavailable, format!("spillwayd at {url}: {}", describe(&error))).hint(
             "check that the daemon runs there with --listen, and that no firewall blocks the connection",
         )
