@@ -201,11 +201,11 @@ async fn large_configurations_pass_both_ways() {
     large.services.clear();
     large.pools[0].health_checks.clear();
     large.pools[0].slots = Some(65_537);
-    large.pools[0].backends = (0..16_000).map(backend).collect();
+    large.pools[0].backends = (0..13_000).map(backend).collect();
     assert!(prost::Message::encoded_len(&large) > USUAL);
     client.apply(apply(large)).await.unwrap();
     let status = client.status(v1::StatusRequest::default()).await.unwrap().into_inner();
-    assert_eq!(status.backends.len(), 16_000);
+    assert_eq!(status.backends.len(), 13_000);
     assert!(prost::Message::encoded_len(&status) > USUAL);
 }
 

@@ -39,7 +39,7 @@ fn all_refused_in_words(refused: &[tonic::Status]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_streams_of_a_viewer_leave_the_daemon_to_others() {
+async fn thousands_of_streams_of_a_viewer_leave_the_daemon_to_others() {
     let remote = Remote::start().await;
     let (eye, hand) = (remote.ours.client("eye.example"), remote.ours.client("hand.example"));
     let other = remote.channel(Some(&hand)).await.unwrap();
@@ -47,7 +47,7 @@ async fn ten_thousand_streams_of_a_viewer_leave_the_daemon_to_others() {
     for _ in 0..20 {
         channels.push(remote.channel(Some(&eye)).await.unwrap());
     }
-    let crowd = tokio::spawn(async move { watches(&channels, 10_000).await });
+    let crowd = tokio::spawn(async move { watches(&channels, 2_000).await });
     while !crowd.is_finished() {
         let mut other = SpillwayClient::new(other.clone());
         let answer = timeout(PATIENCE, other.status(v1::StatusRequest::default())).await;
@@ -57,7 +57,7 @@ async fn ten_thousand_streams_of_a_viewer_leave_the_daemon_to_others() {
         answer.expect("the socket is answered").unwrap();
     }
     let (open, refused) = crowd.await.unwrap();
-    assert_eq!((open.len(), refused.len()), (16, 9_984));
+    assert_eq!((open.len(), refused.len()), (16, 1_984));
     all_refused_in_words(&refused);
     // Another client's watch has a place, and a stream that ends gives its place back.
     let (others, refused) = watches(&[other], 1).await;

@@ -137,6 +137,7 @@ impl Remote {
             async move {
                 let name = ServerName::try_from("spillwayd.example").unwrap();
                 let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
                 std::io::Result::Ok(TokioIo::new(connector.connect(name, stream).await?))
             }
         });
