@@ -29,7 +29,8 @@ pub struct Judgement {
     pub excess: f64,
     /// Place of the first that overflowed, from 0.
     pub first_overflowed: usize,
-    /// Admitted from the first that overflowed on, as a share of what the limit admits in that time.
+    /// Admitted from the first that overflowed on, as a share of what the limit admits in that time; 1 if none overflowed,
+    /// because their sender was too slow.
     pub utilisation: f64,
     /// What of that could be: less than the whole where for longer than the burst takes too few came.
     pub possible: f64,
@@ -76,7 +77,10 @@ impl Limit {
         let moments = decisions.iter().map(|decision| Duration::from_nanos(decision.sent));
         let admitted_by_one = self.admits(moments).into_iter().skip(first_overflowed);
         let possible = admitted_by_one.filter(|is_admitted| *is_admitted).count();
-        let share = |count: usize| count as f64 / (self.per_second * time);
+        let share = |count: usize| match rest {
+            [] => 1.0,
+            _ => count as f64 / (self.per_second * time),
+        };
         let (utilisation, possible) = (share(admitted), share(possible));
         Ok(Judgement { excess, first_overflowed, utilisation, possible })
     }
@@ -173,6 +177,14 @@ mod tests {
         // 19 in the 1.85 s after the first that overflowed.
         assert!((judgement.utilisation - 19.0 / 18.5).abs() < 1e-9, "{judgement:?}");
         assert_eq!(judgement.possible, judgement.utilisation);
+    }
+
+    #[test]
+    fn below_the_limit_nothing_overflows() {
+        let slow: Vec<_> = (0..40).map(|number| (101 * number, true)).collect();
+        let judgement = TEN.judge(&decisions(&slow)).unwrap();
+        assert_eq!(judgement.first_overflowed, 40);
+        assert_eq!((judgement.utilisation, judgement.possible), (1.0, 1.0));
     }
 
     #[test]

@@ -23,22 +23,19 @@ mod versions;
 use lb_e2e::harness::Case;
 
 pub(crate) const CASES: &[Case] = &[
-    Case::measures("equal_shares_overflow_though_there_is_room", standalone::equal_shares),
+    Case::works("equal_shares_overflow_though_there_is_room", standalone::equal_shares),
     Case::works("balancers_choose_alike_wherever_a_flow_arrives", standalone::equal_choices),
     Case::works("any_balancer_changes_the_configuration_of_all", members::one_configuration),
-    Case::measures("connections_go_elsewhere_only_if_the_capacity_is_used", sharing::there_is_room),
-    Case::measures("a_fleet_uses_a_capacity_that_is_too_small", sharing::too_many),
-    Case::measures("portions_follow_a_demand_that_moves", sharing::demand_moves),
-    Case::measures(
-        "a_daemon_that_is_killed_goes_on_with_its_portion",
-        sharing_outages::daemon_killed,
-    ),
-    Case::measures(
+    Case::works("connections_go_elsewhere_only_if_the_capacity_is_used", sharing::there_is_room),
+    Case::works("a_fleet_uses_a_capacity_that_is_too_small", sharing::too_many),
+    Case::works("portions_follow_a_demand_that_moves", sharing::demand_moves),
+    Case::works("a_daemon_that_is_killed_goes_on_with_its_portion", sharing_outages::daemon_killed),
+    Case::works(
         "a_daemon_that_is_dead_is_forgotten_and_comes_back",
         sharing_outages::daemon_forgotten,
     ),
-    Case::measures("a_host_that_is_gone_is_forgotten_and_comes_back", sharing_outages::host_gone),
-    Case::measures("a_balancer_that_is_cut_off_keeps_its_portion", sharing_outages::cut_off),
+    Case::works("a_host_that_is_gone_is_forgotten_and_comes_back", sharing_outages::host_gone),
+    Case::works("a_balancer_that_is_cut_off_keeps_its_portion", sharing_outages::cut_off),
     Case::works("without_quorum_only_changes_stop", outages::quorum),
     Case::works("etcd_goes_back_and_an_operator_decides", outages::restored),
     Case::works("an_etcd_that_lost_everything_gets_it_back", restores::emptied),
