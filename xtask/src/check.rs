@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 
+use crate::artifacts;
 use crate::build;
 use crate::cargo::cargo;
 use crate::cli::CheckArgs;
@@ -53,12 +56,38 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let touched = packages.with_files(&files);
     let mut to_lint = packages.with_dependents(&touched);
     let lints_packets = to_lint.remove(PACKET_PROGRAMS);
-    let list = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
     ui::heading(&format!("{} files changed since {since}, of: {}", files.len(), list(&touched)));
 
-    let mut check = Check { failed: 0 };
+    let check = Check::default();
     check.call("mutants find their places", mutants::check_places);
     check.command("format", steps::fmt())?;
+    let mut programs = Vec::new();
+    for mut tests in touched.iter().filter_map(|name| packages.unit_tests(name)) {
+        let built = check.call("build of unit tests", || artifacts::build(&mut tests));
+        programs.extend(built.unwrap_or_default().programs);
+    }
+    thread::scope(|scope| {
+        // Tests mostly wait, and cargo builds nothing for clippy while it builds them.
+        let tested = scope.spawn(|| {
+            let mut tests = programs.iter().filter(|program| program.is_test);
+            tests.try_for_each(|test| {
+                check.command(&format!("tests: {}", test.name), run_tests(test))
+            })
+        });
+        let linted = lint(&check, &to_lint, lints_packets);
+        tested.join().unwrap_or_else(|_| Err(anyhow!("running tests panicked"))).and(linted)
+    })?;
+    let failed = check.failed.into_inner();
+    ui::note(&format!(
+        "{} in all; not run: unit tests of packages that did not change, {}, doc tests, and what `cargo xtask test` adds",
+        ui::elapsed(start.elapsed()),
+        SLOW.join(", ")
+    ));
+    println!("{}", if failed == 0 { "ok" } else { "FAILED" });
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn lint(check: &Check, packages: &BTreeSet<&str>, lints_packets: bool) -> Result<()> {
     if lints_packets && let Some(toolchain) = Toolchain::find()? {
         if let Some(clippy) = steps::clippy_bpf(&toolchain)? {
             check.command("clippy of the packet programs", clippy)?;
@@ -66,31 +95,33 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     } else if lints_packets {
         ui::note("not checked: the packet programs; `cargo xtask setup` gets their compiler");
     }
-    if !to_lint.is_empty() {
-        check
-            .command(&format!("clippy of {}", list(&to_lint)), steps::clippy_packages(&to_lint))?;
+    if packages.is_empty() {
+        return Ok(());
     }
-    for name in &touched {
-        if let Some(tests) = packages.unit_tests(name) {
-            check.command(&format!("unit tests of {name}"), tests)?;
-        }
-    }
-    ui::note(&format!(
-        "{} in all; not run: unit tests of packages that did not change, {}, doc tests, and what `cargo xtask test` adds",
-        ui::elapsed(start.elapsed()),
-        SLOW.join(", ")
-    ));
-    println!("{}", if check.failed == 0 { "ok" } else { "FAILED" });
-    Ok(if check.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    check.command(&format!("clippy of {}", list(packages)), steps::clippy_packages(packages))
+}
+
+/// Runs a test program as cargo does.
+fn run_tests(program: &artifacts::Program) -> Command {
+    let mut command = Command::new(&program.executable);
+    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
+    steps::many_at_a_time(&mut command);
+    build::with_objects_if_built(&mut command);
+    command
+}
+
+fn list(names: &BTreeSet<&str>) -> String {
+    names.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
 /// The checks of a run; all are made, whatever fails.
+#[derive(Default)]
 struct Check {
-    failed: u32,
+    failed: AtomicU32,
 }
 
 impl Check {
-    fn command(&mut self, name: &str, command: Command) -> Result<()> {
+    fn command(&self, name: &str, command: Command) -> Result<()> {
         let start = Instant::now();
         let captured = process::capture(command, LIMITS, name)?;
         if !captured.success() {
@@ -100,19 +131,21 @@ impl Check {
         Ok(())
     }
 
-    fn call(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
+    /// What the check has made; none if it failed.
+    fn call<T>(&self, name: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
         let start = Instant::now();
         let checked = check();
         if let Err(error) = &checked {
             eprintln!("{error:#}");
         }
         self.conclude(name, start, checked.is_ok());
+        checked.ok()
     }
 
-    fn conclude(&mut self, name: &str, start: Instant, is_ok: bool) {
+    fn conclude(&self, name: &str, start: Instant, is_ok: bool) {
         let word = if is_ok { "ok" } else { "FAILED" };
         ui::note(&format!("{word:<6} {:>12}  {name}", ui::elapsed(start.elapsed())));
-        self.failed += u32::from(!is_ok);
+        self.failed.fetch_add(u32::from(!is_ok), Ordering::Relaxed);
     }
 }
 
@@ -227,7 +260,7 @@ impl Packages {
         }
     }
 
-    /// Runs the unit tests of a package, and those of its other tests that are as quick; none if it has none.
+    /// Builds the unit tests of a package, and those of its other tests that are as quick; none if it has none.
     pub(crate) fn unit_tests(&self, name: &str) -> Option<Command> {
         let package = self.packages.get(name)?;
         let mut kinds = BTreeSet::new();
@@ -246,9 +279,8 @@ impl Packages {
             return None;
         }
         let mut command = cargo();
-        command.args(["test", "--no-fail-fast"]).args(kinds);
+        command.args(["test", "--no-run"]).args(kinds);
         build::select(&mut command, [name, build::FEATURES]);
-        steps::many_at_a_time(&mut command);
         build::with_objects_if_built(&mut command);
         Some(command)
     }
