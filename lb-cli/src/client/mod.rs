@@ -10,6 +10,7 @@ use std::{
     fs, io,
     os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
+    pin::{Pin, pin},
     time::Duration,
 };
 
@@ -373,11 +374,18 @@ fn mistakes(status: &Status) -> Vec<Mistake> {
 /// # Errors
 /// Those of the future, or the runtime cannot start.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Failure, format!("runtime: {}", describe(&error))))?
-        .block_on(future)
+    let mut answer = Err(Failure::new(Exit::Failure, "runtime: it has ended"));
+    run(pin!(async { answer = future.await }))?;
+    answer
+}
+
+/// Not generic: a runtime would be compiled for each command.
+fn run(future: Pin<&mut dyn Future<Output = ()>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Failure::new(Exit::Failure, format!("runtime: {}", describe(&error))))?;
+    runtime.block_on(future);
+    Ok(())
 }
 
 /// Why connecting to a socket failed.
