@@ -56,7 +56,7 @@ const MODULES: &[&str] = &[
 ];
 
 /// Of so many trials with the daemon or the kernel's own devices a sample has one.
-const DAEMONS: u64 = 4;
+const DAEMONS: u64 = 8;
 /// Of so many a sample has one of the two that want two guests more: every other sample has none.
 const PAIRS: u64 = 4;
 
