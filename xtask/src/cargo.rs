@@ -51,7 +51,7 @@ pub(crate) fn install(name: &str, version: &str, root: &Path) -> Command {
 
 /// For a tool that runs a few times only: what makes it quick would take longer than it saves.
 pub(crate) fn build_quickly(command: &mut Command) {
-    for (setting, value) in [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")] {
+    for (setting, value) in [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "0")] {
         command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
     }
 }
