@@ -101,12 +101,17 @@ pub(crate) fn packet_programs(toolchain: &Toolchain) -> Result<()> {
     Ok(())
 }
 
+/// Where cargo builds the packet programs of this tree, and nothing else.
+pub(crate) fn packet_build() -> PathBuf {
+    workspace::target().join("packet-build")
+}
+
 /// A cargo command on the packet programs.
 pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Command> {
     let mut command = cargo();
     toolchain.equip(&mut command);
     // Beside the host's: the two compilers would push each other's results out.
-    command.env("CARGO_TARGET_DIR", workspace::target().join("bpf-build"));
+    command.env("CARGO_TARGET_DIR", packet_build());
     let arch = std::env::consts::ARCH;
     let flags = [
         // What aya-build would set: whose registers kernel-side context types describe.

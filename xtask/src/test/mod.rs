@@ -59,7 +59,6 @@ const ETCD_DIRECTORY: &str = "SPILLWAY_ETCD_DIR";
 const MUTANTS: u64 = 3;
 
 /// Steps that run beside the tests in namespaces, each row in its order. What they build is built on idle CPU time.
-/// Clippy of the packet programs and the mutants share cargo's folder of packet programs.
 /// The package comes after the unit tests: it leaves a `spillwayd` without packet programs in target/debug, which
 /// they start.
 const BACKGROUND: [&[Step]; 2] = [

@@ -88,7 +88,8 @@ impl Mutant {
     }
 }
 
-/// A copy of the tree. It is built where the packet programs are, beside them: what both stand on is there already.
+/// A copy of the tree, with a folder of its own to build in. Cargo names what it makes of a package by its place in the
+/// workspace: in the folder of the packet programs a mistake would take the place of what it was made from, and stay there.
 pub(super) struct Copy {
     tree: PathBuf,
     target: PathBuf,
@@ -96,13 +97,12 @@ pub(super) struct Copy {
 }
 
 impl Copy {
+    fn at(here: &Path) -> Self {
+        Self { tree: here.join("tree"), target: here.join("build"), objects: here.join("objects") }
+    }
+
     pub(super) fn new() -> Result<Self> {
-        let here = workspace::target().join("mutants");
-        let copy = Self {
-            tree: here.join("tree"),
-            target: workspace::target().join("bpf-build"),
-            objects: here.join("objects"),
-        };
+        let copy = Self::at(&workspace::target().join("mutants"));
         if copy.tree.exists() {
             fs::remove_dir_all(&copy.tree).context("mutants: remove the old copy")?;
         }
@@ -196,6 +196,13 @@ mod tests {
             let source = fs::read_to_string(workspace::root().join(&mutant.file)).unwrap();
             assert_ne!(mutant.applied(&source).unwrap(), source, "{}", mutant.name);
         }
+    }
+
+    #[test]
+    fn no_mistake_gets_into_the_packet_programs() {
+        let copy = Copy::at(Path::new("/mutants"));
+        assert!(!copy.target.starts_with(build::packet_build()), "{}", copy.target.display());
+        assert!(!build::packet_build().starts_with(&copy.target), "{}", copy.target.display());
     }
 
     #[test]
