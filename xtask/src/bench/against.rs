@@ -15,7 +15,7 @@ use crate::ui;
 use crate::workspace;
 
 /// What cargo made here of other people's crates serves there too: these folders of a target folder are copied.
-const REUSED: [&str; 4] = ["release/build", "release/deps", "release/.fingerprint", "bpf-build"];
+const REUSED: [&str; 4] = ["release/build", "release/deps", "release/.fingerprint", "packet-build"];
 
 /// A revision that is built.
 pub(super) struct Built {
@@ -109,7 +109,7 @@ mod tests {
     fn what_is_reused_keeps_its_time_and_the_rest_stays_behind() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (from, to) = (from.path(), to.path().join("new"));
-        for file in ["release/deps/a.rlib", "release/bench", "debug/deps/b.rlib", "bpf-build/c"] {
+        for file in ["release/deps/a.rlib", "release/bench", "debug/deps/b.rlib", "packet-build/c"] {
             fs::create_dir_all(from.join(file).parent().unwrap()).unwrap();
             fs::write(from.join(file), file).unwrap();
         }
@@ -123,7 +123,7 @@ mod tests {
             .unwrap();
         reuse(from, &to).unwrap();
         assert_eq!(fs::metadata(to.join(copied)).unwrap().modified().unwrap(), time);
-        assert!(to.join("bpf-build/c").is_file());
+        assert!(to.join("packet-build/c").is_file());
         assert!(!to.join("release/bench").exists() && !to.join("debug").exists());
     }
 }
