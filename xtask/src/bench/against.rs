@@ -109,7 +109,8 @@ mod tests {
     fn what_is_reused_keeps_its_time_and_the_rest_stays_behind() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (from, to) = (from.path(), to.path().join("new"));
-        for file in ["release/deps/a.rlib", "release/bench", "debug/deps/b.rlib", "packet-build/c"] {
+        for file in ["release/deps/a.rlib", "release/bench", "debug/deps/b.rlib", "packet-build/c"]
+        {
             fs::create_dir_all(from.join(file).parent().unwrap()).unwrap();
             fs::write(from.join(file), file).unwrap();
         }
