@@ -22,6 +22,30 @@ fn a_file_that_says_so_is_an_empty_configuration_and_one_that_was_cut_off_is_not
     }
 }
 
+/// A field that is passed over is one that its writer takes for in force.
+#[test]
+fn no_object_has_an_unknown_field() {
+    let check = "[[health_check]]\nname = \"x\"\n";
+    for above in [
+        "",
+        "[[region]]\nname = \"eu\"\n",
+        "[[pool]]\nname = \"web\"\n",
+        "[[pool]]\nname = \"web\"\n[[pool.group]]\nregion = \"eu\"\n",
+        "[[pool]]\nname = \"web\"\n[[pool.backend]]\naddress = \"192.0.2.1\"\n",
+        "[[service]]\nname = \"web\"\n",
+        check,
+        &format!("{check}[health_check.tcp]\n"),
+        &format!("{check}[health_check.http]\n"),
+        &format!("{check}[health_check.tls]\n"),
+        &format!("{check}[health_check.grpc]\n"),
+        &format!("{check}[health_check.udp]\n"),
+        &format!("{check}[health_check.agent]\n"),
+    ] {
+        let error = Document::parse(&format!("{above}nonsense = 1\n")).unwrap_err().to_string();
+        assert!(error.contains("unknown field `nonsense`"), "{above}: {error}");
+    }
+}
+
 #[test]
 fn a_mistake_is_told_with_its_line() {
     let service = "[[service]]\nname = \"web\"\naddress = \"192.0.2.1\"\npool = \"web\"\n";
