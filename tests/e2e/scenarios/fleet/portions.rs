@@ -20,11 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// A balancer that takes longer is asked again.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Percent of connections that a fleet may send elsewhere though one limiter would not: without portions it is 38 of them
-/// (`equal_shares_overflow_though_there_is_room`).
-const MORE_ELSEWHERE: f64 = 3.0;
-/// A fleet uses so much of what one limiter would use, and so much of its capacity at most.
-const LEAST_USED: f64 = 0.95;
+/// A fleet uses so much of its capacity at most.
 const MOST_USED: f64 = 1.005;
 
 /// What a balancer said, and when.
@@ -158,10 +154,9 @@ impl Outcome {
         Ok(fullest)
     }
 
-    /// Says that of what was sent between two moments little more went elsewhere than one limiter of the whole capacity sends
-    /// there: a sender that others held up sends more at once than there is room for. Answers both as percentages.
-    pub(super) fn judge_elsewhere(&self, from: Duration, to: Duration) -> Result<Elsewhere> {
-        let time = from..to;
+    /// Says that of what was sent within some time at most so many percent went elsewhere. A sender that others held up sends
+    /// more at once than there is room for: what one limiter of the whole capacity refuses of that may go there twice.
+    pub(super) fn judge_elsewhere(&self, time: Range<Duration>, most: f64) -> Result<Elsewhere> {
         let within = |it: &(&Connection, bool)| time.contains(&it.0.sent);
         let by_one: Vec<_> = self.by_one_limiter().into_iter().filter(within).collect();
         let refused = by_one.iter().filter(|(_, is_admitted)| !is_admitted).count();
@@ -170,7 +165,7 @@ impl Outcome {
             by_one: 100.0 * refused as f64 / by_one.len() as f64,
         };
         let rates = &self.rates;
-        ensure!(elsewhere.percent <= elsewhere.by_one + MORE_ELSEWHERE, "{elsewhere}\n{rates}");
+        ensure!(elsewhere.percent <= most + 2.0 * elsewhere.by_one, "{elsewhere}\n{rates}");
         Ok(elsewhere)
     }
 
@@ -179,14 +174,14 @@ impl Outcome {
         self.rates.arrived_per_second(0, from..to) / self.capacity
     }
 
-    /// Says that between two moments nearly as much of the capacity was used as one limiter of the whole uses.
-    pub(super) fn judge_use(&self, from: Duration, to: Duration) -> Result<Use> {
+    /// Says that between two moments at least this part of what one limiter of the whole capacity admits was used.
+    pub(super) fn judge_use(&self, from: Duration, to: Duration, least: f64) -> Result<Use> {
         let by_one = self.by_one_limiter().into_iter();
         let by_one =
             by_one.filter(|(it, is_admitted)| *is_admitted && (from..to).contains(&it.sent));
         let by_one = by_one.count() as f64 / (to - from).as_secs_f64() / self.capacity;
         let part = Use { part: self.used(from, to), by_one };
-        let range = LEAST_USED * part.by_one..=MOST_USED;
+        let range = least * part.by_one..=MOST_USED;
         ensure!(range.contains(&part.part), "{part}\n{}", self.rates);
         Ok(part)
     }

@@ -60,7 +60,7 @@ pub(super) fn there_is_room(sandbox: &Sandbox) -> Result<()> {
         }
         let demand = Demand::new(seconds(12), 0.8 * capacity, &parts);
         let (outcome, fullest) = run(&fleet, capacity, seed, &[demand])?;
-        let elsewhere = outcome.judge_elsewhere(seconds(2), seconds(12))?;
+        let elsewhere = outcome.judge_elsewhere(seconds(2)..seconds(12), 0.5)?;
         let rates = &outcome.rates;
         harness::note(format!(
             "70/10/10/10 at 0.8 of {capacity}/s: from the third second on {elsewhere}; {fullest}; a SYN {:?} late at most\n\
@@ -80,7 +80,7 @@ pub(super) fn too_many(sandbox: &Sandbox) -> Result<()> {
         }
         let demand = Demand::new(seconds(12), 2.0 * capacity, &parts);
         let (outcome, fullest) = run(&fleet, capacity, seed, &[demand])?;
-        let used = outcome.judge_use(seconds(2), seconds(12))?;
+        let used = outcome.judge_use(seconds(2), seconds(12), 0.985)?;
         let rates = &outcome.rates;
         harness::note(format!(
             "70/10/10/10 at twice {capacity}/s: from the third second on {used}; {fullest}; a SYN {:?} late at most\n{rates}",
@@ -110,7 +110,8 @@ pub(super) fn demand_moves(sandbox: &Sandbox) -> Result<()> {
             "0.8 of {capacity}/s moves to another balancer: {} % sent elsewhere in the seconds after that; {fullest}\n{rates}",
             each.join(", "),
         ));
-        outcome.judge_elsewhere(seconds(10), seconds(14))?;
+        outcome.judge_elsewhere(seconds(10)..seconds(11), 5.0)?;
+        outcome.judge_elsewhere(seconds(11)..seconds(14), 1.0)?;
     }
     Ok(())
 }

@@ -96,8 +96,8 @@ pub(super) fn daemon_killed(sandbox: &Sandbox) -> Result<()> {
     // What it owned it goes on with. Then it gives to the second one.
     let had = outcome.portions.before(0, killed).context("no portion before")?;
     let has = outcome.portions.least(0, started, MOVED).context("no portion after")?;
-    let used = outcome.judge_use(seconds(8), MOVED)?;
-    let elsewhere = outcome.judge_elsewhere(MOVED + SETTLED, MOVED + seconds(10))?;
+    let used = outcome.judge_use(seconds(8), MOVED, 0.97)?;
+    let elsewhere = outcome.judge_elsewhere(MOVED + SETTLED..MOVED + seconds(10), 0.5)?;
     harness::note(format!(
         "a daemon is killed at 1.5 of the capacity after {killed:.1?}, started after {started:.1?} and ready after {back:.1?}: \
          it owned {had:.3}, then at least {has:.3}; {used}; then demand moves, and from the fifth second on {elsewhere}; \
@@ -149,7 +149,7 @@ pub(super) fn daemon_forgotten(sandbox: &Sandbox) -> Result<()> {
     let meanwhile = outcome.judge_admissions(Duration::ZERO..back + SETTLED, part * CAPACITY)?;
     let after = outcome.judge_admissions(back + SETTLED..end, 0.0)?;
     let used = outcome.used(opened + seconds(2), started);
-    let again = outcome.judge_use(back + SETTLED, end)?;
+    let again = outcome.judge_use(back + SETTLED, end, 0.98)?;
     harness::note(format!(
         "a daemon is dead at 2.4 times the capacity: forgotten after {:.1?} with {part:.3} of the capacity, then {used:.3} of it \
          used; from the fifth second after it is back on {again}; until it is forgotten {fullest}, then {meanwhile}, \
@@ -193,9 +193,9 @@ pub(super) fn host_gone(sandbox: &Sandbox) -> Result<()> {
     let end = ready + SETTLED + seconds(5);
     // So little room is left that some are sent elsewhere also where portions are right. Before it was forgotten it was two
     // thirds.
-    let control = outcome.judge_elsewhere(seconds(3), gone)?;
-    let after = outcome.judge_elsewhere(forgotten + SETTLED, returning)?;
-    let again = outcome.judge_elsewhere(ready + SETTLED, end)?;
+    let control = outcome.judge_elsewhere(seconds(3)..gone, 3.0)?;
+    let after = outcome.judge_elsewhere(forgotten + SETTLED..returning, 3.0)?;
+    let again = outcome.judge_elsewhere(ready + SETTLED..end, 3.0)?;
     harness::note(format!(
         "a host is gone at 0.95: {control}; forgotten after {:.1?}, and from the fifth second after that on {after}; ready \
          {:.1?} after its start with a portion of {portion:.3}, and from the fifth second after that on {again}; \
@@ -228,7 +228,7 @@ pub(super) fn cut_off(sandbox: &Sandbox) -> Result<()> {
     ensure!(epoch(&fleet, 1)? == before, "a balancer was forgotten");
     // Its portion is the first demand's: it has more than it needs, and the others less.
     let apart = outcome.used(seconds(17), seconds(25));
-    let used = outcome.judge_use(healed + SETTLED, seconds(34))?;
+    let used = outcome.judge_use(healed + SETTLED, seconds(34), 0.98)?;
     harness::note(format!(
         "cut off for {:.1?} at 1.5 of the capacity: {apart:.3} of it used while demand had moved, then from the fifth \
          second after it was healed on {used}; {fullest}\n{rates}",
