@@ -17,8 +17,8 @@ use std::{
 };
 
 use tracing_subscriber::{
-    EnvFilter, Layer,
-    filter::LevelFilter,
+    Layer,
+    filter::{LevelFilter, Targets},
     fmt::{self, MakeWriter},
     layer::SubscriberExt,
     util::SubscriberInitExt,
@@ -30,9 +30,12 @@ use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_observe::metrics::Counter;
 use queue::{Entry, Next, Queue};
 
-/// The default filter. netlink-proto warns about each answer to an abandoned request, for example of a VIP probe whose
-/// caller disconnected.
-const DEFAULT_FILTER: &str = "info,netlink_proto=error";
+/// Names the variable that sets the level.
+const LEVEL_VARIABLE: &str = "RUST_LOG";
+
+/// What is logged unless the variable is set. netlink-proto warns about each answer to an abandoned request, for example of
+/// a VIP probe whose caller disconnected.
+const DEFAULT_LEVELS: &str = "info,netlink_proto=error";
 
 /// Longest time that the end of the daemon waits for the log.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -50,8 +53,8 @@ pub(super) struct Log {
 
 /// Starts logging, always to stderr: stdout is for data. From then on panics are printed through the log too.
 pub(super) fn start() -> Result<Log, Failure> {
-    let directives = env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| DEFAULT_FILTER.into());
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    let levels = env::var(LEVEL_VARIABLE).unwrap_or_else(|_| DEFAULT_LEVELS.into());
+    let (filter, not_understood) = filter(&levels);
     let (queue, journal) = (Arc::<Queue>::default(), Journal::behind_stderr());
     let destination = if journal.is_some() { "the journal" } else { "standard error" };
     let log = Log { queue, destination };
@@ -68,9 +71,38 @@ pub(super) fn start() -> Result<Log, Failure> {
         .name("log".into())
         .spawn(move || write.write(journal.as_ref()))
         .map_err(|error| Failure::about("log thread", &error))?;
-    tracing_subscriber::registry().with(filter.parse_lossy(directives)).with(layer).init();
+    tracing_subscriber::registry().with(filter).with(layer).init();
     log.print_panics();
+    for ignored in not_understood {
+        tracing::warn!(
+            "log: {LEVEL_VARIABLE}: {ignored:?} is ignored: neither a level (off, error, warn, info, debug, trace) nor MODULE=LEVEL"
+        );
+    }
     Ok(log)
+}
+
+/// The filter of levels that commas separate, each for all modules or for one (`MODULE=LEVEL`), and those of them that are
+/// not understood. Without one for all modules it is info.
+fn filter(levels: &str) -> (Targets, Vec<&str>) {
+    let mut filter = Targets::new().with_default(LevelFilter::INFO);
+    let mut not_understood = Vec::new();
+    for each in levels.split(',').map(str::trim).filter(|each| !each.is_empty()) {
+        let (module, level) =
+            each.rsplit_once('=').map_or((None, each), |(module, level)| (Some(module), level));
+        // An empty level would be read as errors only.
+        let level = Some(level)
+            .filter(|level| !level.is_empty())
+            .and_then(|level| level.parse::<LevelFilter>().ok());
+        filter = match (level, module) {
+            (Some(level), None) => filter.with_default(level),
+            (Some(level), Some(module)) => filter.with_target(module, level),
+            (None, _) => {
+                not_understood.push(each);
+                filter
+            }
+        };
+    }
+    (filter, not_understood)
 }
 
 impl Log {
@@ -169,5 +201,42 @@ impl Write for &Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn each_level_is_for_its_module_or_for_all_others() {
+        let (levels, not_understood) = filter(DEFAULT_LEVELS);
+        assert!(not_understood.is_empty(), "{not_understood:?}");
+        assert!(levels.would_enable("spillwayd::app", &Level::INFO));
+        assert!(!levels.would_enable("spillwayd::app", &Level::DEBUG));
+        assert!(levels.would_enable("netlink_proto::handle", &Level::ERROR));
+        assert!(!levels.would_enable("netlink_proto::handle", &Level::WARN));
+
+        let (levels, _) = filter("lb_health=trace, off");
+        assert!(levels.would_enable("lb_health", &Level::TRACE));
+        assert!(!levels.would_enable("lb_net", &Level::ERROR));
+    }
+
+    #[test]
+    fn what_is_no_level_is_named_and_changes_nothing() {
+        for (levels, named) in [
+            ("wran", &["wran"][..]),
+            ("", &[]),
+            (",,", &[]),
+            ("lb_net=loud,lb_net", &["lb_net=loud", "lb_net"]),
+            ("=", &["="]),
+        ] {
+            let (filter, not_understood) = filter(levels);
+            assert_eq!(not_understood, named, "{levels}");
+            assert!(filter.would_enable("lb_net", &Level::INFO), "{levels}");
+            assert!(!filter.would_enable("lb_net", &Level::DEBUG), "{levels}");
+        }
     }
 }
