@@ -19,10 +19,14 @@ use super::cache::{self, Entry};
 use crate::process;
 use crate::programs;
 use crate::ui;
+use crate::workspace;
 use offer::Offer;
 
 /// The target of every packet program.
 pub(crate) const TARGET: &str = "bpfel-unknown-none";
+
+/// Stands for the linker, and calls it.
+const LINK: &str = "xtask/src/setup/toolchain/link.sh";
 
 /// Goes up when the contents of a finished folder change while its name does not.
 const RECIPE: &str = "1";
@@ -99,7 +103,8 @@ impl Toolchain {
         command.env("RUSTC", &self.rustc);
         // The compiler is a stable one; aya-ebpf asks for inline assembly of this target.
         command.env("RUSTC_BOOTSTRAP", "1");
-        command.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &self.linker);
+        command.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", workspace::root().join(LINK));
+        command.env("SPILLWAY_LINKER", &self.linker);
         if let Some(libraries) = &self.libraries {
             command.env("LD_LIBRARY_PATH", libraries);
         }
