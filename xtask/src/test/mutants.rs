@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -108,6 +109,12 @@ impl Copy {
         }
         copy_directory(workspace::root(), &copy.tree)?;
         fs::create_dir_all(&copy.objects).context("mutants: make a folder")?;
+        if !copy.target.exists() {
+            // With its times: what was built of other packages need not be built again.
+            let mut copying = Command::new("cp");
+            copying.arg("--archive").arg(build::packet_build()).arg(&copy.target);
+            process::check(copying)?;
+        }
         Ok(copy)
     }
 
