@@ -5,6 +5,8 @@
 //! protobuf compiler. After a change there run `cargo run -p spillway-proto --example regenerate`;
 //! a test fails until then.
 
+mod rpc;
+
 /// Version 1 of the API.
 #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated")]
 pub mod v1 {

@@ -1,7 +1,7 @@
 //! From `.proto` to Rust, without a protobuf compiler on the machine.
 
-#[path = "concrete_types.rs"]
-mod concrete_types;
+#[path = "services.rs"]
+mod services;
 
 use std::{
     error::Error,
@@ -51,21 +51,18 @@ pub(crate) fn peer_descriptors() -> Result<prost_types::FileDescriptorSet, Box<d
     Ok(protox::compile(PEERS, [env!("CARGO_MANIFEST_DIR")])?)
 }
 
-/// Streams of answers are boxed, so that a trait of a server has no types inside.
-fn code() -> tonic_prost_build::Builder {
-    tonic_prost_build::configure().generate_default_stubs(true).build_transport(false)
+fn code(folder: &Path) -> prost_build::Config {
+    let mut code = prost_build::Config::new();
+    code.out_dir(folder).service_generator(Box::new(services::Services));
+    code
 }
 
 /// Generates into an existing folder.
 pub(crate) fn into(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut descriptors = descriptors()?;
-    code().out_dir(folder).compile_fds(descriptors.clone())?;
+    code(folder).compile_fds(descriptors.clone())?;
     // What is encoded once for all peers is not copied for each of them.
-    let peers = code().bytes(".spillway.peers.v1.ExchangeRequest");
-    peers.out_dir(folder).compile_fds(peer_descriptors()?)?;
-    for package in ["spillway.v1", "spillway.peers.v1"] {
-        concrete_types::rewrite(&folder.join(format!("{package}.rs")))?;
-    }
+    code(folder).bytes([".spillway.peers.v1.ExchangeRequest"]).compile_fds(peer_descriptors()?)?;
     for file in &mut descriptors.file {
         // Comments and places are for those who read the sources.
         file.source_code_info = None;
