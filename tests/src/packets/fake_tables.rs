@@ -25,6 +25,7 @@ use lb_common::{
     path::{
         self, Head, Kind, Tables, Version, encapsulate, icmp_reply,
         oversize::{self, QUOTE_V4, QUOTE_V6},
+        parse, parse_slow,
     },
     receive::{self, AllowLists, DecapsulatedFrame},
     wire::vlan::Tags,
@@ -111,6 +112,17 @@ impl FakeTables {
         let came_with = Tags::read(frame);
         let (expected, tags) = self.untagged(&untagged(frame, came_with), came_with);
         Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
+    }
+
+    /// Whether a frame begins a connection that is remembered anew. The program forgets the old one then; these tables
+    /// forget nothing.
+    pub fn begins_anew(&self, frame: &[u8]) -> bool {
+        let frame = &untagged(frame, Tags::read(frame))[..];
+        let parsed = match parse::parse(frame) {
+            Err(Verdict::OtherProtocol) => parse_slow::parse(frame),
+            parsed => parsed,
+        };
+        parsed.is_ok_and(|it| it.kind == Kind::NewConnection && self.remembered(&it.flow).is_some())
     }
 
     /// What it makes of a frame that its tags were taken off, and the tags to put on.

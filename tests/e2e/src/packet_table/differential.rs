@@ -80,6 +80,10 @@ pub(crate) fn balancer(fixtures: &RandomFixtures) -> Result<()> {
             let ran = balancer.run(&frame)?;
             check(&frame, &expected, &ran, &mut all)
                 .with_context(|| format!("packet {number}: {frame:02x?}"))?;
+            // A SYN that a mutation made.
+            if fake.begins_anew(&frame) {
+                balancer.show(&fixture)?;
+            }
         }
         let moved = balancer.counters(WATCHED)?.since(&before);
         ensure!(moved == all, "counters {moved:?}, expected {all:?}");
