@@ -1,6 +1,6 @@
 //! Where the body of a response ends, RFC 9112, section 6.
 
-use std::str;
+use std::{borrow::Cow, iter, str};
 
 use super::super::Failure;
 
@@ -31,16 +31,30 @@ pub(super) enum Chunk {
     Last,
 }
 
-/// Names and values of a head. The status line has no colon that matters.
-fn headers(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    head.split(|byte| *byte == b'\n').filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+/// Names and values of a head. The status line has no colon that matters. Lines that a value is folded over are one, with a
+/// space instead of each line end and the blanks around it (RFC 9112, section 5.2).
+fn headers(head: &[u8]) -> impl Iterator<Item = (&[u8], Cow<'_, [u8]>)> {
+    let mut lines = head.split(|byte| *byte == b'\n').peekable();
+    iter::from_fn(move || {
+        loop {
+            let line = lines.next()?;
+            let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+            let mut value = Cow::Borrowed(line[colon + 1..].trim_ascii());
+            while let Some(more) = lines.next_if(|it| it.starts_with(b" ") || it.starts_with(b"\t"))
+            {
+                let more = more.trim_ascii();
+                if !value.is_empty() && !more.is_empty() {
+                    value.to_mut().push(b' ');
+                }
+                value.to_mut().extend_from_slice(more);
+            }
+            return Some((&line[..colon], value));
+        }
     })
 }
 
 /// The values of the headers of a name, in their order.
-pub(super) fn values<'h>(head: &'h [u8], name: &[u8]) -> impl Iterator<Item = &'h [u8]> {
+pub(super) fn values<'h>(head: &'h [u8], name: &[u8]) -> impl Iterator<Item = Cow<'h, [u8]>> {
     headers(head).filter(move |(each, _)| each.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
@@ -58,7 +72,7 @@ impl Framing {
                 return Self::Chunked(Chunk::Size(Vec::new()));
             }
             if name.eq_ignore_ascii_case(b"content-length") {
-                length = str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+                length = str::from_utf8(&value).ok().and_then(|value| value.parse().ok());
             }
         }
         length.map_or(Self::UntilClose, Self::Length)
@@ -166,6 +180,17 @@ mod tests {
     }
 
     #[test]
+    fn a_folded_value_is_one_line() {
+        let head = b"HTTP/1.1 200 OK\r\nA: b\r\n\tc \r\n \r\n  d: e\r\nF:\r\n g\r\na: h\r\n\r\n";
+        let of = |name: &[u8]| {
+            values(head, name).map(|it| String::from_utf8(it.into()).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(b"a"), ["b c d: e", "h"]);
+        assert_eq!(of(b"f"), ["g"]);
+        assert_eq!(of(b"d"), [""; 0]);
+    }
+
+    #[test]
     fn the_body_ends_where_its_framing_says() {
         let chunked =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 1\r\n\r\n";
@@ -173,6 +198,20 @@ mod tests {
             ("GET", 200, "HTTP/1.1 200 OK\r\n\r\n", "abc", ("abc", false)),
             ("GET", 200, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", "abc", ("ab", true)),
             ("GET", 200, "HTTP/1.1 200 OK\ncontent-length:4\n\n", "abc", ("abc", false)),
+            (
+                "GET",
+                200,
+                "HTTP/1.1 200 OK\r\nContent-Length:\r\n\t2\r\nA: b\r\n\r\n",
+                "abc",
+                ("ab", true),
+            ),
+            (
+                "GET",
+                200,
+                "HTTP/1.1 200 OK\r\nA: b\r\n Content-Length: 2\r\n\r\n",
+                "abc",
+                ("abc", false),
+            ),
             ("GET", 200, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "abc", ("", true)),
             ("GET", 200, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "abc", ("abc", false)),
             ("HEAD", 200, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "abc", ("", true)),

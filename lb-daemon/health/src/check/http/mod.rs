@@ -54,7 +54,7 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
 fn word_in(head: &[u8], name: &str) -> LineResult {
     let value = framing::values(head, name.as_bytes()).next();
     let value = value.ok_or_else(|| format!("the answer has no header {name}"))?;
-    ReportLine::parse(value).map_err(|why| format!("header {name}: {why}"))
+    ReportLine::parse(&value).map_err(|why| format!("header {name}: {why}"))
 }
 
 /// The request, RFC 9112.
@@ -65,9 +65,11 @@ fn request(server: SocketAddr, probe: &HttpCheck, tls: Option<&CheckTls>) -> Str
     let version = env!("CARGO_PKG_VERSION");
     let length =
         if matches!(&**method, "POST" | "PUT" | "PATCH") { "Content-Length: 0\r\n" } else { "" };
+    // A text is looked for in the body as it is sent.
+    let coding = if probe.body_contains.is_some() { "Accept-Encoding: identity\r\n" } else { "" };
     format!(
         "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: spillway/{version}\r\n\
-         Accept: */*\r\n{length}Connection: close\r\n\r\n",
+         Accept: */*\r\n{coding}{length}Connection: close\r\n\r\n",
     )
 }
 
@@ -103,6 +105,9 @@ mod tests {
         let tls = CheckTls { server_name: Some("shop.example".to_owned()), trust: Trust::Anybody };
         let over_tls = request("192.0.2.1:443".parse().unwrap(), &probe(None), Some(&tls));
         assert!(over_tls.contains("\r\nHost: shop.example\r\n"));
+        let body = HttpCheck { body_contains: Some("well".into()), ..probe(None) };
+        let body = request("192.0.2.1:80".parse().unwrap(), &body, None);
+        assert!(body.contains("\r\nAccept-Encoding: identity\r\n"), "{body}");
         let posted = HttpCheck { method: "POST".to_owned(), ..probe(None) };
         let posted = request("192.0.2.1:80".parse().unwrap(), &posted, None);
         assert!(posted.starts_with("POST /healthz?full=1 HTTP/1.1\r\n"), "{posted}");

@@ -1,6 +1,6 @@
 //! Reads the head of an HTTP/1 response.
 
-use httparse::EMPTY_HEADER;
+use httparse::{EMPTY_HEADER, ParserConfig};
 
 use super::super::Failure;
 
@@ -92,7 +92,10 @@ impl Response {
 fn parse(head: &[u8]) -> Result<u16, Failure> {
     let mut headers = [EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
-    match response.parse(head) {
+    // Old servers fold a header over several lines (RFC 9112, section 5.2).
+    let mut parser = ParserConfig::default();
+    parser.allow_obsolete_multiline_headers_in_responses(true);
+    match parser.parse_response(&mut response, head) {
         Ok(_) => response.code.ok_or(Failure::NotHttp),
         // The status line comes before the headers.
         Err(httparse::Error::TooManyHeaders) => response.code.ok_or(Failure::NotHttp),
@@ -139,6 +142,10 @@ mod tests {
             (b"HTTP/1.1 200 OK\nA: b\n\nbody", "200"),
             (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "200"),
             (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "101"),
+            (b"HTTP/1.1 200 OK\r\nX-Status: all\r\n\tfine\r\nA: b\r\n\r\n", "200"),
+            (b"HTTP/1.1 200 OK\r\nA:\r\n  b\r\n \r\n  c\r\n\r\n", "200"),
+            (b"HTTP/1.1 200 OK\nA: b\n c\n\n", "200"),
+            (b"HTTP/1.1 200 OK\r\n folds nothing\r\n\r\n", "the answer is not HTTP/1"),
             (b"HTTP/1.1 200 OK\r\nA: b\r\n", "more"),
             (b"HTTP/1.1 100 Continue\r\n\r\n", "more"),
             (b"", "more"),
