@@ -110,6 +110,9 @@ fn unusable(address: IpAddr) -> Option<&'static str> {
         _ if address.is_loopback() => Some("a loopback address"),
         _ if address.is_multicast() => Some("a multicast address"),
         IpAddr::V4(v4) if v4.is_broadcast() => Some("the broadcast address"),
+        IpAddr::V4(v4) if v4.octets()[0] >= 240 => {
+            Some("in 240.0.0.0/4, which is reserved and not routed")
+        }
         IpAddr::V4(v4) if v4.octets()[0] == 0 => Some("in 0.0.0.0/8, which means this network"),
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => Some("an IPv4 address written as IPv6"),
         IpAddr::V6(v6) if v6.is_unicast_link_local() => {

@@ -119,6 +119,26 @@ fn a_mistake_is_told_with_its_line() {
              address = \"10.1.0.11\"",
         ),
         (
+            "[[region]]\nname = “eu”\n",
+            "line 2, column 8: “ (U+201C) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
+            "[[region]]\nname = ‘eu’\n",
+            "line 2, column 8: ‘ (U+2018) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
+            "[[region]]\nname = \"eu”\n[[pool]]\n",
+            "line 2, column 11: ” (U+201D) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
+            "[[pool]]\nregions = [\"eu”, \"us\"]\n",
+            "line 2, column 15: ” (U+201D) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
+            "[[region]]\nname\u{a0}= \"eu\"\n",
+            "line 2, column 5: here is a blank (U+00A0) that is no space; write a space",
+        ),
+        (
             "[[region]]\nname = eu",
             "line 2, column 8: eu is not a number; put text in quotes: name = \"eu\"",
         ),

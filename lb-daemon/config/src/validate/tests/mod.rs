@@ -239,6 +239,8 @@ fn addresses_are_unicast_addresses_of_one_host() {
         ("ff02::1", "a multicast address"),
         ("255.255.255.255", "the broadcast address"),
         ("0.1.2.3", "in 0.0.0.0/8, which means this network"),
+        ("240.0.0.0", "in 240.0.0.0/4, which is reserved and not routed"),
+        ("255.255.255.254", "in 240.0.0.0/4, which is reserved and not routed"),
         ("::ffff:10.0.0.1", "an IPv4 address written as IPv6"),
         ("fe80::1", "link-local, which says nothing without its interface"),
     ] {
