@@ -5,11 +5,10 @@ use netlink_packet_route::{
     AddressFamily,
     link::{
         InfoData, InfoPortKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
-        LinkMessage, VlanProtocol,
+        LinkMessage, Prop, VlanProtocol,
     },
 };
-use nix::errno::Errno;
-use rtnetlink::{Error, Handle};
+use rtnetlink::Handle;
 
 use super::{Mac, NetError, connect};
 use lb_model::next_hop::Vlan;
@@ -21,6 +20,8 @@ pub struct Interface {
     pub index: u32,
     /// Name.
     pub name: String,
+    /// Its other names (`altname` of iproute2), up to 127 bytes long.
+    pub alternative_names: Vec<String>,
     /// MAC; `None` if its frames are not Ethernet.
     pub mac: Option<Mac>,
     /// Largest packet, bytes.
@@ -64,6 +65,7 @@ impl Interface {
         let mut interface = Self {
             index: message.header.index,
             name: String::new(),
+            alternative_names: Vec::new(),
             mac: None,
             mtu: 0,
             up: flags.contains(LinkFlags::Up),
@@ -78,6 +80,14 @@ impl Interface {
         for attribute in message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
+                LinkAttribute::PropList(properties) => {
+                    interface.alternative_names.extend(properties.into_iter().filter_map(|it| {
+                        match it {
+                            Prop::AltIfName(name) => Some(name),
+                            _ => None,
+                        }
+                    }));
+                }
                 LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
                 LinkAttribute::Address(mac) if ethernet => interface.mac = mac.try_into().ok(),
                 LinkAttribute::Link(index) => beneath = Some(index),
@@ -102,6 +112,11 @@ impl Interface {
         // Ports of bridges and teams do not run the program of their controller.
         interface.bond = master.filter(|_| is_bonds);
         Some(interface)
+    }
+
+    /// Whether this is its name, or one of its other names.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.alternative_names.iter().any(|it| it == name)
     }
 
     /// Whether frames can be sent.
@@ -141,26 +156,13 @@ pub async fn all_interfaces() -> Result<Vec<Interface>, NetError> {
     Ok(all)
 }
 
-/// Finds an interface by name.
+/// Finds an interface by one of its names.
 ///
 /// # Errors
 /// [`NetError::NoInterface`], or netlink fails.
 pub async fn interface_by_name(name: &str) -> Result<Interface, NetError> {
-    let (handle, _) = connect()?;
-    let mut found = Box::pin(handle.link().get().match_name(name.to_owned()).execute());
-    let missing = || NetError::NoInterface(name.to_owned());
-    match found.try_next().await {
-        Ok(Some(message)) => Interface::parse(message).ok_or_else(missing),
-        Ok(None) => Err(missing()),
-        // The kernel calls an invalid name, such as one that is too long, out of range.
-        Err(Error::NetlinkError(error))
-            if [Errno::ENODEV, Errno::ERANGE, Errno::EINVAL]
-                .contains(&Errno::from_raw(-error.raw_code())) =>
-        {
-            Err(missing())
-        }
-        Err(error) => Err(NetError::request("look for an interface")(error)),
-    }
+    let mut all = all_interfaces().await?.into_iter();
+    all.find(|it| it.is_called(name)).ok_or_else(|| NetError::NoInterface(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -199,6 +201,22 @@ mod tests {
         plain.attributes = vec![LinkAttribute::Link(2), LinkAttribute::LinkNetNsId(0)];
         let plain = Interface::parse(plain).unwrap();
         assert_eq!((plain.vlan, plain.unsupported_vlan), (None, None));
+    }
+
+    #[test]
+    fn an_interface_is_called_by_all_its_names() {
+        let mut message = LinkMessage::default();
+        let long = "enp129s0f0np0alternative";
+        let names = vec![Prop::AltIfName(long.into()), Prop::AltIfName("wan".into())];
+        message.attributes =
+            vec![LinkAttribute::IfName("eth0".into()), LinkAttribute::PropList(names)];
+        let interface = Interface::parse(message).unwrap();
+        for name in ["eth0", long, "wan"] {
+            assert!(interface.is_called(name), "{name}");
+        }
+        for name in ["", "eth", "eth00", "enp129s0f0np0"] {
+            assert!(!interface.is_called(name), "{name}");
+        }
     }
 
     #[test]

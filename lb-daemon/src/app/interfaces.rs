@@ -9,7 +9,6 @@ use std::{
 };
 
 use lb_common::wire::vlan::MAX_ID;
-use nix::net::if_::if_nametoindex;
 use tokio::time::sleep;
 
 use super::Failure;
@@ -34,7 +33,7 @@ const MAX_LISTED: usize = 12;
 /// Interfaces that must exist before the daemon starts.
 #[derive(Clone, Debug)]
 pub(super) struct NamedInterfaces<'a> {
-    /// The setting that names each, and its name.
+    /// The setting that names each, and one of its names.
     pub(super) names: Vec<(String, &'a str)>,
     /// How long to wait for them; `None`: until [`BOOT`] is over.
     pub(super) timeout: Option<Duration>,
@@ -42,7 +41,8 @@ pub(super) struct NamedInterfaces<'a> {
     pub(super) file: Option<&'a Path>,
 }
 
-/// Waits until all named interfaces exist.
+/// Waits until all named interfaces exist, and returns the kernel's own name of each, by the name that was given: the
+/// other names (`altname`) are known to netlink only.
 ///
 /// # Errors
 /// One does not appear. The settings are the cause, unless a pin shows that the interface existed before: then it may
@@ -51,16 +51,20 @@ pub(super) async fn wait_for(
     named: NamedInterfaces<'_>,
     pins: &Pins,
     manager: &ServiceManager,
-) -> Result<(), Failure> {
+) -> Result<OwnNames, Failure> {
     let begun = Instant::now();
     let timeout = named.timeout.unwrap_or_else(|| BOOT.saturating_sub(uptime()));
     let mut reported = None;
     loop {
-        // The kernel finds an interface by its alternative names (altname) too.
-        let missing = |(_, name): &&(String, &str)| if_nametoindex(*name).is_err();
-        let Some((setting, name)) = named.names.iter().find(missing) else { return Ok(()) };
-        let existing =
-            list_interfaces(all_interfaces().await?.iter().map(|known| known.name.as_str()));
+        let all = all_interfaces().await?;
+        let mut own = OwnNames::default();
+        own.0.extend(named.names.iter().filter_map(|(_, name)| {
+            let found = all.iter().find(|known| known.is_called(name))?;
+            Some(((*name).to_owned(), found.name.clone()))
+        }));
+        let missing = |(_, name): &&(String, &str)| !own.0.contains_key(*name);
+        let Some((setting, name)) = named.names.iter().find(missing) else { return Ok(own) };
+        let existing = list_interfaces(all.iter().map(|known| known.name.as_str()));
         let was_there = pins.has(name);
         if was_there || begun.elapsed() >= timeout {
             let subject = match setting.as_str() {
@@ -92,6 +96,24 @@ pub(super) async fn wait_for(
         }
         manager.extend_start(START_EXTENSION);
         sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Names of interfaces as the settings have them, with the kernel's own name of each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnNames(BTreeMap<String, String>);
+
+impl OwnNames {
+    /// The interfaces of the settings by the kernel's names, each once.
+    pub(super) fn of(&self, interfaces: &[String]) -> Vec<String> {
+        let mut names = Vec::new();
+        for given in interfaces {
+            let own = self.0.get(given).unwrap_or(given);
+            if !names.contains(own) {
+                names.push(own.clone());
+            }
+        }
+        names
     }
 }
 
@@ -262,6 +284,15 @@ mod tests {
         assert!(
             said.starts_with("this host has veth00, ") && said.ends_with(", veth11 and 28 more")
         );
+    }
+
+    #[test]
+    fn an_interface_with_two_names_is_taken_once() {
+        let names = [("enp129s0f0np0alternative", "eth0"), ("eth0", "eth0"), ("wan", "eth1")];
+        let own = OwnNames(names.map(|(given, own)| (given.into(), own.into())).into());
+        let of = |given: &[&str]| own.of(&given.iter().map(|it| (*it).into()).collect::<Vec<_>>());
+        assert_eq!(of(&["enp129s0f0np0alternative", "wan"]), ["eth0", "eth1"]);
+        assert_eq!(of(&["wan", "eth0", "enp129s0f0np0alternative"]), ["eth1", "eth0"]);
     }
 
     #[test]

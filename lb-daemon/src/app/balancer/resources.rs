@@ -40,9 +40,11 @@ impl Resources {
         log: &Log,
     ) -> Result<Self, Failure> {
         let given_sources = arguments.sources()?;
-        let options = arguments.options();
+        let mut options = arguments.options();
         let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
-        interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
+        let own_names =
+            interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
+        options.interfaces = own_names.of(&options.interfaces);
         let store = open_store(&arguments.state_dir, arguments.any_schema, log)?;
         let fleet = open_fleet(arguments, &pins)?;
         let listeners = ListenerResources::open(arguments, shared).await?;

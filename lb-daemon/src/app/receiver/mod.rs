@@ -52,11 +52,12 @@ pub(super) async fn run(
     log: &Log,
 ) -> Result<(), Failure> {
     let hangups = signals::hangups()?;
-    let (options, started) = (arguments.options(), SystemTime::now());
+    let (mut options, started) = (arguments.options(), SystemTime::now());
     let mut watchdog = Watchdog::from_environment().map_err(|error| Failure::from_chain(&error))?;
     let manager = watchdog.manager();
     let pins = Pins::new(&options.bpffs, lb_maps::Component::Receiver);
-    interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
+    let own_names = interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
+    options.interfaces = own_names.of(&options.interfaces);
     let shared = Shared { log_dropped: log.dropped(), ..Shared::default() };
     let Shared { certificates, conditions, http_refused, .. } = &shared;
     let http_listener =

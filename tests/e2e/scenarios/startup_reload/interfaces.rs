@@ -102,3 +102,29 @@ pub(crate) fn that_are_not_there(sandbox: &Sandbox) -> Result<()> {
     ensure!(words[0] == expected, "{words:?}");
     Ok(())
 }
+
+pub(crate) fn by_another_name(sandbox: &Sandbox) -> Result<()> {
+    let host = Host::new(sandbox, "other-name")?;
+    // Longer than the kernel's own names can be.
+    let long = "enp129s0f0np0alternative";
+    host.fabric.balancer.ip(&format!("link property add dev eth0 altname {long}"))?;
+    for role in ["balancer", "receiver"] {
+        let more = if role == "balancer" { format!("[vlan]\n{long} = 5\n") } else { String::new() };
+        host.write("settings.toml", &settings(&host, role, long, &more))?;
+        let mut running = start(&host, role)?;
+        let told = until("it is ready", PATIENCE, || {
+            running.check()?;
+            Ok(Some(host.told()?).filter(|told| told == "READY=1" || told.starts_with("READY=1\n")))
+        });
+        ensure!(told.is_ok(), "{told:?}\n{}", running.output());
+        let mut show = host.fabric.balancer.command("ip");
+        let shown = String::from_utf8(show.args(["link", "show", "dev", "eth0"]).output()?.stdout)?;
+        ensure!(shown.contains("prog/xdp"), "{role}: {shown}");
+        host.stop(&mut running)?;
+        let mut detach = host.fabric.balancer.command(&host.binaries.spillway);
+        detach.arg("--bpffs").arg(&host.bpffs).arg("--state-dir").arg(host.path("state"));
+        let detached = detach.args(["detach", "--yes", "--component", role]).output()?;
+        ensure!(detached.status.success(), "{detached:?}");
+    }
+    Ok(())
+}

@@ -22,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_reload_fails_where_the_receiver_refuses", reload::receiver),
     Case::waits("a_second_receiver_goes_on_without_the_default_socket", reload::without_a_socket),
     Case::waits("an_interface_that_is_not_there_is_wrong_settings", interfaces::that_are_not_there),
+    Case::waits("an_interface_is_taken_by_any_of_its_names", interfaces::by_another_name),
     Case::waits("the_socket_has_the_owner_and_mode_it_is_given", start::socket_rights),
     Case::waits("what_is_in_use_is_named_at_the_start", start::in_use),
     Case::waits("what_the_machine_lacks_is_named_at_the_start", start::lacking),

@@ -29,6 +29,7 @@ pub(super) fn device(index: u32, name: &str, mtu: u32) -> Device {
     let interface = Interface {
         index,
         name: name.into(),
+        alternative_names: Vec::new(),
         mac: ethernet.then_some(MAC),
         mtu,
         up: true,

@@ -27,6 +27,7 @@ fn interface(index: u32) -> Interface {
     Interface {
         index,
         name: format!("eth{}", index - ETH0),
+        alternative_names: Vec::new(),
         mac: Some([2, 0, 0, 0, 1, index as u8]),
         mtu: 1500,
         up: true,
