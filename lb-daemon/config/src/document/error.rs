@@ -55,8 +55,8 @@ const LISTS: [&str; 6] = ["region", "health_check", "pool", "service", "backend"
 
 /// The position and cause of a parser's error, in the words of someone who writes the file.
 fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, String) {
-    if let Some((at, cause)) = at.and_then(|at| typographic(text, at, message)) {
-        return (Some(at), cause);
+    if let Some(cause) = at.and_then(|at| typographic(text, at, message)) {
+        return (at, cause);
     }
     let line = at.and_then(|at| Line::at(text, at));
     let key = line.as_ref().map_or("", |line| line.key);
@@ -102,31 +102,35 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
     (at, format!("{found}, expected {expected}"))
 }
 
-/// A character that text editors put in place of the one that was typed: where the parser stopped, or, if a string did not
-/// end where it was meant to, the last one before that.
-fn typographic(text: &str, at: usize, message: &str) -> Option<(usize, String)> {
+/// A character that a word processor put in place of the one that was typed: where the parser stopped, or before it on the
+/// line, if a string did not end where it was meant to.
+fn typographic(text: &str, at: usize, message: &str) -> Option<String> {
     let is_quote = |c: char| "“”„‟‘’‚‛«»‹›″′".contains(c);
-    let is_blank = |c: char| c.is_whitespace() && !c.is_ascii();
-    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
-    let line = text[start..].lines().next()?;
-    let here = text[at..].chars().next().filter(|c| is_quote(*c) || is_blank(*c));
+    let (before, after) = text.split_at_checked(at)?;
+    let stopped_at = after.chars().next()?;
+    if is_quote(stopped_at) {
+        return Some(format!(
+            "{} is a typographic quotation mark; write straight ones: \"…\"",
+            coded(stopped_at)
+        ));
+    }
+    if stopped_at.is_whitespace() && !stopped_at.is_ascii() {
+        let code = u32::from(stopped_at);
+        return Some(format!("here is a blank (U+{code:04X}) that is no space; write a space"));
+    }
     let is_open = ["invalid basic string", "invalid literal string", "missing comma between"]
         .iter()
         .any(|it| message.starts_with(it));
-    let before = || line.get(..at - start)?.char_indices().rfind(|(_, c)| is_quote(*c));
-    let (at, found) = match here {
-        Some(found) => (at, found),
-        None if is_open => before().map(|(place, found)| (start + place, found))?,
-        None => return None,
-    };
-    let code = u32::from(found);
-    let cause = match is_quote(found) {
-        true => format!(
-            "{found} (U+{code:04X}) is a typographic quotation mark; write straight ones: \"…\""
-        ),
-        false => format!("here is a blank (U+{code:04X}) that is no space; write a space"),
-    };
-    Some((at, cause))
+    let line = before.rsplit('\n').next()?;
+    let mark = line.chars().rfind(|c| is_quote(*c)).filter(|_| is_open)?;
+    Some(format!(
+        "{message}; {} before it is a typographic quotation mark and ends no string",
+        coded(mark)
+    ))
+}
+
+fn coded(c: char) -> String {
+    format!("{c} (U+{:04X})", u32::from(c))
 }
 
 /// A list whose header has one bracket: serde reports a map instead of a list, or TOML a duplicate key.

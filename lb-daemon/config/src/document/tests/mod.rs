@@ -128,11 +128,22 @@ fn a_mistake_is_told_with_its_line() {
         ),
         (
             "[[region]]\nname = \"eu”\n[[pool]]\n",
-            "line 2, column 11: ” (U+201D) is a typographic quotation mark; write straight ones: \"…\"",
+            "line 2, column 12: invalid basic string, expected `\"`; ” (U+201D) before it is a typographic quotation mark \
+             and ends no string",
+        ),
+        (
+            "[[region]]\r\nname = \"eu”\r\n[[pool]]\r\n",
+            "line 2, column 13: invalid basic string, expected `\"`; ” (U+201D) before it is a typographic quotation mark \
+             and ends no string",
+        ),
+        (
+            "[[region]]\nname = \"l’eau\" b\n",
+            "line 2, column 16: unexpected key or value, expected newline, `#`",
         ),
         (
             "[[pool]]\nregions = [\"eu”, \"us\"]\n",
-            "line 2, column 15: ” (U+201D) is a typographic quotation mark; write straight ones: \"…\"",
+            "line 2, column 19: missing comma between array elements, expected `,`; ” (U+201D) before it is a typographic \
+             quotation mark and ends no string",
         ),
         (
             "[[region]]\nname\u{a0}= \"eu\"\n",
