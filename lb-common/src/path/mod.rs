@@ -71,14 +71,23 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
-    let parsed = match parse::parse(packet) {
-        Err(Verdict::OtherProtocol) => parse_slow::parse(packet)?,
-        parsed => parsed?,
-    };
+    let parsed = parse_any(packet)?;
     let query = build_query(tables, &parsed)?;
     let mut choice = Choice::NONE;
     resolve(tables, &query, &mut choice, &mut Unobserved)?;
     forward_by(tables, &query, &choice, parsed)
+}
+
+/// Parses a frame, with what only the slow path reads.
+///
+/// # Errors
+/// The verdict of a frame that no backend gets, whatever the tables say.
+#[inline(always)]
+pub fn parse_any<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    match parse::parse(packet) {
+        Err(Verdict::OtherProtocol) => parse_slow::parse(packet),
+        parsed => parsed,
+    }
 }
 
 /// The query of a parsed frame.

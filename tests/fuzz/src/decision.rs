@@ -3,7 +3,7 @@
 
 use lb_common::{
     abi::verdict::Verdict,
-    path::{self, Forward, Tables, encapsulate, oversize, parse, parse_slow},
+    path::{self, Forward, Tables, encapsulate, oversize},
 };
 
 use crate::{ip, maps, wild::Wild};
@@ -30,10 +30,7 @@ fn at_once_is_no_other<T: Tables>(frame: &[u8], tables: &T) {
         whole,
         "it says so again"
     );
-    let parsed = match parse::parse(frame) {
-        Err(Verdict::OtherProtocol) => parse_slow::parse(frame),
-        parsed => parsed,
-    };
+    let parsed = path::parse_any(frame);
     let mut asked = false;
     let at_once = parsed.and_then(|parsed| path::decide_fast(parsed, tables, |_| asked = true));
     match at_once {

@@ -3,7 +3,7 @@
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use lb_common::{
     abi::{service::address_of, verdict::Verdict},
-    path::{Parsed, parse, parse_slow},
+    path::{self, Parsed, parse},
     wire::vlan::Tags,
 };
 
@@ -17,17 +17,11 @@ pub fn check(data: &[u8]) {
         assert_eq!(tags.bytes()[..tags.length()], ours, "tags are as they stand there");
     }
     let at_once = parse::parse(data);
-    let read = match at_once {
-        Err(Verdict::OtherProtocol) => parse_slow::parse(data),
-        read => read,
-    };
+    let read = path::parse_any(data);
     if let Ok(parsed) = &read {
         stands_there(data, parsed);
         let end = ETHERNET + parsed.ip_length as usize;
-        let without_padding = match parse::parse(&data[..end]) {
-            Err(Verdict::OtherProtocol) => parse_slow::parse(&data[..end]),
-            read => read,
-        };
+        let without_padding = path::parse_any(&data[..end]);
         assert_eq!(without_padding, read, "padding says nothing");
     }
     as_others_read_it(data, &at_once, &read);

@@ -25,7 +25,6 @@ use lb_common::{
     path::{
         self, Head, Kind, Tables, Version, encapsulate, icmp_reply,
         oversize::{self, QUOTE_V4, QUOTE_V6},
-        parse, parse_slow,
     },
     receive::{self, AllowLists, DecapsulatedFrame},
     wire::vlan::Tags,
@@ -118,11 +117,8 @@ impl FakeTables {
     /// forget nothing.
     pub fn begins_anew(&self, frame: &[u8]) -> bool {
         let frame = &untagged(frame, Tags::read(frame))[..];
-        let parsed = match parse::parse(frame) {
-            Err(Verdict::OtherProtocol) => parse_slow::parse(frame),
-            parsed => parsed,
-        };
-        parsed.is_ok_and(|it| it.kind == Kind::NewConnection && self.remembered(&it.flow).is_some())
+        path::parse_any(frame)
+            .is_ok_and(|it| it.kind == Kind::NewConnection && self.remembered(&it.flow).is_some())
     }
 
     /// What it makes of a frame that its tags were taken off, and the tags to put on.
