@@ -28,6 +28,21 @@ fn start(host: &Host, role: &str) -> Result<Running> {
     host.start(&mut host.daemon(&[role, "--config", &config]))
 }
 
+fn until_ready(host: &Host, running: &mut Running) -> Result<()> {
+    until("it is ready", PATIENCE, || {
+        running.check()?;
+        Ok((host.told()? == "READY=1").then_some(()))
+    })
+}
+
+fn detach(host: &Host, role: &str) -> Result<()> {
+    let mut detach = host.fabric.balancer.command(&host.binaries.spillway);
+    detach.arg("--bpffs").arg(&host.bpffs).arg("--state-dir").arg(host.path("state"));
+    let detached = detach.args(["detach", "--yes", "--component", role]).output()?;
+    ensure!(detached.status.success(), "{detached:?}");
+    Ok(())
+}
+
 /// The sentence and the hint of the last daemon.
 fn last_words(running: &Running) -> Vec<String> {
     let output = running.output();
@@ -66,12 +81,7 @@ pub(crate) fn that_are_not_there(sandbox: &Sandbox) -> Result<()> {
         ensure!(longer.starts_with("EXTEND_TIMEOUT_USEC="), "{longer}");
         ip("link add late0 type veth peer name late1")?;
         ip("link set late0 up")?;
-        let mut told = String::new();
-        until("it is ready", PATIENCE, || {
-            running.check()?;
-            told = host.told()?;
-            Ok((told == "READY=1").then_some(()))
-        })?;
+        until_ready(&host, &mut running)?;
 
         // One that was there and is gone: it may come back, so the unit tries again.
         ip("link delete late0")?;
@@ -86,10 +96,7 @@ pub(crate) fn that_are_not_there(sandbox: &Sandbox) -> Result<()> {
             words[0] == "spillwayd: late0: the interface is gone: this host has eth0 and lo",
             "{words:?}"
         );
-        let mut detach = host.fabric.balancer.command(&host.binaries.spillway);
-        detach.arg("--bpffs").arg(&host.bpffs).arg("--state-dir").arg(host.path("state"));
-        let detached = detach.args(["detach", "--yes", "--component", role]).output()?;
-        ensure!(detached.status.success(), "{detached:?}");
+        detach(&host, role)?;
     }
 
     // A VLAN's is one of the settings too.
@@ -112,19 +119,12 @@ pub(crate) fn by_another_name(sandbox: &Sandbox) -> Result<()> {
         let more = if role == "balancer" { format!("[vlan]\n{long} = 5\n") } else { String::new() };
         host.write("settings.toml", &settings(&host, role, long, &more))?;
         let mut running = start(&host, role)?;
-        let told = until("it is ready", PATIENCE, || {
-            running.check()?;
-            Ok(Some(host.told()?).filter(|told| told == "READY=1" || told.starts_with("READY=1\n")))
-        });
-        ensure!(told.is_ok(), "{told:?}\n{}", running.output());
+        until_ready(&host, &mut running)?;
         let mut show = host.fabric.balancer.command("ip");
         let shown = String::from_utf8(show.args(["link", "show", "dev", "eth0"]).output()?.stdout)?;
         ensure!(shown.contains("prog/xdp"), "{role}: {shown}");
         host.stop(&mut running)?;
-        let mut detach = host.fabric.balancer.command(&host.binaries.spillway);
-        detach.arg("--bpffs").arg(&host.bpffs).arg("--state-dir").arg(host.path("state"));
-        let detached = detach.args(["detach", "--yes", "--component", role]).output()?;
-        ensure!(detached.status.success(), "{detached:?}");
+        detach(&host, role)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use offer::Offer;
 /// The target of every packet program.
 pub(crate) const TARGET: &str = "bpfel-unknown-none";
 
-/// Stands for the linker, and calls it.
+/// Stands for the linker, and calls it with the arguments in another order.
 const LINK: &str = "xtask/src/setup/toolchain/link.sh";
 
 /// Goes up when the contents of a finished folder change while its name does not.
@@ -212,4 +212,21 @@ pub(crate) fn check_prerequisites() -> Result<()> {
         "cc: not found; install a C compiler and the C library's headers (Debian: gcc libc6-dev)"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_most_object_files_is_linked_first_and_the_rest_in_its_order() {
+        let mut link = Command::new(workspace::root().join(LINK));
+        link.env("SPILLWAY_LINKER", "echo").args(["-o", "a b", "/x/libcore-1.rlib"]);
+        link.args(["/x/libcompiler_builtins-2.rlib", "--btf"]);
+        let said = process::read(&mut link).unwrap();
+        assert_eq!(said.trim(), "/x/libcompiler_builtins-2.rlib -o a b /x/libcore-1.rlib --btf");
+        let mut without = Command::new(workspace::root().join(LINK));
+        let said = process::read(without.env("SPILLWAY_LINKER", "echo").args(["-o", "a"])).unwrap();
+        assert_eq!(said.trim(), "-o a");
+    }
 }
