@@ -165,7 +165,8 @@ pub(super) fn drain(sandbox: &Sandbox, fault: Option<Fault>) -> Result<()> {
         let condition = until("there is a condition", PATIENCE, || service.override_condition())?;
         let is_told = condition.contains(in_memory) && condition.to_lowercase().contains(cause);
         ensure!(is_told, "{condition}");
-        ensure!(service.unstored()? == Some(1.0), "{:?}", service.unstored()?);
+        let is_unstored = || Ok((service.unstored()? == Some(1.0)).then_some(()));
+        until("the metric says so", PATIENCE, is_unstored)?;
     }
     ensure!(stuck.as_ref().is_none_or(|stuck| !stuck.is_finished()), "the apply does not wait");
 
