@@ -106,8 +106,7 @@ fn the_mtu_is_kept_to_the_byte() {
 fn without_a_source_address_there_is_no_tunnel() {
     for version in [IPV4, IPV6] {
         let mut fake = one_backend(version);
-        fake.descriptors[1].source_v4 = 0;
-        fake.descriptors[1].source_v6 = [0; 4];
+        fake.source = [0; 4];
         let frame = v4([192, 0, 2, 9], 80, true);
         let forward = path::decide(&frame[..], &fake).unwrap();
         assert_eq!(encapsulate::head(&fake, &forward), Err(Verdict::NoSourceAddress));

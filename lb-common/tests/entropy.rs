@@ -100,9 +100,11 @@ proptest! {
     }
 
     #[test]
-    fn without_a_prefix_the_source_is_the_address(client: [u8; 4], ports: (u16, u16)) {
-        let fake = tables(0, IPV4, 32);
+    fn without_a_prefix_the_source_is_that_of_the_next_hop(client: [u8; 4], ports: (u16, u16)) {
+        let mut fake = tables(0, IPV4, 32);
         prop_assert_eq!(source(&fake, &tcp(client, ports)), PREFIX);
+        fake.descriptors[1].source_v4 = 0;
+        prop_assert_eq!(source(&fake, &tcp(client, ports)), Ipv4Addr::new(10, 0, 0, 1));
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct BackendRow {
     pub(crate) next_hop: String,
     /// Largest outer packet to it, bytes; `null`: it has no next hop.
     pub(crate) mtu: Option<u32>,
+    /// Source of its tunnels; `null`: it has no next hop or no tunnel.
+    pub(crate) tunnel_source: Option<String>,
     pub(crate) since: Option<String>,
     /// How much longer it is held down, in seconds; `null`: it is not.
     pub(crate) hold_left_seconds: Option<f64>,
@@ -93,6 +95,7 @@ impl BackendRow {
             next_hop_resolved: backend.next_hop_resolved,
             next_hop: backend.next_hop,
             mtu: Some(backend.mtu).filter(|mtu| *mtu != 0),
+            tunnel_source: Some(backend.tunnel_source).filter(|source| !source.is_empty()),
             since: backend.since.map(|since| since.to_string()),
             hold_left_seconds: backend
                 .hold_left

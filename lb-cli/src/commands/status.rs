@@ -1,7 +1,11 @@
 //! `spillway status`: the state of the daemon, its services and its backends.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, SystemTime},
+};
 
+use lb_base::count;
 use lb_config::message::ApiEnum as _;
 use lb_model::{Encapsulation, MemberState};
 use serde::Serialize;
@@ -163,6 +167,7 @@ impl Status {
             ("checksum", self.checksum.clone()),
             ("interfaces", or_none(interfaces.join(", "))),
         ];
+        head.extend(self.tunnel_sources().map(|line| ("tunnels", line)));
         head.extend(head_line(&self.overrides).map(|line| ("overrides", line)));
         head.extend(self.conditions.iter().map(|condition| ("condition", condition.line())));
         if !self.waiting_settings.is_empty() {
@@ -170,6 +175,22 @@ impl Status {
             head.push(("waiting", format!("{names}: changed settings, in force after a restart")));
         }
         fields(&head)
+    }
+}
+
+impl Status {
+    /// `from 10.0.0.2 to 3 backends, from fd00::2 to 1 backend`
+    fn tunnel_sources(&self) -> Option<String> {
+        let mut backends: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for backend in &self.backends {
+            let Some(source) = &backend.tunnel_source else { continue };
+            backends.entry(source).or_default().insert(&backend.address);
+        }
+        let line = |(source, backends): (&str, BTreeSet<_>)| {
+            format!("from {source} to {}", count(backends.len() as u64, "backend"))
+        };
+        let lines: Vec<_> = backends.into_iter().map(line).collect();
+        (!lines.is_empty()).then(|| lines.join(", "))
     }
 }
 

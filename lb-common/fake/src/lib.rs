@@ -47,6 +47,8 @@ pub struct FakeTables {
     pub members: Vec<MemberWord>,
     pub backends: Vec<Backend>,
     pub next_hops: Vec<NextHopWord>,
+    /// Source of all tunnels.
+    pub source: AddressWords,
     pub backend_states: Vec<BackendStateWord>,
     /// By pool and backend.
     pub shared_backends: HashMap<(u32, u32), Accepts>,
@@ -192,6 +194,9 @@ impl Tables for FakeTables {
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
         self.next_hops.get(index as usize).copied()
     }
+    fn tunnel_source(&self, next_hop: u32) -> Option<AddressWords> {
+        self.next_hop(next_hop).map(|_| self.source)
+    }
     fn interface(&self, index: u32) -> Option<InterfaceWord> {
         Some(InterfaceWord::new(if index == 2 { OWN } else { [0x02, 0, 0, 0, 1, index as u8] }))
     }
@@ -206,6 +211,11 @@ fn backend(address: IpAddr) -> Backend {
         on_link: 1,
         reserved: [0; 5],
     }
+}
+
+/// The source of tunnels of an IP version.
+fn source(version: u8) -> IpAddr {
+    if version == IPV4 { [10, 0, 0, 1].into() } else { [0xfd00, 0, 0, 0, 0, 0, 0, 1].into() }
 }
 
 /// Backend addresses of tests: `10.0.REGION.N` or `fd00:REGION::N`.
@@ -223,6 +233,7 @@ impl FakeTables {
     pub fn new(regions: &[(Vec<[u16; 4]>, u8)], version: u8) -> Self {
         let mut fake = Self {
             next_hops: vec![NextHopWord::UNRESOLVED, NextHopWord::new(GATEWAY, 2)],
+            source: address_words(source(version)),
             backends: vec![backend(IpAddr::from([0, 0, 0, 0]))],
             backend_states: vec![BackendStateWord::GONE],
             limiters: (0..FIRST_LIMITER)
@@ -258,14 +269,13 @@ impl FakeTables {
         let descriptor = Descriptor {
             hash_key: [3, 4],
             home: fake.groups.first().map_or(none, |group| group.head),
-            source_v6: address_words("fd00::1".parse().unwrap()),
-            source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
+            source_v4: 0,
             source_hosts_v4: 0,
             flags: 0,
             home_limiter: fake.groups.first().map_or(0, |group| group.limiter),
             groups: order,
             group_count: regions.len() as u32,
-            spare: [0; 7],
+            spare: [0; 11],
         };
         fake.descriptors = vec![descriptor, descriptor];
         let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };

@@ -11,6 +11,7 @@ use super::{
     connection::HandshakeLine,
     limiter::Limiter,
     limits::{HANDSHAKE_LINES, MAX_INTERFACES, MAX_NEXT_HOPS},
+    next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
     service::{ANY_PORT_WORDS, Service},
     sizes::{MapSizes, Size},
@@ -23,7 +24,7 @@ pub const LAYOUT: &str = "ARRAY_LAYOUT";
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Array {
-    /// [`super::next_hop::NextHopWord`]s.
+    /// [`NextHopEntry`]s.
     NextHops,
     /// [`super::next_hop::InterfaceWord`]s, by interface index.
     Interfaces,
@@ -106,6 +107,7 @@ impl Array {
     /// Bytes of an element, a multiple of 8.
     pub const fn element_bytes(self) -> u32 {
         (match self {
+            Self::NextHops => size_of::<NextHopEntry>(),
             Self::Handshakes => size_of::<HandshakeLine>(),
             Self::Services => size_of::<Service>(),
             Self::Pools => size_of::<PoolLine>(),

@@ -24,4 +24,4 @@ pub mod tracepoint;
 pub mod verdict;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 5;

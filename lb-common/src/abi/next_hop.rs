@@ -1,5 +1,38 @@
 //! Next hops: where a frame goes on the wire.
 
+use super::service::AddressWords;
+
+/// A next hop with the source of the tunnels that go there, half a cache line: the word that each packet reads, and the
+/// source behind it, cost one line.
+#[repr(C, align(32))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHopEntry {
+    /// A [`NextHopWord`], changed in place.
+    pub word: u64,
+    /// Zero.
+    pub reserved: u64,
+    /// Outer source of tunnels, as in the packet and of the backends' IP version; zero: this host has none. Immutable
+    /// once something names the next hop: another source is another next hop.
+    pub source: AddressWords,
+}
+
+impl NextHopEntry {
+    /// No address is known.
+    pub const UNRESOLVED: Self = Self { word: 0, reserved: 0, source: [0; 4] };
+
+    /// Place of `word` among the words of the element.
+    pub const WORD: usize = 0;
+    /// Places of `source` among them.
+    pub const SOURCE: [usize; 2] = [2, 3];
+
+    /// A source from the two words of an element.
+    #[inline(always)]
+    pub const fn source_from(words: [u64; 2]) -> AddressWords {
+        let [first, second] = words;
+        [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32]
+    }
+}
+
 /// `{MAC 48, interface index 16}`, the MAC's first byte lowest. Zero: unresolved. Changed in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHopWord(pub u64);

@@ -10,6 +10,7 @@ use super::{
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
     form::ProbeRoute,
     limiter::Limiter,
+    next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
     service::{Service, ServiceKey, SourcePrefix, VipKey},
 };
@@ -37,6 +38,7 @@ pod!(
     Descriptor = 128,
     Group = 32,
     Backend = 32,
+    NextHopEntry = 32,
     VerdictCounter = 16,
     TrafficCounter = 24,
     GroupCounter = 48,

@@ -1,7 +1,7 @@
 //! Pools: the line whose one store publishes a pool, its versions (descriptors), and their groups, a pool's members in
 //! one region.
 
-use super::{form::Form, limits::MAX_REGIONS_PER_POOL, service::AddressWords, slot::TableShape};
+use super::{form::Form, limits::MAX_REGIONS_PER_POOL, slot::TableShape};
 use crate::flow_hash::FlowHash;
 
 /// A pool, half a cache line. Each word has one writer and is changed in place.
@@ -84,10 +84,8 @@ pub struct Descriptor {
     pub hash_key: [u64; 2],
     /// The first group of the order, where open connections are at home; no slots: the pool has no members at all.
     pub home: GroupHead,
-    /// Outer source of IPv6 tunnels, as in the packet; zero: the daemon has none.
-    pub source_v6: AddressWords,
-    /// Outer source of IPv4 tunnels, as in the packet, or the first address of the prefix that it is from; zero: the
-    /// daemon has none.
+    /// First address of the prefix that the outer sources of IPv4 tunnels are from, as in the packet; zero: there is no
+    /// prefix, and the next hop has the source.
     pub source_v4: u32,
     /// The bits of the outer source that differ between flows, as in the packet: the host part of the prefix, at most
     /// 24 bits.
@@ -101,7 +99,7 @@ pub struct Descriptor {
     /// Groups in `groups`.
     pub group_count: u32,
     /// Zero.
-    pub spare: [u32; 7],
+    pub spare: [u32; 11],
 }
 
 impl Descriptor {
@@ -111,8 +109,7 @@ impl Descriptor {
         Form::from_flags(self.flags)
     }
 
-    /// Outer source of a flow's packets in IPv4 tunnels, as in the packet: always the same, and one of the prefix. Without
-    /// a prefix it is that of all flows.
+    /// Outer source of a flow's packets in IPv4 tunnels, as in the packet: always the same, and one of the prefix.
     #[inline(always)]
     pub const fn flow_source_v4(&self, flow: FlowHash) -> u32 {
         self.source_v4 | flow.source_bits() & self.source_hosts_v4

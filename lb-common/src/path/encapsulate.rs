@@ -72,11 +72,13 @@ pub fn head_in<T: Tables + ?Sized>(
     let macs = (forward.choice.next_hop.0, own.0);
     if is_v4 {
         let descriptor = forward.descriptor;
-        if descriptor.source_v4 == 0 {
-            return Err(Verdict::NoSourceAddress);
-        }
+        let source = if descriptor.source_v4 == 0 {
+            tunnel_source(tables, forward)?[3]
+        } else {
+            descriptor.flow_source_v4(forward.entropy)
+        };
         let outer = ipv4::Outer {
-            source: descriptor.flow_source_v4(forward.entropy),
+            source,
             destination: backend.address[3],
             traffic_class: parsed.traffic_class,
             protocol,
@@ -84,12 +86,8 @@ pub fn head_in<T: Tables + ?Sized>(
         };
         Ok((Head::V4(framed(macs, ethernet::IPV4, outer.emit())), own))
     } else {
-        let source = forward.descriptor.source_v6;
-        if is_unset(&source) {
-            return Err(Verdict::NoSourceAddress);
-        }
         let outer = ipv6::Outer {
-            source,
+            source: tunnel_source(tables, forward)?,
             destination: backend.address,
             traffic_class: parsed.traffic_class,
             flow_label: forward.entropy.flow_label(),
@@ -98,6 +96,16 @@ pub fn head_in<T: Tables + ?Sized>(
         };
         Ok((Head::V6(framed(macs, ethernet::IPV6, outer.emit())), own))
     }
+}
+
+/// The address of this host that the kernel would take towards the backend.
+#[inline(always)]
+fn tunnel_source<T: Tables + ?Sized>(
+    tables: &T,
+    forward: &Forward<'_>,
+) -> Result<AddressWords, Verdict> {
+    let source = tables.tunnel_source(u32::from(forward.choice.member.next_hop()));
+    source.filter(|source| !is_unset(source)).ok_or(Verdict::NoSourceAddress)
 }
 
 /// The tags of a frame that leaves by an interface: the configured VLAN, or else the tags that it came with, if it came in

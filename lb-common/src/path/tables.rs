@@ -62,6 +62,8 @@ pub trait Tables {
     fn backend(&self, index: u32) -> Option<&Backend>;
     /// A next hop.
     fn next_hop(&self, index: u32) -> Option<NextHopWord>;
+    /// The outer source of tunnels by a next hop; all zero: there is none.
+    fn tunnel_source(&self, next_hop: u32) -> Option<AddressWords>;
     /// An interface's word, by interface index.
     fn interface(&self, index: u32) -> Option<InterfaceWord>;
 

@@ -81,6 +81,10 @@ pub enum ConditionReason {
     Region,
     NarrowPath,
     DisplacedBudget,
+    /// The packet program is not on an interface.
+    Interface,
+    /// This host does not have an address that settings name.
+    HostAddress,
     /// etcd does not answer, or takes no changes.
     Etcd,
     /// What etcd has does not follow from what this balancer has in force.

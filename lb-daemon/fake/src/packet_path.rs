@@ -26,7 +26,7 @@ use lb_model::{
     overrides::Overrides,
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool},
 };
-use lb_net::Bonds;
+use lb_net::{Bonds, NamedIndices};
 use lb_publish::{
     publisher::{PacketPath, PublishedPools},
     reconcile::{
@@ -475,6 +475,8 @@ impl MemberPath for FakePacketPath {
     fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>) {
         self.content().next_hops.retain(|address, _| backends.contains(address));
     }
+
+    fn set_named_indices(&mut self, _: &NamedIndices) {}
 
     fn set_bonds(&mut self, bonds: &Bonds) {
         self.content().bonds.clone_from(bonds);

@@ -24,7 +24,8 @@ use lb_base::{
     queue::{QueueCounters, bounded},
 };
 use lb_health::{Counters, Health, Prober, Streaks, Target, Tunnels};
-use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via};
+use lb_net::SourceRules;
 use nix::{
     sched::{CpuSet, sched_setaffinity},
     sys::{
@@ -159,7 +160,7 @@ async fn measure(targets: Vec<Target>, time: Duration) {
         changes_tx,
         heartbeat,
         counters.clone(),
-        Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+        Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into())),
         Streaks::default(),
     );
 

@@ -21,8 +21,8 @@ use tracing::{info, warn};
 
 use super::connect::{SocketOptions, is_shortage};
 use lb_base::error_chain;
-use lb_model::{Encapsulation, plan::Sources};
-use lb_net::{PROBE_LINK, ProbeLink, Unresolved};
+use lb_model::{Encapsulation, next_hop::NoNextHop};
+use lb_net::{PROBE_LINK, ProbeLink, SourceRules, Unresolved};
 
 /// How long a route look-up stays valid, and how long a failure is not retried.
 const FRESH: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ pub struct Tunnels(Arc<TunnelsInner>);
 
 #[derive(Debug)]
 struct TunnelsInner {
-    sources: Sources,
+    sources: SourceRules,
     attach: AttachProgram,
     state: Mutex<LinkState>,
     numbers: Arc<PathNumbers>,
@@ -122,8 +122,8 @@ struct PathTable {
 }
 
 impl Tunnels {
-    /// Creates nothing yet; `sources` are the source addresses of tunnels.
-    pub fn new(sources: Sources, attach: AttachProgram) -> Self {
+    /// Creates nothing yet; `sources` are the rules that tunnels of clients' packets have their sources by.
+    pub fn new(sources: SourceRules, attach: AttachProgram) -> Self {
         let numbers = Arc::default();
         Self(Arc::new(TunnelsInner { sources, attach, state: Mutex::default(), numbers }))
     }
@@ -333,10 +333,12 @@ impl TunnelPath {
             // Packets to an address of this host do not leave it.
             Err(own) => return unusable(format!("{own}, so packets to it do not leave this host")),
         }
-        let way = link.route_to(backend).await.map_err(|error| TunnelError::of(&error))?;
-        let (interface, on_link) = way.map_err(TunnelError::NoRoute)?;
+        let sources = &self.tunnels.0.sources;
+        let route = link.route_to(backend, vip, sources).await;
+        let route = route.map_err(|error| TunnelError::of(&error))?;
+        let route = route.map_err(TunnelError::NoRoute)?;
         let form = self.target.encapsulation.form();
-        if form.is_direct() && !on_link {
+        if form.is_direct() && !route.on_link {
             return unusable(format!("direct return: {backend} is not on the link"));
         }
         if form.is_direct() && vip.is_ipv6() && backend.is_ipv4() {
@@ -345,10 +347,12 @@ impl TunnelPath {
                 "direct return: IPv6 packets need a backend's IPv6 address, not {backend}"
             ));
         }
-        let source = match self.outer_source(backend) {
+        // Receivers may allow only the prefix that packets of clients come from, so it is an address of that: one for all
+        // checks, because their packets need no spreading.
+        let source = match route.outer_source {
             Some(source) => address_words(source),
             None if form.is_direct() => [0; 4],
-            None => return unusable(format!("no tunnel source address for {backend}")),
+            None => return unusable(error_chain::message(&NoNextHop::NoSource(backend))),
         };
         let version = if backend.is_ipv4() { IPV4 } else { IPV6 };
         let way = ProbeRoute {
@@ -356,7 +360,7 @@ impl TunnelPath {
             source,
             version: version.into(),
             form: form.flags(),
-            interface,
+            interface: route.interface,
             reserved: 0,
         };
         if self.number.is_none() {
@@ -366,25 +370,7 @@ impl TunnelPath {
             return unusable(format!("more than {MAX_PROBE_ROUTES} checks go through tunnels"));
         };
         number.enter(way)?;
-        Ok(SocketOptions { mark: PROBE_MARK | number.number, source: self.source_towards(vip) })
-    }
-
-    /// The source of the tunnel. Receivers may allow only the prefix that packets of clients come from, so it is an
-    /// address of that: one for all checks, because their packets need no spreading.
-    fn outer_source(&self, backend: IpAddr) -> Option<IpAddr> {
-        match backend {
-            IpAddr::V4(_) => self.tunnels.0.sources.outer_v4().map(|it| it.first().into()),
-            IpAddr::V6(_) => self.source_towards(backend),
-        }
-    }
-
-    /// This host's own address of the same IP version as another address.
-    fn source_towards(&self, other: IpAddr) -> Option<IpAddr> {
-        let Sources { v4, v6, .. } = self.tunnels.0.sources;
-        match other {
-            IpAddr::V4(_) => v4.map(IpAddr::V4),
-            IpAddr::V6(_) => v6.map(IpAddr::V6),
-        }
+        Ok(SocketOptions { mark: PROBE_MARK | number.number, source: route.inner_source })
     }
 }
 

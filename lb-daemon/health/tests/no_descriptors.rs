@@ -10,7 +10,8 @@ use lb_base::{
     queue::{QueueCounters, bounded},
 };
 use lb_health::{Counters, Health, Prober, Streaks, Target, Tunnels};
-use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via};
+use lb_net::SourceRules;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::{
     net::TcpListener,
@@ -73,7 +74,7 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
         changes_tx,
         heartbeat.clone(),
         Counters::default(),
-        Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+        Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into())),
         Streaks::default(),
     );
     let first = timeout(PATIENCE, changes.recv()).await.expect("no result").unwrap();

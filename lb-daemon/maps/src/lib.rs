@@ -34,8 +34,8 @@ mod writable;
 pub use arrays::{ArrayView, Arrays};
 pub use attach::{
     AttachError, Attached, AttachedMode, Dataplane, DataplaneError, Detached, Hold, Hook,
-    Interface, Linked, LockedPins, Occupant, Options, SlowPathError, XdpMode, detach, links,
-    load_slow_path, occupant,
+    Interface, Linked, LockedPins, Occupant, Options, Restored, SlowPathError, XdpMode, detach,
+    links, load_slow_path, occupant,
 };
 pub use backend_states::SharedBackend;
 pub use bpffs::BpffsError;

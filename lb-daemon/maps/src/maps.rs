@@ -16,7 +16,7 @@ use lb_common::abi::{
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
-    next_hop::{InterfaceWord, NextHopWord},
+    next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
     pod::from_bytes,
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey, VipKey},
@@ -77,7 +77,7 @@ pub struct Maps<M> {
     pub(super) flows_v4: HashMap<MapData, FlowKeyV4, u64>,
     pub(super) flows_v6: HashMap<MapData, FlowKeyV6, u64>,
     pub(super) backends: ArrayView<Backend, M>,
-    pub(super) next_hops: ArrayView<u64, M>,
+    pub(super) next_hops: ArrayView<NextHopEntry, M>,
     pub(super) interfaces: ArrayView<u64, M>,
     pub(super) bonds: ArrayView<u64, M>,
     pub(super) chunks: Chunks<M>,
@@ -352,7 +352,12 @@ impl<M: AsRef<Mapping>> Maps<M> {
 
     /// A next hop; an index out of range is unresolved.
     pub fn next_hop(&self, index: u32) -> NextHopWord {
-        NextHopWord(self.next_hops.get(index).unwrap_or(0))
+        NextHopWord(self.next_hop_entry(index).word)
+    }
+
+    /// A next hop with the source of its tunnels; an index out of range is unresolved.
+    pub fn next_hop_entry(&self, index: u32) -> NextHopEntry {
+        self.next_hops.get(index).unwrap_or(NextHopEntry::UNRESOLVED)
     }
 
     /// An interface's word.

@@ -9,7 +9,7 @@ use lb_common::abi::{
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
-    next_hop::{InterfaceWord, NextHopWord},
+    next_hop::{InterfaceWord, NextHopEntry},
     pod::bytes_of,
     slot::StandbyWord,
 };
@@ -101,9 +101,13 @@ impl MemberMaps {
         self.maps.backends.set_word(index, BACKEND_MTU_WORD, word);
     }
 
-    /// Changes a next hop by one store.
-    pub fn set_next_hop(&self, index: u32, word: NextHopWord) {
-        self.maps.next_hops.set(index, &word.0);
+    /// Changes a next hop by one store. Its source is written before, and is another one only if nothing names the next
+    /// hop yet.
+    pub fn set_next_hop(&self, index: u32, hop: &NextHopEntry) {
+        if self.maps.next_hop_entry(index).source != hop.source {
+            self.maps.next_hops.set(index, &NextHopEntry { word: 0, ..*hop });
+        }
+        self.maps.next_hops.set_word(index, NextHopEntry::WORD, hop.word);
     }
 
     /// Allows the programs to send on an interface. Frames leave by `device`, which is the interface itself or the

@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn pins_stand_under_role_and_layout() {
         let pins = Pins::new(Path::new("/sys/fs/bpf"), Component::Balancer);
-        assert_eq!(pins.map("ARRAYS"), Path::new("/sys/fs/bpf/spillway/balancer-v4/maps/ARRAYS"));
-        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v4/links/eth0"));
-        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v4/program"));
+        assert_eq!(pins.map("ARRAYS"), Path::new("/sys/fs/bpf/spillway/balancer-v5/maps/ARRAYS"));
+        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v5/links/eth0"));
+        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v5/program"));
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
             ("balancer-v", None),
             ("balancer", None),
             ("other-v1", None),
-            ("balancer-v4294967296", None),
+            ("balancer-v5294967296", None),
         ] {
             assert_eq!(
                 Pins::parse_directory(&Path::new("/b/spillway").join(name)),
@@ -226,18 +226,18 @@ mod tests {
         let bpffs = tempfile::tempdir().unwrap();
         let layouts = |component| Pins::layouts(bpffs.path(), component).unwrap();
         assert!(layouts(Component::Balancer).is_empty());
-        for name in ["balancer-v10", "balancer-v2", "receiver-v4", "balancer-old", "x"] {
+        for name in ["balancer-v10", "balancer-v2", "receiver-v5", "balancer-old", "x"] {
             fs::create_dir_all(bpffs.path().join("spillway").join(name)).unwrap();
         }
         assert_eq!(layouts(Component::Balancer), [2, 10]);
-        assert_eq!(layouts(Component::Receiver), [4]);
+        assert_eq!(layouts(Component::Receiver), [5]);
     }
 
     #[test]
     fn the_name_of_a_vlan_interface_survives_a_file_system_without_dots() {
         let pins = Pins::new(Path::new("/b"), Component::Receiver);
         let link = pins.link("bond0.100");
-        assert_eq!(link, Path::new("/b/spillway/receiver-v4/links/bond0:100"));
+        assert_eq!(link, Path::new("/b/spillway/receiver-v5/links/bond0:100"));
         assert_eq!(interface_of("bond0:100"), "bond0.100");
     }
 }

@@ -289,7 +289,11 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
     }
 
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
-        self.maps.next_hops.get(index).map(NextHopWord)
+        self.maps.next_hops.get(index).map(|hop| NextHopWord(hop.word))
+    }
+
+    fn tunnel_source(&self, next_hop: u32) -> Option<AddressWords> {
+        self.maps.next_hops.get(next_hop).map(|hop| hop.source)
     }
 
     fn interface(&self, index: u32) -> Option<InterfaceWord> {

@@ -1,12 +1,9 @@
-//! The addresses of this host: those that outer headers may carry as source, and those that they may be for.
+//! The addresses of this host that packets from a network may be for.
 
 use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use futures::TryStreamExt;
-use netlink_packet_route::address::{
-    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
-};
-
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::Handle;
 use tokio::{task::JoinHandle, time::sleep};
 
@@ -14,42 +11,10 @@ use super::{
     NetError, connect,
     events::{Events, OF_ADDRESSES},
 };
-use lb_model::plan::Sources;
 
 /// Time between two readings without an event: when an interface is removed, a kernel may send the events of its
 /// addresses before it removes them from its list.
 const REFRESH: Duration = Duration::from_secs(30);
-
-/// The first global address of each family on an interface, by its index. Secondary, temporary, deprecated and
-/// duplicate addresses do not count.
-///
-/// # Errors
-/// Netlink fails; an interface without addresses, or none at all, has no sources.
-pub async fn source_addresses(interface: u32) -> Result<Sources, NetError> {
-    let (handle, _) = connect()?;
-    let list = handle.address().get().set_link_index_filter(interface).execute();
-    let messages: Vec<_> = list.try_collect().await.map_err(NetError::request("list addresses"))?;
-    let mut sources = Sources::default();
-    for message in messages {
-        match usable_address(message) {
-            Some(IpAddr::V4(v4)) => sources.v4 = sources.v4.or(Some(v4)),
-            Some(IpAddr::V6(v6)) => sources.v6 = sources.v6.or(Some(v6)),
-            None => {}
-        }
-    }
-    Ok(sources)
-}
-
-fn usable_address(message: AddressMessage) -> Option<IpAddr> {
-    let unusable = AddressHeaderFlags::Secondary // of IPv6: temporary, RFC 8981
-        | AddressHeaderFlags::Dadfailed
-        | AddressHeaderFlags::Deprecated;
-    let header = &message.header;
-    if header.scope != AddressScope::Universe || header.flags.intersects(unusable) {
-        return None;
-    }
-    local(&message)
-}
 
 /// The local address in a message: on a point-to-point interface ADDRESS is the peer's.
 pub(super) fn local(message: &AddressMessage) -> Option<IpAddr> {

@@ -24,6 +24,7 @@ const MOST_TOGETHER: usize = 256;
 /// Message types of `linux/rtnetlink.h`.
 mod kind {
     pub(super) const LINKS: [u16; 2] = [16, 17];
+    pub(super) const ADDRESSES: [u16; 2] = [20, 21];
     pub(super) const NEIGHBOURS: [u16; 2] = [28, 29];
     /// NLMSG_NOOP, NLMSG_ERROR, NLMSG_DONE.
     pub(super) const IDLE: [u16; 3] = [1, 2, 3];
@@ -37,7 +38,9 @@ pub(super) enum Event {
     NeighbourGone(NeighbourEntry),
     Link(Interface),
     LinkGone(u32),
-    /// A route, a rule or an address.
+    /// An address of this host.
+    Address,
+    /// A route or a rule.
     Routing,
     /// Events were lost.
     Lost,
@@ -125,6 +128,7 @@ fn parse(mut datagram: &[u8], events: &mut Vec<Event>) {
             kind if kind::LINKS.contains(&kind) || kind::NEIGHBOURS.contains(&kind) => {
                 events.extend(interpret(&datagram[..length]));
             }
+            kind if kind::ADDRESSES.contains(&kind) => events.push(Event::Address),
             _ => events.push(Event::Routing),
         }
         // Messages are aligned to four bytes, netlink(7).

@@ -13,6 +13,8 @@
 //!   neighbour does not answer, the address becomes unresolved. If an interface goes down, that happens after the
 //!   kernel was asked for another route: a connection survives a moment without a next hop, but not a move to
 //!   another host.
+//! - The source of the tunnels to an address is what the kernel would take for its route, but for the addresses of
+//!   services (`sources`). It is part of the next hop, so it follows the addresses of this host.
 //! - The ports of bonds are reported too, because a bond's packet program runs for them.
 //! - If the kernel could not deliver events, everything is read again.
 //!
@@ -30,16 +32,22 @@ mod neighbour_requests;
 mod next_hops;
 mod probe_link;
 mod route;
+mod sources;
 pub mod survey;
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
-pub use addresses::{HostAddresses, source_addresses};
+pub use addresses::HostAddresses;
 pub use error::{NetError, Unresolved};
-pub use link::{Interface, UnsupportedVlan, all_interfaces, interface_by_name};
+pub use link::{Interface, LinkChanges, UnsupportedVlan, all_interfaces, interface_by_name};
 pub use neighbour_probe::NeighbourProbe;
 pub use next_hops::NextHops;
-pub use probe_link::{PROBE_LINK, ProbeLink};
+pub use probe_link::{PROBE_LINK, ProbeLink, TunnelRoute};
+pub use sources::SourceRules;
 
 use lb_model::next_hop::NextHop;
 use rtnetlink::Handle;
@@ -50,8 +58,19 @@ use tokio::task::JoinHandle;
 pub enum NetChange {
     /// The next hop of an address.
     NextHop(NextHopChange),
+    /// The interfaces that settings name have other indices. Next hops that follow from these are reported again.
+    Named(Arc<NamedIndices>),
     /// Which interfaces are ports of bonds.
     Bonds(Bonds),
+}
+
+/// Indices of the interfaces that settings name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedIndices {
+    /// Those that have the packet program.
+    pub attached: BTreeSet<u32>,
+    /// VLAN ids for frames that leave by an interface.
+    pub vlans: BTreeMap<u32, u16>,
 }
 
 /// Indices of bonds by those of their ports.

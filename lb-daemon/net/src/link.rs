@@ -8,9 +8,9 @@ use netlink_packet_route::{
         LinkMessage, Prop, VlanProtocol,
     },
 };
-use rtnetlink::Handle;
+use rtnetlink::{Handle, MulticastGroup};
 
-use super::{Mac, NetError, connect};
+use super::{Mac, NetError, connect, events::Events};
 use lb_model::next_hop::Vlan;
 
 /// An interface of this host.
@@ -136,6 +136,27 @@ fn vlan_tag(info: &LinkInfo) -> Option<Result<u16, UnsupportedVlan>> {
     });
     let id = id.filter(|_| attributes.iter().any(is_customers));
     Some(id.ok_or(UnsupportedVlan::Provider))
+}
+
+/// Waits for changes of interfaces.
+pub struct LinkChanges(Events);
+
+impl LinkChanges {
+    /// Subscribes in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// No netlink socket.
+    pub fn follow() -> Result<Self, NetError> {
+        Events::open(&[MulticastGroup::Link]).map(Self)
+    }
+
+    /// Returns once some interface changed, or if it may have. Cancel-safe.
+    ///
+    /// # Errors
+    /// Netlink fails.
+    pub async fn next(&mut self) -> Result<(), NetError> {
+        self.0.next().await.map(drop)
+    }
 }
 
 /// Lists the interfaces.

@@ -9,7 +9,7 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    NetChange, NetError, connect,
+    NamedIndices, NetChange, NetError, SourceRules, connect,
     events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
@@ -22,8 +22,8 @@ use lb_base::queue::Sender;
 /// each route.
 const LOOK_UP_GAP: Duration = Duration::from_millis(10);
 
-/// Time from a link's event to the look-up: the kernel sends the event before it changes its routes, and sends none for
-/// IPv4 routes.
+/// Time from a link's or an address's event to the look-up: the kernel sends the event before it changes its routes, and
+/// sends none for IPv4 routes.
 const LINK_SETTLES: Duration = Duration::from_millis(20);
 
 /// Time to a second look-up, if the kernel took longer.
@@ -41,6 +41,8 @@ pub struct NextHops {
     handle: Handle,
     connection: JoinHandle<()>,
     hops: Hops,
+    sources: SourceRules,
+    named: watch::Receiver<Arc<NamedIndices>>,
     changes: Sender<NetChange>,
     work: JoinSet<Completed>,
     /// Addresses to look up.
@@ -74,8 +76,8 @@ impl From<NetError> for End {
 }
 
 impl NextHops {
-    /// Resolves the `wanted` addresses and sends `changes`; `attached` are the interfaces that have the packet
-    /// program. Runs in the network namespace of the calling thread.
+    /// Resolves the `wanted` addresses, with the `sources` of tunnels to them, and sends `changes`; `named` are
+    /// the interfaces that have the packet program. Runs in the network namespace of the calling thread.
     ///
     /// Ends without error when the sender of `wanted` or the receiver of `changes` is gone.
     ///
@@ -83,16 +85,20 @@ impl NextHops {
     /// No netlink socket.
     pub fn spawn(
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
+        sources: SourceRules,
         changes: Sender<NetChange>,
-        attached: BTreeSet<u32>,
+        named: watch::Receiver<Arc<NamedIndices>>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Subscribe before the first reading, so that no change is missed.
         let events = Events::open(OF_NEXT_HOPS)?;
         let (handle, connection) = connect()?;
+        let attached = named.borrow().attached.clone();
         let next_hops = Self {
             handle,
             connection,
             hops: Hops::new(attached),
+            named,
+            sources,
             changes,
             work: JoinSet::new(),
             stale: BTreeSet::new(),
@@ -141,6 +147,16 @@ impl NextHops {
                     }
                     Err(_) => return End::ChannelClosed,
                 },
+                () = changed(&mut self.named) => {
+                    let named = self.named.borrow_and_update().clone();
+                    self.hops.set_attached(named.attached.clone());
+                    // Before the next hops that follow from it.
+                    if self.changes.send(NetChange::Named(named)).await.is_err() {
+                        return End::ChannelClosed;
+                    }
+                    continue;
+                }
+                () = self.sources.changed() => Ok(vec![Event::Routing]),
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => continue,
                 _ = refresh.tick() => Ok(vec![Event::Routing]),
                 _ = &mut self.connection => return NetError::Closed.into(),
@@ -156,7 +172,7 @@ impl NextHops {
     fn handle_event(&mut self, event: Event) {
         match &event {
             Event::Neighbour(_) | Event::NeighbourGone(_) => {}
-            Event::Link(_) | Event::LinkGone(_) => {
+            Event::Link(_) | Event::LinkGone(_) | Event::Address => {
                 let now = Instant::now();
                 self.stale = self.hops.wanted();
                 self.outdated = self.looking_up;
@@ -219,7 +235,10 @@ impl NextHops {
             let (handle, stale) = (self.handle.clone(), std::mem::take(&mut self.stale));
             self.looking_up = true;
             self.look_up_from = Instant::now() + LOOK_UP_GAP;
-            self.work.spawn(async { Completed::LookUp(route::routes(handle, stale).await) });
+            let sources = self.sources.clone();
+            self.work.spawn(async {
+                Completed::LookUp(route::tunnel_routes(handle, stale, sources).await)
+            });
         }
         Ok(())
     }
@@ -241,6 +260,13 @@ impl NextHops {
     fn wake(&self) -> Option<Instant> {
         let look_up = self.may_look_up().then_some(self.look_up_from);
         self.hops.next_due().into_iter().chain(look_up).chain(self.look_up_all).min()
+    }
+}
+
+/// Waits for another value; for ever once there is none.
+async fn changed<T>(of: &mut watch::Receiver<T>) {
+    if of.changed().await.is_err() {
+        std::future::pending().await
     }
 }
 

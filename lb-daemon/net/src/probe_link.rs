@@ -15,8 +15,9 @@ use nix::errno::Errno;
 use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use super::{
-    NetError, Unresolved, connect, interface_by_name,
+    NetError, SourceRules, Unresolved, connect, interface_by_name,
     route::{Route, route_to},
+    sources::LocalAddress,
 };
 use lb_base::error_chain;
 
@@ -30,6 +31,19 @@ const TABLE: u32 = PROBE_MARK >> 16;
 const PRIORITY: u32 = 50;
 /// MTU of the link, bytes: the sender has to limit packets to what fits the tunnel.
 const MTU: u32 = 65_535;
+
+/// How the packets of a check get to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelRoute {
+    /// Index of the interface.
+    pub interface: u32,
+    /// Whether the backend is on its link.
+    pub on_link: bool,
+    /// Source of the tunnel; `None`: this host has no address for it.
+    pub outer_source: Option<IpAddr>,
+    /// Source of the packets in the tunnel, which the backend answers directly; `None`: as `outer_source`.
+    pub inner_source: Option<IpAddr>,
+}
 
 /// The link, set up.
 #[derive(Debug)]
@@ -110,18 +124,35 @@ impl ProbeLink {
         })
     }
 
-    /// The interface of the route to an address, and whether the address is on its link.
+    /// How packets to a VIP get to a backend through its tunnel.
     ///
     /// # Errors
     /// Netlink fails; a missing route is an answer.
     pub async fn route_to(
         &self,
-        address: IpAddr,
-    ) -> Result<Result<(u32, bool), Unresolved>, NetError> {
-        let answer = route_to(self.handle.clone(), address, 0).await;
-        let answer = answer.map_err(NetError::request("look up a route"))?;
-        Ok(answer
-            .map(|Route { neighbour, .. }| (neighbour.interface, neighbour.address == address)))
+        backend: IpAddr,
+        vip: IpAddr,
+        sources: &SourceRules,
+    ) -> Result<Result<TunnelRoute, Unresolved>, NetError> {
+        let answer = route_to(self.handle.clone(), backend, 0).await;
+        let route = match answer.map_err(NetError::request("look up a route"))? {
+            Ok(route) => route,
+            Err(unresolved) => return Ok(Err(unresolved)),
+        };
+        let (mut outer, mut inner) =
+            (sources.known(backend, &route), sources.known_own(vip, backend, &route));
+        if outer.is_none() || inner.is_none() {
+            let addresses = LocalAddress::list(&self.handle).await;
+            let addresses = addresses.map_err(NetError::request("list addresses"))?;
+            outer = sources.choose(backend, &route, &addresses);
+            inner = sources.choose_own(vip, backend, &route, &addresses);
+        }
+        Ok(Ok(TunnelRoute {
+            interface: route.neighbour.interface,
+            on_link: route.neighbour.address == backend,
+            outer_source: outer,
+            inner_source: inner,
+        }))
     }
 
     /// Removes the link with its rules and routes, if it exists.

@@ -13,7 +13,7 @@ use rtnetlink::{Error, Handle};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::{Unresolved, neighbour::NeighbourKey};
+use super::{SourceRules, Unresolved, neighbour::NeighbourKey, sources::LocalAddress};
 
 /// Concurrent look-ups; the answers fit the socket's buffer.
 const AT_ONCE: usize = 32;
@@ -33,6 +33,8 @@ pub(super) struct Route {
     pub(super) mtu: Option<u32>,
     /// The route's `advmss`, bytes.
     pub(super) advmss: Option<u32>,
+    /// The source of packets that name none. After [`routes`] the source of tunnels.
+    pub(super) source: Option<IpAddr>,
 }
 
 /// Asks the kernel for the route of packets to an address; `mark` 0: unmarked packets.
@@ -63,6 +65,31 @@ pub(super) async fn route_to(
         }
         _ => Err(Error::RequestFailed),
     }
+}
+
+/// Looks up the routes of all `addresses`, with the sources of tunnels.
+pub(super) async fn tunnel_routes(
+    handle: Handle,
+    addresses: BTreeSet<IpAddr>,
+    sources: SourceRules,
+) -> Routes {
+    let mut routes = routes(handle.clone(), addresses).await;
+    let mut found: Vec<_> = routes
+        .iter_mut()
+        .filter_map(|(address, route)| Some((*address, route.as_mut()?.as_mut().ok()?)))
+        .collect();
+    let is_known = |(to, route): &(IpAddr, &mut Route)| sources.known(*to, route).is_some();
+    let listed = match found.iter().all(is_known) {
+        true => Vec::new(),
+        false => LocalAddress::list(&handle).await.unwrap_or_else(|error| {
+            warn!("net: cannot list the addresses of this host: {error}");
+            Vec::new()
+        }),
+    };
+    for (to, route) in &mut found {
+        route.source = sources.choose(*to, route, &listed);
+    }
+    routes
 }
 
 /// Looks up the routes of all `addresses`.
@@ -111,7 +138,7 @@ fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
         _ => return Err(Unresolved::NotUnicast(address)),
     }
     let (mut interface, mut gateway) = (None, address);
-    let (mut mtu, mut advmss) = (None, None);
+    let (mut mtu, mut advmss, mut source) = (None, None, None);
     for attribute in message.attributes {
         match attribute {
             RouteAttribute::Oif(index) => interface = Some(index),
@@ -120,6 +147,8 @@ fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
             // An IPv4 route may have an IPv6 gateway, RFC 8950.
             RouteAttribute::Gateway(RouteAddress::Inet6(v6))
             | RouteAttribute::Via(RouteVia::Inet6(v6)) => gateway = v6.into(),
+            RouteAttribute::PrefSource(RouteAddress::Inet(v4)) => source = Some(v4.into()),
+            RouteAttribute::PrefSource(RouteAddress::Inet6(v6)) => source = Some(v6.into()),
             RouteAttribute::Metrics(metrics) => {
                 for metric in metrics {
                     match metric {
@@ -136,5 +165,6 @@ fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
         }
     }
     let interface = interface.ok_or(Unresolved::NoRoute)?;
-    Ok(Route { neighbour: NeighbourKey { interface, address: gateway }, mtu, advmss })
+    let neighbour = NeighbourKey { interface, address: gateway };
+    Ok(Route { neighbour, mtu, advmss, source })
 }

@@ -116,7 +116,7 @@ pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
 
 impl From<route::Route> for RouteInfo {
     fn from(route: route::Route) -> Self {
-        let route::Route { neighbour, mtu, advmss } = route;
+        let route::Route { neighbour, mtu, advmss, .. } = route;
         Self { interface: neighbour.interface, gateway: neighbour.address, mtu, advmss }
     }
 }

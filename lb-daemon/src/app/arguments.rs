@@ -25,7 +25,7 @@ use lb_maps::{
     self, AllowLists, DEFAULT_BPFFS, Options, Prefix, SizeSettings,
     directory::DEFAULT_STATE_DIRECTORY,
 };
-use lb_model::{Ipv4Prefix, Name, plan::Sources};
+use lb_model::{Ipv4Prefix, Name, next_hop::GivenSources};
 use lb_observe::http::HttpFiles;
 use lb_publish::reconcile;
 use lb_secure::{
@@ -378,8 +378,9 @@ impl BalancerArguments {
     ///
     /// # Errors
     /// Two are of one family.
-    pub(super) fn sources(&self) -> Result<Sources, Failure> {
-        let mut sources = Sources { prefix_v4: self.tunnel_source_prefix, ..Sources::default() };
+    pub(super) fn sources(&self) -> Result<GivenSources, Failure> {
+        let mut sources =
+            GivenSources { prefix_v4: self.tunnel_source_prefix, ..GivenSources::default() };
         for source in &self.source {
             let former = match source {
                 IpAddr::V4(v4) => sources.v4.replace(*v4).map(IpAddr::V4),

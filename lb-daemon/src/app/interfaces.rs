@@ -1,4 +1,4 @@
-//! Interfaces: waiting for those that the settings name, their VLANs, and the source addresses that they give tunnels.
+//! Interfaces: waiting for those that the settings name, and their VLANs.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,6 @@ use super::Failure;
 use crate::watchdog::ServiceManager;
 use lb_base::error_chain;
 use lb_maps::{Hook, Options, Pins, XdpMode};
-use lb_model::plan::Sources;
 use lb_net::{self, Interface};
 
 /// How long after the boot interfaces may still appear: those of slow drivers, bonds and VLANs come after the units
@@ -162,54 +161,6 @@ pub(super) async fn refuse_native_vlans(options: &Options) -> Result<(), Failure
         }
     }
     Ok(())
-}
-
-/// Source addresses of tunnels: the given ones, or else those of the interfaces, or else those of their VLANs.
-pub(super) async fn sources(
-    mut sources: Sources,
-    interfaces: &[String],
-) -> Result<Sources, Failure> {
-    let all = all_interfaces().await?;
-    let is_named = |known: &&Interface| interfaces.contains(&known.name);
-    let named: Vec<_> =
-        interfaces.iter().filter_map(|name| all.iter().find(|i| i.name == *name)).collect();
-    let is_above = |known: &&Interface| {
-        known.vlan.is_some_and(|vlan| named.iter().any(|under| under.index == vlan.beneath))
-    };
-    for interface in &named {
-        let found = addresses(interface).await?;
-        sources.v4 = sources.v4.or(found.v4);
-        sources.v6 = sources.v6.or(found.v6);
-    }
-    let (mut v4, mut v6) = (Vec::new(), Vec::new());
-    for interface in all.iter().filter(is_above).filter(|known| !is_named(known)) {
-        let found = addresses(interface).await?;
-        v4.extend(found.v4);
-        v6.extend(found.v6);
-    }
-    sources.v4 = sources.v4.or_else(|| only(&v4));
-    sources.v6 = sources.v6.or_else(|| only(&v6));
-    let v4 = sources.outer_v4().map_or("none".into(), |prefix| prefix.to_string());
-    let v6 = sources.v6.map_or("none".into(), |address| address.to_string());
-    tracing::info!(v4, v6, "source addresses of tunnels: IPv4 {v4}, IPv6 {v6}");
-    Ok(sources)
-}
-
-/// The only address. If the VLANs have several, it is unknown which of them the backends allow.
-fn only<T: Copy + fmt::Debug>(addresses: &[T]) -> Option<T> {
-    match addresses {
-        [] => None,
-        [address] => Some(*address),
-        several => {
-            tracing::warn!(addresses = ?several, "source address of tunnels: the VLANs have several addresses, so none is used: set `source`");
-            None
-        }
-    }
-}
-
-async fn addresses(interface: &Interface) -> Result<Sources, Failure> {
-    let found = lb_net::source_addresses(interface.index).await;
-    found.map_err(|error| Failure::from_chain(&error))
 }
 
 async fn all_interfaces() -> Result<Vec<Interface>, Failure> {

@@ -6,6 +6,7 @@ mod config_file;
 mod documents;
 mod failure;
 mod fleet_arguments;
+mod interface_keeper;
 mod interfaces;
 mod log;
 mod receiver;

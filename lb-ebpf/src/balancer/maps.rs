@@ -20,7 +20,7 @@ use lb_common::{
         limiter::{LimitWord, Limiter},
         limits::{CHUNK_WORDS, MAX_CHUNKS},
         member::{Accepts, MemberWord},
-        next_hop::{InterfaceWord, NextHopWord},
+        next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
         service::{AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
         sizes::{MapSizes, Size},
@@ -210,6 +210,13 @@ impl Tables for Maps {
     #[inline(always)]
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
         self.arrays.word(Array::NextHops, index).map(NextHopWord)
+    }
+
+    #[inline(always)]
+    fn tunnel_source(&self, next_hop: u32) -> Option<AddressWords> {
+        self.arrays
+            .words(Array::NextHops, next_hop, NextHopEntry::SOURCE)
+            .map(NextHopEntry::source_from)
     }
 
     #[inline(always)]

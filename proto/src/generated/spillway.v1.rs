@@ -5218,6 +5218,10 @@ pub struct BackendStatus {
     /// Names of the overrides that act on it: its own, and those of its pool and region. Empty: none.
     #[prost(string, repeated, tag = "19")]
     pub overrides: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Source of its tunnels: the address of this host that the kernel takes towards it, or what the settings give; of
+    /// `tunnel-source-prefix` the prefix. Empty: it has no next hop, or its pool uses no tunnel.
+    #[prost(string, tag = "20")]
+    pub tunnel_source: ::prost::alloc::string::String,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5785,6 +5789,10 @@ pub enum ConditionReason {
     FleetConfiguration = 26,
     /// The portions of capacities cannot be shared as they should be.
     FleetShares = 27,
+    /// The packet program is not on an interface.
+    Interface = 28,
+    /// This host does not have an address that settings name.
+    HostAddress = 29,
 }
 impl ConditionReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -5821,6 +5829,8 @@ impl ConditionReason {
             Self::FleetConflict => "CONDITION_REASON_FLEET_CONFLICT",
             Self::FleetConfiguration => "CONDITION_REASON_FLEET_CONFIGURATION",
             Self::FleetShares => "CONDITION_REASON_FLEET_SHARES",
+            Self::Interface => "CONDITION_REASON_INTERFACE",
+            Self::HostAddress => "CONDITION_REASON_HOST_ADDRESS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -5854,6 +5864,8 @@ impl ConditionReason {
             "CONDITION_REASON_FLEET_CONFLICT" => Some(Self::FleetConflict),
             "CONDITION_REASON_FLEET_CONFIGURATION" => Some(Self::FleetConfiguration),
             "CONDITION_REASON_FLEET_SHARES" => Some(Self::FleetShares),
+            "CONDITION_REASON_INTERFACE" => Some(Self::Interface),
+            "CONDITION_REASON_HOST_ADDRESS" => Some(Self::HostAddress),
             _ => None,
         }
     }

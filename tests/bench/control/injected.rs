@@ -238,6 +238,7 @@ fn next_hop(number: u32) -> NextHopChange {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 0, 2],
         mtu: 1_500,
+        source: Some(IpAddr::from([10, 0, 0, 2])),
     };
     NextHopChange { address: IpAddr::from(host(number)), hop: Ok(hop) }
 }

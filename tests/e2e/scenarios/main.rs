@@ -20,6 +20,7 @@ mod frozen_store;
 mod history;
 mod hold_down;
 mod host;
+mod host_changes;
 mod large_configurations;
 mod limiter;
 mod logging;
@@ -82,6 +83,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("overrides", overrides::CASES),
     ("unusable_store", unusable_store::CASES),
     ("unwritable_disk", unwritable_disk::CASES),
+    ("host_changes", host_changes::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),
     ("port_ranges", port_ranges::CASES),

@@ -81,6 +81,11 @@ impl Case {
         Self { variable: Some(variable), ..self }
     }
 
+    /// Its name, without its module's.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn exists(&self) -> bool {
         self.variable.is_none_or(|variable| std::env::var_os(variable).is_some())
     }

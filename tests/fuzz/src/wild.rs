@@ -8,7 +8,7 @@ use lb_common::{
         counter::{Event, GroupCounter},
         limiter::LimitWord,
         member::{Accepts, MemberWord},
-        next_hop::{InterfaceWord, NextHopWord},
+        next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pod::{Pod, from_bytes},
         pool::{Descriptor, Group, PoolLine},
         service::{AddressWords, Service, ServiceKey},
@@ -110,6 +110,10 @@ impl Tables for Wild {
     }
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
         self.word(4, index.into()).map(NextHopWord)
+    }
+    fn tunnel_source(&self, next_hop: u32) -> Option<AddressWords> {
+        let half = |half: u32| self.word(15 + half, next_hop.into());
+        Some(NextHopEntry::source_from([half(0)?, half(1)?]))
     }
     fn interface(&self, index: u32) -> Option<InterfaceWord> {
         self.word(5, index.into()).map(InterfaceWord)

@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use lb_maps::{Component, Pins};
 use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
 use spillway_proto::v1::{BackendState, BackendStatus, ListOverridesResponse, StatusResponse};
@@ -77,6 +78,11 @@ impl Balancer {
         let mut balancer = Self::new(sandbox, binaries, node, region)?;
         balancer.start()?;
         Ok(balancer)
+    }
+
+    /// Its pins.
+    pub fn pins(&self) -> Pins {
+        Pins::new(&self.bpffs, Component::Balancer)
     }
 
     /// Gives it a settings file with this text, beside its arguments: for the next start, or for [`Self::hang_up`] if it

@@ -15,6 +15,7 @@ use lb_common::abi::{
     arrays::Array,
     backend::Backend,
     limiter::Limiter,
+    next_hop::NextHopEntry,
     pod::{Pod, from_bytes},
     pool::{Descriptor, Group, PoolLine},
     service::Service,
@@ -266,6 +267,7 @@ impl Balancer {
             Array::Descriptors => set::<Descriptor>,
             Array::Groups => set::<Group>,
             Array::Backends => set::<Backend>,
+            Array::NextHops => set::<NextHopEntry>,
             Array::Limiters => set::<Limiter>,
             _ => set::<u64>,
         };

@@ -14,7 +14,7 @@ use lb_common::{
         counter::{Event, GroupCounter},
         limiter::{LimitWord, Limiter},
         member::{Accepts, MemberWord},
-        next_hop::{InterfaceWord, NextHopWord},
+        next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pod::{Pod, from_bytes},
         pool::{Descriptor, Group, PoolLine},
         service::{AddressWords, Service, ServiceKey, address_of},
@@ -51,6 +51,7 @@ pub struct FakeTables {
     descriptors: HashMap<u32, Descriptor>,
     groups: HashMap<u32, Group>,
     backends: HashMap<u32, Backend>,
+    next_hops: HashMap<u32, NextHopEntry>,
     slots: HashMap<(u32, u32), u64>,
     remembered: HashMap<Vec<u8>, u64>,
     shared_backends: HashMap<[u8; 8], u64>,
@@ -76,6 +77,7 @@ impl FakeTables {
                 Array::Descriptors => drop(fake.descriptors.insert(index, value(&bytes))),
                 Array::Groups => drop(fake.groups.insert(index, value(&bytes))),
                 Array::Backends => drop(fake.backends.insert(index, value(&bytes))),
+                Array::NextHops => drop(fake.next_hops.insert(index, value(&bytes))),
                 Array::Limiters => drop(fake.limiters.insert(index, value(&bytes))),
                 _ => drop(fake.words.insert((map, index), value(&bytes))),
             }
@@ -304,7 +306,10 @@ impl Tables for FakeTables {
         self.backends.get(&index)
     }
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {
-        self.word(Array::NextHops, index).map(NextHopWord)
+        Some(NextHopWord(self.next_hops.get(&index).map_or(0, |hop| hop.word)))
+    }
+    fn tunnel_source(&self, next_hop: u32) -> Option<AddressWords> {
+        Some(self.next_hops.get(&next_hop).map_or([0; 4], |hop| hop.source))
     }
     fn interface(&self, index: u32) -> Option<InterfaceWord> {
         self.word(Array::Interfaces, index).map(InterfaceWord)

@@ -109,12 +109,11 @@ pub fn limiter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
     concat(&[&limit.to_le_bytes(), &arrival.to_le_bytes(), &[0; 48]])
 }
 
-/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, its host mask 4, flags 4,
-/// home limiter 4, groups 8 × 4, group count 4, zero 28}`.
+/// Value of `DESCRIPTORS`: `{key 16, home 16, prefix of IPv4 sources 4, its host mask 4, flags 4, home limiter 4, groups
+/// 8 × 4, group count 4, zero 44}`.
 pub fn descriptor(
     hash_key: [u64; 2],
     home: &[u8; 16],
-    source_v6: [u8; 16],
     (source_v4, hosts_v4): ([u8; 4], [u8; 4]),
     (flags, home_limiter): (u32, u32),
     groups: &[u32],
@@ -127,14 +126,13 @@ pub fn descriptor(
         &hash_key[0].to_le_bytes(),
         &hash_key[1].to_le_bytes(),
         home,
-        &source_v6,
         &source_v4,
         &hosts_v4,
         &flags.to_le_bytes(),
         &home_limiter.to_le_bytes(),
         &order,
         &(groups.len() as u32).to_le_bytes(),
-        &[0; 28],
+        &[0; 44],
     ])
 }
 
@@ -178,15 +176,16 @@ pub fn flow_key(client: SocketAddr, vip: SocketAddr, protocol: u8) -> Vec<u8> {
     [octets(client.ip()), octets(vip.ip()), ports, vec![protocol, 0, 0, 0]].concat()
 }
 
-/// Value of `NEXT_HOPS`: `{MAC 6, interface 2}`.
-pub const fn next_hop(mac: [u8; 6], interface: u16) -> [u8; 8] {
-    let ([a, b, c, d, e, f], [i0, i1]) = (mac, interface.to_le_bytes());
-    [a, b, c, d, e, f, i0, i1]
+/// Value of `NEXT_HOPS`: `{MAC 6, interface 2, zero 8, source of tunnels 16}`.
+pub fn next_hop(mac: [u8; 6], interface: u16, source: IpAddr) -> [u8; 32] {
+    let source = if source.is_unspecified() { [0; 16] } else { address(source) };
+    concat(&[&mac, &interface.to_le_bytes(), &[0; 8], &source])
 }
 
 /// Value of `INTERFACES`: `{MAC 6, VLAN 2}`.
 pub const fn interface(mac: [u8; 6], vlan: u16) -> [u8; 8] {
-    next_hop(mac, vlan)
+    let ([a, b, c, d, e, f], [v0, v1]) = (mac, vlan.to_le_bytes());
+    [a, b, c, d, e, f, v0, v1]
 }
 
 /// Value of a slot table: four ranks.

@@ -12,6 +12,7 @@ mod services;
 mod source_prefix;
 #[cfg(test)]
 mod tests;
+mod tunnel_sources;
 mod tunnels;
 mod vips;
 
@@ -34,6 +35,7 @@ const PRIVILEGED: &[Check] = &[
     interfaces::offloads,
     vips::routes,
     source_prefix::check,
+    tunnel_sources::check,
     neighbours::check,
     mtu::balancer,
     drops::check,

@@ -188,6 +188,8 @@ struct MissingVips {
     vips: BTreeSet<IpAddr>,
     /// Whether the backends have IPv4 addresses; the source address of the tunnels has the same version.
     is_ipv4: bool,
+    /// What their receivers must allow.
+    source: Option<String>,
     is_tunnel: bool,
     is_gue: bool,
     /// Whether these backends answer for other VIPs.
@@ -197,6 +199,7 @@ struct MissingVips {
 }
 
 fn no_answer(facts: &Facts, probes: &[VipProbe]) -> Vec<Finding> {
+    let balancer = facts.balancer.as_ref();
     let mut missing: BTreeMap<(IpAddr, bool), MissingVips> = BTreeMap::new();
     for probe in probes {
         if let VipProbeResult::Silent { is_host_up: true, by_tcp } = probe.result {
@@ -205,6 +208,7 @@ fn no_answer(facts: &Facts, probes: &[VipProbe]) -> Vec<Finding> {
                 missing.entry((probe.backend, is_tunnel)).or_insert_with(|| MissingVips {
                     vips: BTreeSet::new(),
                     is_ipv4: probe.backend.is_ipv4(),
+                    source: balancer.and_then(|it| it.allowed_source(probe.backend)),
                     is_tunnel,
                     is_gue: false,
                     is_partial: false,
@@ -237,12 +241,12 @@ fn no_answer(facts: &Facts, probes: &[VipProbe]) -> Vec<Finding> {
 }
 
 fn no_answer_finding(facts: &Facts, missing_vips: &MissingVips, backends: &[IpAddr]) -> Finding {
-    let MissingVips { vips, is_ipv4, is_tunnel, is_gue, is_partial, is_sure } = missing_vips;
+    let MissingVips { vips, is_ipv4, source, is_tunnel, is_gue, is_partial, is_sure } =
+        missing_vips;
     let through = through(*is_tunnel);
     let found =
         format!("no answer{through} from {}, but the host is up", first_and_count(backends));
-    let source = facts.balancer.as_ref().and_then(|balancer| balancer.allowed_source(*is_ipv4));
-    let source = source.unwrap_or_else(|| "BALANCER_ADDRESS".into());
+    let source = source.clone().unwrap_or_else(|| "BALANCER_ADDRESS".into());
     let prefix = facts.balancer.as_ref().and_then(|balancer| balancer.source_prefix);
     let prefix = prefix.filter(|_| *is_ipv4 && *is_tunnel && !is_partial);
     let why = match (is_tunnel, is_partial) {

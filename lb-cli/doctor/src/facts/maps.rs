@@ -11,8 +11,9 @@ use std::{
 use lb_base::error_chain;
 use lb_common::abi::{
     form::Form,
+    next_hop::NextHopWord,
     pool::Descriptor,
-    service::{IPV4, IPV6, address_of},
+    service::address_of,
     verdict::{Action, Verdict},
 };
 use lb_inspect::{
@@ -62,6 +63,8 @@ pub(crate) struct PinnedBackend {
     pub(crate) direct: bool,
     /// MAC address and interface of the next hop; `None`: unresolved.
     pub(crate) hop: Option<([u8; 6], u32)>,
+    /// Source of its tunnels, of a prefix the first address; `None`: it has none.
+    pub(crate) source: Option<IpAddr>,
 }
 
 impl BalancerFacts {
@@ -71,12 +74,11 @@ impl BalancerFacts {
             || self.source_prefix.is_some_and(|prefix| prefix.contains(address))
     }
 
-    /// What receivers must allow for tunnels of an IP version; `None`: there are no such tunnels.
-    pub(crate) fn allowed_source(&self, v4: bool) -> Option<String> {
-        match self.source_prefix {
-            Some(prefix) if v4 => Some(prefix.to_string()),
-            _ => self.sources.iter().find(|it| it.is_ipv4() == v4).map(ToString::to_string),
-        }
+    /// What receivers must allow for tunnels to a backend; `None`: it has none.
+    pub(crate) fn allowed_source(&self, backend: IpAddr) -> Option<String> {
+        let prefix = self.source_prefix.filter(|_| backend.is_ipv4());
+        let source = || self.backends.iter().find(|it| it.address == backend)?.source;
+        prefix.map(|prefix| prefix.to_string()).or_else(|| Some(source()?.to_string()))
     }
 
     /// # Errors
@@ -99,14 +101,6 @@ impl BalancerFacts {
             let descriptor = maps.descriptor(word.current());
             let form = descriptor.map_or(Form::IP_IN_IP, |descriptor| descriptor.form());
             if let Some(descriptor) = descriptor {
-                let v4 = [0, 0, lb_common::abi::service::V4_MAPPED, descriptor.source_v4];
-                let given = [
-                    (v4, IPV4, descriptor.source_v4 != 0),
-                    (descriptor.source_v6, IPV6, descriptor.source_v6 != [0; 4]),
-                ];
-                sources.extend(
-                    given.iter().filter(|s| s.2).map(|(words, v, _)| address_of(words, *v)),
-                );
                 source_prefix = source_prefix.or_else(|| prefix(&descriptor));
             }
             for (_, group) in maps.pool_members(pool)?.unwrap_or_default().groups {
@@ -115,14 +109,24 @@ impl BalancerFacts {
                     let Some(member) = member else { continue };
                     let Some(backend) = maps.backend(member.backend()) else { continue };
                     let address = address_of(&backend.address, backend.version);
-                    let hop = maps.next_hop(member.next_hop().into());
+                    let entry = maps.next_hop_entry(member.next_hop().into());
+                    let hop = NextHopWord(entry.word);
                     let hop = hop.is_resolved().then(|| (hop.mac(), hop.interface().into()));
+                    let source = (entry.source != [0; 4] && !form.is_direct())
+                        .then(|| address_of(&entry.source, backend.version));
+                    sources.extend(source.filter(|_| hop.is_some()));
                     let mtu = backend.mtu.into();
                     let overhead = form.overhead(address.is_ipv4()).into();
                     let there = backends.entry(address);
                     let direct = form.is_direct();
-                    let there =
-                        there.or_insert(PinnedBackend { address, mtu, overhead, direct, hop });
+                    let there = there.or_insert(PinnedBackend {
+                        address,
+                        mtu,
+                        overhead,
+                        direct,
+                        hop,
+                        source,
+                    });
                     there.overhead = there.overhead.max(overhead);
                 }
             }

@@ -125,6 +125,8 @@ pub(super) fn condition(condition: &Condition) -> v1::Condition {
         ConditionReason::Slots => Reason::Slots,
         ConditionReason::Region => Reason::Region,
         ConditionReason::NarrowPath => Reason::NarrowPath,
+        ConditionReason::Interface => Reason::Interface,
+        ConditionReason::HostAddress => Reason::HostAddress,
         ConditionReason::DisplacedBudget => Reason::DisplacedBudget,
         ConditionReason::Etcd => Reason::Etcd,
         ConditionReason::FleetConflict => Reason::FleetConflict,

@@ -152,6 +152,7 @@ pub(crate) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         next_hop_resolved: backend.next_hop.is_ok(),
         next_hop: next_hop.clone(),
         mtu: backend.mtu.map_or(0, u32::from),
+        tunnel_source: backend.tunnel_source.clone().unwrap_or_default(),
         since: Some(timestamp(backend.since)),
         share: (backend.share > 0.0).then_some(backend.share),
         utilisation: backend.agent_report.utilisation.map(Utilisation::share),

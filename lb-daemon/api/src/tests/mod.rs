@@ -42,8 +42,9 @@ use lb_fake::{
 };
 use lb_health::{AgentReport, Health, HealthChange, Target, Tunnels};
 use lb_inspect::stats;
-use lb_model::{Name, StateCause, StateReason, map_memory::Budget, plan::Sources};
+use lb_model::{Name, StateCause, StateReason, map_memory::Budget};
 use lb_net::NetChange;
+use lb_net::SourceRules;
 use lb_secure::{refusals::ApiRefusals, tls::Connection};
 use lb_store::{Revision, Store};
 
@@ -226,7 +227,7 @@ fn serving(
     tokio::spawn(async move {
         let _sockets = (socket, second_socket);
         let tunnels =
-            Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
+            Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
         // Settings are read again by nothing here.
         let (reloads, _) = Reloads::channel();
         let handles = Handles { changes: commands.into(), audit, counters, tunnels, reloads };

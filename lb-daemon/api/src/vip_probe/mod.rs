@@ -179,7 +179,7 @@ fn results(
 mod tests {
     use super::*;
     use lb_control::command::{Command, Query};
-    use lb_model::plan::Sources;
+    use lb_net::SourceRules;
 
     /// Nothing is sent of a configuration that has no services.
     #[tokio::test]
@@ -192,7 +192,7 @@ mod tests {
             }
         });
         let tunnels =
-            Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
+            Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
         let prober = VipProber::new(commands, tunnels, Audit::default(), stop.clone());
         let begin = || prober.begin(ProbeSelection::default(), 1_500, Actor::User(8));
 

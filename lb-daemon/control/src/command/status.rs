@@ -123,6 +123,8 @@ pub struct BackendStatus {
     pub next_hop: Result<String, String>,
     /// Largest outer packet that the path carries, bytes; `None` without a next hop.
     pub mtu: Option<u16>,
+    /// Source of its tunnels, or the prefix that they have theirs from; `None` without a next hop or a tunnel.
+    pub tunnel_source: Option<String>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
     /// Share of its own slots' new connections that it gets now, 0 to 1.

@@ -12,7 +12,10 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{Member, MemberUpdate};
 use lb_base::queue::{QueueCounters, Waiting};
-use lb_model::{Name, next_hop::NextHop};
+use lb_model::{
+    Name,
+    next_hop::{NextHop, NoNextHop},
+};
 
 /// The newest of all that changed.
 #[derive(Debug, Default)]
@@ -20,7 +23,7 @@ pub(crate) struct Newest {
     /// While there is anything: all of it is one entry of the state loop's queue.
     waiting: Option<Waiting>,
     pub(crate) members: BTreeMap<(Name, IpAddr), Arc<Member>>,
-    pub(crate) next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    pub(crate) next_hops: BTreeMap<IpAddr, Result<NextHop, NoNextHop>>,
 }
 
 /// The member loop's side.
@@ -101,12 +104,13 @@ mod tests {
         let counters = QueueCounters::default();
         let (sender, mut mailbox) = mailbox(&counters);
         let address = IpAddr::from([10, 0, 0, 1]);
+        let failed = |why: &str| Err(NoNextHop::Other(why.into()));
         for why in ["first", "second"] {
-            sender.put(&[MemberUpdate::NextHop { address, hop: Err(why.into()) }]);
+            sender.put(&[MemberUpdate::NextHop { address, hop: failed(why) }]);
         }
         assert!(mailbox.changed().await);
         assert_eq!(counters.length(), 1);
-        assert_eq!(mailbox.take().next_hops, [(address, Err("second".into()))].into());
+        assert_eq!(mailbox.take().next_hops, [(address, failed("second"))].into());
         assert!(mailbox.take().next_hops.is_empty());
         assert_eq!((counters.length(), counters.waiting().read().count), (0, 1));
         drop(sender);

@@ -24,7 +24,7 @@ use lb_health::HealthChange;
 use lb_model::{
     Configuration, MemberState, Name,
     capacity::Portions,
-    next_hop::NextHop,
+    next_hop::{NextHop, NoNextHop},
     overrides::{Affected, Overrides},
 };
 use lb_net::{NetChange, NextHopChange};
@@ -71,7 +71,7 @@ pub struct MemberLoop<W> {
     configuration: Arc<Configuration>,
     members: Members,
     /// Next hops as written, or why there is none.
-    next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    next_hops: BTreeMap<IpAddr, Result<NextHop, NoNextHop>>,
     /// Next hops that found no room, which is tried again.
     without_room: BTreeMap<IpAddr, NextHop>,
     /// Backends of pools with direct return.
@@ -251,14 +251,15 @@ impl<W: MemberPath> MemberLoop<W> {
     fn apply_network_change(&mut self, change: NetChange) {
         match change {
             NetChange::NextHop(change) => self.apply_next_hop_change(change),
+            NetChange::Named(named) => self.words.set_named_indices(&named),
             NetChange::Bonds(bonds) => self.words.set_bonds(&bonds),
         }
     }
 
     fn apply_next_hop_change(&mut self, change: NextHopChange) {
         let NextHopChange { address, hop } = change;
-        let hop = hop.map_err(|why| error_chain::message(&why));
-        let hop = self.check_direct(address, hop);
+        let hop = hop.map_err(|why| NoNextHop::Other(error_chain::message(&why)));
+        let hop = self.check_next_hop(address, hop);
         // After each configuration the sensors report everything again, mostly unchanged.
         if self.next_hops.get(&address) != Some(&hop) {
             self.set_next_hop(address, hop);
@@ -266,31 +267,34 @@ impl<W: MemberPath> MemberLoop<W> {
     }
 
     /// Refuses a next hop that is a gateway if the backend's pools use direct return: the gateway would send the packet
-    /// back, because it is still addressed to the VIP.
-    fn check_direct(
+    /// back, because it is still addressed to the VIP. Refuses any from which a tunnel would have no source.
+    fn check_next_hop(
         &self,
         backend: IpAddr,
-        hop: Result<NextHop, String>,
-    ) -> Result<NextHop, String> {
+        hop: Result<NextHop, NoNextHop>,
+    ) -> Result<NextHop, NoNextHop> {
         match hop {
             Ok(NextHop { gateway, .. }) if gateway != backend && self.direct.contains(&backend) => {
-                Err(format!(
+                Err(NoNextHop::Other(format!(
                     "direct return needs a backend on the link, but the route leads through {gateway}"
-                ))
+                )))
+            }
+            Ok(NextHop { source: None, .. }) if !self.direct.contains(&backend) => {
+                Err(NoNextHop::NoSource(backend))
             }
             hop => hop,
         }
     }
 
     /// Writes a backend's next hop and tells the other loops.
-    fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
+    fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, NoNextHop>) {
         self.without_room.remove(&address);
         let wanted = hop.as_ref().ok().copied();
         if let Err(error) = self.words.set_next_hop(address, wanted) {
             if let (true, Some(wanted)) = (error.is_full(), wanted) {
                 self.without_room.insert(address, wanted);
             }
-            hop = Err(error_chain::message(&error));
+            hop = Err(NoNextHop::Other(error_chain::message(&error)));
             // The previous next hop is no longer valid either.
             if let Err(error) = self.words.set_next_hop(address, None) {
                 let error = error_chain::message(&error);
@@ -337,7 +341,7 @@ impl<W: MemberPath> MemberLoop<W> {
         self.direct = Arc::clone(&direct);
         for address in direct.iter() {
             let Some(Ok(hop)) = self.next_hops.get(address).cloned() else { continue };
-            if let hop @ Err(_) = self.check_direct(*address, Ok(hop)) {
+            if let hop @ Err(_) = self.check_next_hop(*address, Ok(hop)) {
                 self.set_next_hop(*address, hop);
             }
         }

@@ -26,13 +26,16 @@ pub(crate) use member_loop::{Initial, UpdateSenders};
 pub use member_loop::{MemberLoop, Sensed};
 pub use portions::{NotEnforced, PortionCommands};
 
-use lb_model::{Name, next_hop::NextHop};
+use lb_model::{
+    Name,
+    next_hop::{NextHop, NoNextHop},
+};
 
 /// A change of what is known of a backend.
 #[derive(Clone, Debug)]
 pub(crate) enum MemberUpdate {
     Member { pool: Name, address: IpAddr, member: Arc<Member>, cause: Cause },
-    NextHop { address: IpAddr, hop: Result<NextHop, String> },
+    NextHop { address: IpAddr, hop: Result<NextHop, NoNextHop> },
 }
 
 /// Why a member changed.

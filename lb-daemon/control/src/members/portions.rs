@@ -218,7 +218,7 @@ mod tests {
         Configuration, Name,
         capacity::{Portion, per_second},
         ids::{Ids, Quarantine},
-        plan::{self, PlanInputs, Sources},
+        plan::{self, PlanInputs},
     };
 
     use super::*;
@@ -272,7 +272,7 @@ mod tests {
             own: None,
             ids: &ids,
             hash_key: [0; 2],
-            sources: Sources::default(),
+            source_prefix: None,
             out: &std::collections::BTreeMap::new(),
         };
         let plan = plan::build(&inputs, None).unwrap();

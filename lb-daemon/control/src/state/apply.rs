@@ -213,7 +213,7 @@ impl State {
         if shared.is_none() {
             slots.map_err(Box::new)?;
         }
-        let prefix = self.settings.sources.prefix_v4;
+        let prefix = self.settings.source_prefix;
         if let Some(clash) = prefix.and_then(|prefix| SourceClash::find(prefix, &configuration)) {
             return Err(Refusal::SourcePrefix(clash));
         }

@@ -114,7 +114,7 @@ impl State {
         basis: &Basis,
     ) -> impl Future<Output = io::Result<Result<Arc<Plan>, PlanError>>> + Send + use<> {
         let (in_force, basis, plan) = (self.basis(), basis.clone(), self.current.plan.clone());
-        let (own, sources) = (self.settings.region.clone(), self.settings.sources);
+        let (own, source_prefix) = (self.settings.region.clone(), self.settings.source_prefix);
         let hash_key = self.storing.store.hash_key();
         background::run(move || {
             let (out_in_force, out) = (in_force.mark_outs.out(), basis.mark_outs.out());
@@ -123,7 +123,7 @@ impl State {
                 own: own.as_ref(),
                 ids: &in_force.ids,
                 hash_key,
-                sources,
+                source_prefix,
                 out: &out_in_force,
             };
             let (configuration, ids) = (&*basis.configuration, &*basis.ids);

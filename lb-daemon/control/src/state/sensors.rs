@@ -14,6 +14,8 @@ pub struct Sensors {
     pub targets: watch::Sender<Arc<Vec<Target>>>,
     /// Backends whose next hop is needed.
     pub next_hops: watch::Sender<Arc<BTreeSet<IpAddr>>>,
+    /// Addresses of the services, which no tunnel may have as its source.
+    pub services: watch::Sender<Arc<BTreeSet<IpAddr>>>,
     /// What the last update was for.
     last: Option<(Arc<Configuration>, BTreeSet<IpAddr>)>,
 }
@@ -32,6 +34,7 @@ impl Sensors {
         {
             return None;
         }
+        self.services.send_if_modified(|there| replace_services(there, configuration));
         let mut targets = Vec::new();
         let mut addresses = others;
         for (name, pool) in &configuration.pools {
@@ -66,6 +69,17 @@ impl Sensors {
         self.targets.send_replace(Arc::new(targets));
         Some(Arc::new(addresses))
     }
+}
+
+/// Returns whether the services of a configuration have other addresses.
+fn replace_services(there: &mut Arc<BTreeSet<IpAddr>>, configuration: &Configuration) -> bool {
+    let services = configuration.services.values().map(|service| service.address);
+    let services: BTreeSet<_> = services.collect();
+    let differ = **there != services;
+    if differ {
+        *there = Arc::new(services);
+    }
+    differ
 }
 
 /// Whether two configurations have the same targets.

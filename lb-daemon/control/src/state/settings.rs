@@ -20,15 +20,15 @@ use crate::{
 };
 use lb_base::conditions::Conditions;
 use lb_config::{Requested, document::Document};
-use lb_model::{Name, capacity::Portions, map_memory::Budget, plan::Sources};
+use lb_model::{Ipv4Prefix, Name, capacity::Portions, map_memory::Budget};
 use lb_store::{Revision, StoreCounters};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The balancer's own region.
     pub region: Option<Name>,
-    /// Source addresses of tunnels.
-    pub sources: Sources,
+    /// The prefix that sources of IPv4 tunnels are from.
+    pub source_prefix: Option<Ipv4Prefix>,
     /// Where the directory of names is written for the command line.
     pub state_directory: PathBuf,
     /// How much the maps hold.

@@ -14,7 +14,7 @@ use crate::{
     command::{BackendStatus, BackendsEvent, Event, PoolBackends},
     members::clock,
 };
-use lb_model::{Configuration, MemberState, Name, Pool, next_hop::NextHop};
+use lb_model::{Configuration, Encapsulation, MemberState, Name, Pool, next_hop::NextHop};
 use lb_publish::reconcile::PathReader;
 
 /// Most backends of an event: the log of events keeps none that is much larger, and neither do the queues of watchers.
@@ -78,10 +78,11 @@ impl BackendStatuses {
             reason: hold_reason.unwrap_or_else(|| member.reason.clone()),
             next_hop: match known.view.next_hop(&key.1) {
                 Some(Ok(hop)) => Ok(self.interfaces.format(hop)),
-                Some(Err(why)) => Err(why.clone()),
+                Some(Err(why)) => Err(why.to_string()),
                 None => Err("not looked up yet".into()),
             },
             mtu: known.mtu_towards(key.1, backend.mtu),
+            tunnel_source: known.tunnel_source(key),
             since: member.since,
             share: match member.state {
                 MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
@@ -163,6 +164,19 @@ impl<R: PathReader> StatusLoop<R> {
             let (changed, removed) = (Vec::new(), part.to_vec());
             self.announcements.announce(Event::Backends(BackendsEvent { changed, removed }));
         }
+    }
+}
+
+impl Known {
+    fn tunnel_source(&self, (pool, address): &Key) -> Option<String> {
+        let hop = self.view.next_hop(address)?.as_ref().ok()?;
+        let pool = self.configuration().pools.get(pool)?;
+        if pool.encapsulation == Encapsulation::Direct {
+            return None;
+        }
+        let prefix = self.source_prefix.filter(|_| address.is_ipv4());
+        let prefix = prefix.map(|prefix| prefix.to_string());
+        prefix.or_else(|| Some(hop.source?.to_string()))
     }
 }
 

@@ -6,12 +6,11 @@ use std::{
     num::NonZeroU32,
 };
 
-use super::{Known, narrow_paths::NarrowPaths};
+use super::{Known, missing_sources::MissingSources, narrow_paths::NarrowPaths};
 use crate::state::Settings;
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_model::{
-    Configuration, Encapsulation, Name, SourceClash,
-    plan::Sources,
+    Configuration, Ipv4Prefix, Name, SourceClash,
     slots::{self, LEAST_SHARE, Outgrown},
 };
 
@@ -23,8 +22,9 @@ pub(super) struct ConfigurationConditions {
     conditions: Conditions,
     /// The balancer's own region.
     region: Option<Name>,
-    sources: Sources,
+    source_prefix: Option<Ipv4Prefix>,
     narrow: NarrowPaths,
+    missing_sources: MissingSources,
     /// Pools that have too few slots for their backends.
     outgrown: BTreeSet<Name>,
 }
@@ -34,8 +34,9 @@ impl ConfigurationConditions {
         Self {
             conditions: settings.conditions.clone(),
             region: settings.region.clone(),
-            sources: settings.sources,
+            source_prefix: settings.source_prefix,
             narrow: NarrowPaths::default(),
+            missing_sources: MissingSources::default(),
             outgrown: BTreeSet::new(),
         }
     }
@@ -43,8 +44,8 @@ impl ConfigurationConditions {
     /// The configuration is another one.
     pub(super) fn check(&mut self, known: &Known) {
         let configuration = known.configuration();
-        self.check_source_addresses(configuration);
         self.check_source_prefix(configuration);
+        self.missing_sources.check(known, &self.conditions);
         self.narrow.check(known, &self.conditions);
         self.check_hash_key(configuration);
         self.check_own_region(configuration);
@@ -54,37 +55,13 @@ impl ConfigurationConditions {
     /// The path to a backend is another one.
     pub(super) fn check_path(&mut self, address: IpAddr, known: &Known) {
         self.narrow.check_backend(address, known, &self.conditions);
-    }
-
-    /// Tunnels to the backends of an IP version need a source address of that version.
-    fn check_source_addresses(&self, configuration: &Configuration) {
-        let sources = &self.sources;
-        for (family, missing, v4) in
-            [("IPv4", sources.outer_v4().is_none(), true), ("IPv6", sources.v6.is_none(), false)]
-        {
-            let tunnels = configuration
-                .pools
-                .values()
-                .filter(|pool| pool.encapsulation != Encapsulation::Direct);
-            let mut addresses = tunnels.flat_map(|pool| pool.backends.keys());
-            let text = format!("{family} source address");
-            let subject = Subject::named(ConditionReason::SourceAddress, text);
-            if missing && addresses.any(|address| address.is_ipv4() == v4) {
-                let cause = format!(
-                    "missing: packets to {family} backends are dropped; give the interface \
-                     an address, or set `source`, then restart"
-                );
-                self.conditions.begin(&subject, &cause);
-            } else {
-                self.conditions.end(&subject);
-            }
-        }
+        self.missing_sources.check_backend(address, known, &self.conditions);
     }
 
     /// The prefix that tunnels come from is this balancer's own. Applying a configuration that has one of its addresses
     /// is refused, but the setting may have changed since.
     fn check_source_prefix(&self, configuration: &Configuration) {
-        let Some(prefix) = self.sources.prefix_v4 else { return };
+        let Some(prefix) = self.source_prefix else { return };
         let text = format!("tunnel-source-prefix {prefix}");
         let subject = Subject::named(ConditionReason::SourcePrefix, text);
         match SourceClash::find(prefix, configuration) {

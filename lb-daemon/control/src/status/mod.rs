@@ -14,6 +14,7 @@ mod event_log;
 mod generations;
 mod in_force;
 mod log_lines;
+mod missing_sources;
 mod narrow_paths;
 mod overrides;
 mod shared_snapshot;
@@ -37,7 +38,7 @@ use backends::BackendStatuses;
 use conditions::ConfigurationConditions;
 use demand::GroupLoads;
 use lb_base::queue::{Receiver, UnboundedReceiver};
-use lb_model::{Configuration, capacity::Portions};
+use lb_model::{Configuration, Ipv4Prefix, capacity::Portions};
 use lb_publish::reconcile::PathReader;
 
 /// Answers questions and announces events.
@@ -64,14 +65,14 @@ impl<R: PathReader> StatusLoop<R> {
         queries: Receiver<Query>,
         updates: UnboundedReceiver<StatusUpdate>,
     ) -> Self {
-        let portions = settings.portions.clone();
+        let (portions, source_prefix) = (settings.portions.clone(), settings.source_prefix);
         Self {
             conditions: ConfigurationConditions::new(&settings),
             settings,
             path,
             queries,
             updates,
-            known: Known { portions, ..Known::default() },
+            known: Known { portions, source_prefix, ..Known::default() },
             backends: BackendStatuses::default(),
             loads: GroupLoads::default(),
             announcements: Announcements::new(),
@@ -92,6 +93,8 @@ struct Known {
     view: View,
     /// Whether a member changed since hold-downs were last shown to whoever keeps them over a restart.
     has_member_news: bool,
+    /// The prefix that sources of IPv4 tunnels are from.
+    source_prefix: Option<Ipv4Prefix>,
 }
 
 impl Known {

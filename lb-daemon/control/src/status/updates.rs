@@ -7,7 +7,7 @@ use crate::{
     command::Event,
     members::{Cause, Member, MemberUpdate},
 };
-use lb_model::next_hop::NextHop;
+use lb_model::next_hop::{NextHop, NoNextHop};
 use lb_publish::reconcile::PathReader;
 
 impl<R: PathReader> StatusLoop<R> {
@@ -77,10 +77,11 @@ impl<R: PathReader> StatusLoop<R> {
     }
 
     /// Returns what is to be announced.
-    fn take_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, String>) -> Vec<Key> {
+    fn take_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, NoNextHop>) -> Vec<Key> {
         match &hop {
             Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
             Err(why) => {
+                let why = why.to_string();
                 tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
             }
         }

@@ -12,7 +12,9 @@ use crate::{
     members::{Member, Newest},
 };
 use lb_model::{
-    AdminState, Configuration, Name, Pool, Scaler, mark_out::Availability, next_hop::NextHop,
+    AdminState, Configuration, Name, Pool, Scaler,
+    mark_out::Availability,
+    next_hop::{NextHop, NoNextHop},
     overrides::Overrides,
 };
 
@@ -24,7 +26,7 @@ pub(crate) struct View {
     pools: BTreeMap<Name, PoolView>,
     /// Pools that contain an address, by name.
     pools_of: HashMap<IpAddr, Vec<Name>>,
-    next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    next_hops: BTreeMap<IpAddr, Result<NextHop, NoNextHop>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +59,7 @@ impl View {
     }
 
     /// The next hop of a backend, or why there is none; `None` if it was not looked up yet.
-    pub(crate) fn next_hop(&self, address: &IpAddr) -> Option<&Result<NextHop, String>> {
+    pub(crate) fn next_hop(&self, address: &IpAddr) -> Option<&Result<NextHop, NoNextHop>> {
         self.next_hops.get(address)
     }
 
@@ -111,7 +113,7 @@ impl View {
     }
 
     /// Replaces a backend's next hop.
-    pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, String>) {
+    pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Result<NextHop, NoNextHop>) {
         for name in self.pools_of.get(&address).into_iter().flatten() {
             if let Some(pool) = self.pools.get_mut(name) {
                 pool.note(&address, Some(&hop));
@@ -165,7 +167,7 @@ impl View {
 
 impl PoolView {
     /// Notes whether a member is available.
-    fn note(&mut self, address: &IpAddr, hop: Option<&Result<NextHop, String>>) {
+    fn note(&mut self, address: &IpAddr, hop: Option<&Result<NextHop, NoNextHop>>) {
         let Some(member) = self.members.get(address) else { return };
         match availability(member.as_deref(), hop) {
             Availability::Available => drop(self.absent.remove(address)),
@@ -174,7 +176,7 @@ impl PoolView {
     }
 }
 
-fn availability(member: Option<&Member>, hop: Option<&Result<NextHop, String>>) -> Availability {
+fn availability(member: Option<&Member>, hop: Option<&Result<NextHop, NoNextHop>>) -> Availability {
     match (member, hop) {
         (None, _) => Availability::Unknown,
         (Some(member), _) if !member.is_decided => Availability::Unknown,

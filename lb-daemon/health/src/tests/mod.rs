@@ -32,7 +32,8 @@ use lb_base::{
     heartbeat::Heartbeat,
     queue::{QueueCounters, Receiver, bounded},
 };
-use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via};
+use lb_net::SourceRules;
 
 /// A check of `server` that waits longer than any test and repeats as fast as it is answered.
 fn http(server: SocketAddr) -> HealthCheck {
@@ -104,7 +105,7 @@ impl Probing {
             changes_tx,
             heartbeat.clone(),
             Counters::default(),
-            Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+            Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into())),
             streaks.clone(),
             room,
         );

@@ -12,7 +12,8 @@ use lb_base::{
     queue::{QueueCounters, bounded},
 };
 use lb_health::{Counters, Prober, Streaks, Target, Tunnels};
-use lb_model::{Encapsulation, Name, plan::Sources};
+use lb_model::{Encapsulation, Name};
+use lb_net::SourceRules;
 use tokio::{runtime::Builder, sync::watch};
 
 use crate::{BACKENDS, kinds::Kind};
@@ -40,7 +41,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
             changes_tx,
             heartbeat,
             Counters::default(),
-            Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+            Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into())),
             Streaks::default(),
         );
         let mut said: BTreeMap<String, u32> = BTreeMap::new();

@@ -85,7 +85,7 @@ fn nobody_at_all_is_a_verdict_with_its_meaning() {
 #[test]
 fn without_a_source_address_the_choice_stands_but_the_packet_is_dropped() {
     let mut fake = FakeTables::one_slot();
-    fake.descriptors[1].source_v4 = 0;
+    fake.source = [0; 4];
     let explanation = explain(&fake, false);
     assert_eq!(explanation.verdict, "no_source_address");
     assert_eq!(explanation.choice.unwrap().backend, "10.0.0.0");

@@ -59,7 +59,7 @@ pub(super) fn may_have(pins: &Pins, interface: &str, hook: Hook) -> Result<(), A
 }
 
 /// The interface's index.
-fn index_of(interface: &str) -> Result<u32, AttachError> {
+pub(super) fn index_of(interface: &str) -> Result<u32, AttachError> {
     if_nametoindex(interface).map_err(|_| AttachError::NoInterface(interface.into()))
 }
 

@@ -9,7 +9,12 @@ mod pinned;
 mod program;
 mod slow_path;
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use aya::Ebpf;
 
@@ -26,6 +31,7 @@ pub(crate) use hook::link_message;
 pub use hook::{AttachedMode, Hook, XdpMode};
 pub use interface::{AttachError, Interface};
 pub use occupant::{Hold, Linked, Occupant, links, occupant};
+use program::PinnedProgram;
 pub(crate) use program::Program;
 pub use slow_path::{SlowPathError, load_slow_path};
 
@@ -72,8 +78,18 @@ pub enum DataplaneError {
 #[derive(Debug)]
 pub struct Attached {
     pins: Pins,
-    interfaces: Vec<Interface>,
+    hook: Hook,
+    interfaces: Mutex<Vec<Interface>>,
     _lock: PinsLock,
+}
+
+/// What [`Attached::restore`] found.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// The interfaces that have the program again.
+    pub attached: Vec<Interface>,
+    /// Those that have it not, by name.
+    pub missing: Vec<(String, AttachError)>,
 }
 
 impl Attached {
@@ -102,7 +118,10 @@ impl Attached {
             Ok((attach_all(&mut loaded, component, &pins, options)?, filled))
         };
         match make() {
-            Ok((interfaces, filled)) => Ok((Self { pins, interfaces, _lock: lock }, filled)),
+            Ok((interfaces, filled)) => {
+                let (hook, interfaces) = (options.hook, Mutex::new(interfaces));
+                Ok((Self { pins, hook, interfaces, _lock: lock }, filled))
+            }
             Err(error) => {
                 // Maps without a program would look like a component at work.
                 if first {
@@ -115,11 +134,56 @@ impl Attached {
 
     /// The interfaces, each with what the kernel reports now.
     pub fn interfaces(&self) -> Vec<Interface> {
-        let now = |interface: &Interface| Interface {
-            mode: pinned::mode(&self.pins, interface),
-            ..interface.clone()
+        let now = |interface: Interface| Interface {
+            mode: pinned::mode(&self.pins, &interface),
+            ..interface
         };
-        self.interfaces.iter().map(now).collect()
+        let interfaces = self.known().clone();
+        interfaces.into_iter().map(now).collect()
+    }
+
+    /// Indices of the interfaces; of one that is gone its last.
+    pub fn indices(&self) -> BTreeSet<u32> {
+        self.known().iter().map(|interface| interface.index).collect()
+    }
+
+    /// Looks at each interface, and attaches the program again where it is gone: the interface was removed and is back, or
+    /// something took the program off. The maps stay, and the link is a new one under the same pin.
+    pub fn restore(&self) -> Restored {
+        let mut restored = Restored::default();
+        // Not in the loop's head, which would hold the lock for all of it.
+        let interfaces = self.known().clone();
+        for known in interfaces {
+            match self.restore_one(&known) {
+                Ok(None) => {}
+                Ok(Some(interface)) => {
+                    let mut all = self.known();
+                    all.iter_mut()
+                        .filter(|it| it.name == interface.name)
+                        .for_each(|it| *it = interface.clone());
+                    restored.attached.push(interface);
+                }
+                Err(error) => restored.missing.push((known.name, error)),
+            }
+        }
+        restored
+    }
+
+    /// The interface if it has the program again; `None`: it has it as before.
+    fn restore_one(&self, known: &Interface) -> Result<Option<Interface>, AttachError> {
+        let index = interface::index_of(&known.name)?;
+        if index == known.index && pinned::mode(&self.pins, known).is_some() {
+            return Ok(None);
+        }
+        let refused = |source| AttachError::Refused { interface: known.name.clone(), source };
+        let mut program = PinnedProgram::open(&self.pins, self.hook).map_err(refused)?;
+        let attached =
+            interface::attach(&mut program.program(), &self.pins, &known.name, self.hook);
+        attached.map(|(interface, _)| Some(interface))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Interface>> {
+        self.interfaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,6 +9,9 @@ use aya::programs::{
     xdp::{XdpLink, XdpMode as Flags},
 };
 
+use super::hook::Hook;
+use crate::Pins;
+
 /// A program and the hook that it is for.
 #[derive(Debug)]
 pub(crate) enum Program<'e> {
@@ -70,6 +73,34 @@ impl Program<'_> {
                 let link = program.attach_to_link(link)?;
                 program.take_link(link).map(drop)
             }
+        }
+    }
+}
+
+/// The program that a component has pinned.
+#[derive(Debug)]
+pub(super) enum PinnedProgram {
+    Xdp(Xdp),
+    Tc(SchedClassifier),
+}
+
+impl PinnedProgram {
+    /// # Errors
+    /// There is none for this hook.
+    pub(super) fn open(pins: &Pins, hook: Hook) -> Result<Self, ProgramError> {
+        let path = pins.program();
+        Ok(match hook {
+            Hook::Xdp(_) => {
+                Self::Xdp(Xdp::from_pin(path, aya_obj::programs::XdpAttachType::Interface)?)
+            }
+            Hook::Tc => Self::Tc(SchedClassifier::from_pin(path)?),
+        })
+    }
+
+    pub(super) fn program(&mut self) -> Program<'_> {
+        match self {
+            Self::Xdp(program) => Program::Xdp(program),
+            Self::Tc(program) => Program::Tc(program),
         }
     }
 }

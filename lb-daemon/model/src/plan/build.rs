@@ -8,10 +8,10 @@ use lb_common::abi::{limits::MAX_REGIONS_PER_POOL, service::ServiceKey};
 
 use super::{
     MarkedOut, Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService,
-    Sources,
 };
 use crate::{
-    Backend, Configuration, Fragments, Isolation, Name, Pool, PortList, Ports, Service, WhenFull,
+    Backend, Configuration, Fragments, Ipv4Prefix, Isolation, Name, Pool, PortList, Ports, Service,
+    WhenFull,
     ids::{BackendId, Ids},
     maglev::{BuildError, Member, MemberKey, TableSpec},
 };
@@ -55,8 +55,8 @@ pub struct PlanInputs<'a> {
     pub ids: &'a Ids,
     /// Key of the flow hash if the configuration has none.
     pub hash_key: [u64; 2],
-    /// Sources of tunnels.
-    pub sources: Sources,
+    /// The prefix that sources of IPv4 tunnels are from.
+    pub source_prefix: Option<Ipv4Prefix>,
     /// What is marked out, by pool.
     pub out: &'a BTreeMap<Name, MarkedOut>,
 }
@@ -119,7 +119,7 @@ impl PlanInputs<'_> {
         let (here, there) = (self.configuration, other.configuration);
         self.own == other.own
             && self.hash_key() == other.hash_key()
-            && self.sources == other.sources
+            && self.source_prefix == other.source_prefix
             && here.regions == there.regions
             && here.balancers == there.balancers
             && here.regions.keys().all(|name| self.ids.region(name) == other.ids.region(name))
@@ -161,7 +161,7 @@ fn planned_pool(
     Ok(PlannedPool {
         name: name.clone(),
         hash_key: inputs.hash_key(),
-        sources: inputs.sources,
+        source_prefix: inputs.source_prefix,
         groups,
         idle: regions.besides(&order),
         balancers: configuration.balancers,

@@ -7,7 +7,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::IpAddr,
     num::NonZeroU32,
     sync::Arc,
     time::Duration,
@@ -37,25 +37,6 @@ pub struct MarkedOut {
 impl MarkedOut {
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.regions.is_empty()
-    }
-}
-
-/// Source addresses of tunnels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sources {
-    /// The balancer's own IPv4 address, which answers to its checks come to; also the source of IPv4 tunnels if there
-    /// is no prefix.
-    pub v4: Option<Ipv4Addr>,
-    /// Of IPv6 tunnels; `None`: packets to IPv6 backends are dropped and counted.
-    pub v6: Option<Ipv6Addr>,
-    /// The prefix that each flow has a source of IPv4 tunnels from; `None`: all have `v4`.
-    pub prefix_v4: Option<Ipv4Prefix>,
-}
-
-impl Sources {
-    /// The sources of IPv4 tunnels; `None`: packets to IPv4 backends are dropped and counted.
-    pub fn outer_v4(&self) -> Option<Ipv4Prefix> {
-        self.prefix_v4.or_else(|| self.v4.map(Ipv4Prefix::single))
     }
 }
 
@@ -94,8 +75,8 @@ pub struct PlannedPool {
     pub name: Name,
     /// Key of its flow hash.
     pub hash_key: [u64; 2],
-    /// Sources of its tunnels.
-    pub sources: Sources,
+    /// The prefix that each flow has a source of IPv4 tunnels from; `None`: they have that of the next hop.
+    pub source_prefix: Option<Ipv4Prefix>,
     /// Its groups in the order in which they are asked; none where it has no member with a weight.
     pub groups: Vec<PlannedGroup>,
     /// Members of regions in which none has a weight, or which its packets never ask: they have a

@@ -38,7 +38,7 @@ fn inputs<'a>(
     ids: &'a Ids,
 ) -> PlanInputs<'a> {
     const NOTHING: &BTreeMap<Name, MarkedOut> = &BTreeMap::new();
-    PlanInputs { configuration, own, ids, hash_key: KEY, sources: Sources::default(), out: NOTHING }
+    PlanInputs { configuration, own, ids, hash_key: KEY, source_prefix: None, out: NOTHING }
 }
 
 /// One pool `web` of `(address, region, weight)`; `overflow` is what region `b` overflows to.

@@ -57,6 +57,13 @@ impl Hops {
         Self { attached, ..Self::default() }
     }
 
+    /// Sets the interfaces that have the packet program.
+    pub(super) fn set_attached(&mut self, attached: BTreeSet<u32>) {
+        self.attached = attached;
+        self.wanted.values_mut().for_each(|wanted| wanted.reported = None);
+        self.touched.extend(self.wanted.keys());
+    }
+
     /// Sets the wanted addresses, and returns the new ones, whose routes are not known. The others are reported
     /// again: an address that was removed and added between two sets looks unchanged here, but its receiver has
     /// dropped its next hop.
@@ -131,7 +138,7 @@ impl Hops {
             }
             Event::Link(interface) => self.set_interface(interface.index, Some(interface)),
             Event::LinkGone(index) => self.set_interface(index, None),
-            Event::Routing | Event::Lost => {}
+            Event::Address | Event::Routing | Event::Lost => {}
         }
     }
 
@@ -302,6 +309,7 @@ impl Hops {
             vlan: interface.vlan,
             interface_mac,
             mtu,
+            source: route.source,
         }))
     }
 

@@ -14,7 +14,7 @@ use lb_common::abi::{
     pool::{Descriptor, Group, GroupHead, ISOLATED, LIMITED, PANIC},
     service::{
         SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
-        Service, ServiceKey, VipKey, address_words,
+        Service, ServiceKey, VipKey,
     },
     slot::{TABLE_HEAD, TableRef, TableShape},
 };
@@ -286,19 +286,18 @@ impl MapChange {
         order[..groups.len()].copy_from_slice(groups);
         let home = groups.first().and_then(|home| self.published.groups.get(home));
         let nowhere = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
-        let source = pool.sources.outer_v4();
+        let source = pool.source_prefix;
         let in_packet = |address: Ipv4Addr| u32::from_ne_bytes(address.octets());
         Descriptor {
             hash_key: pool.hash_key,
             home: home.map_or(nowhere, |home| home.group.head),
-            source_v6: pool.sources.v6.map_or([0; 4], |v6| address_words(v6.into())),
             source_v4: source.map_or(0, |prefix| in_packet(prefix.first())),
             source_hosts_v4: source.map_or(0, |prefix| in_packet(prefix.hosts())),
             flags: flags(pool),
             home_limiter: home.map_or(NO_LIMITER, |home| home.group.limiter),
             groups: order,
             group_count: groups.len() as u32,
-            spare: [0; 7],
+            spare: [0; 11],
         }
     }
 

@@ -23,12 +23,7 @@ mod scan;
 mod table_space;
 mod words;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    path::Path,
-    sync::Arc,
-};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -41,6 +36,7 @@ use words::Steps;
 use lb_base::{Namespace, loops::LoopCounters};
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
 use lb_model::{Name, ids::Ids};
+use lb_net::NamedIndices;
 
 pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum, pool_checksums};
@@ -115,10 +111,8 @@ pub const MOST_ANSWERS: u32 = 1_000_000;
 /// What the packet path is set to at the start, besides the configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// VLAN ids for frames that leave by an interface, by index of the interface.
-    pub vlans: BTreeMap<u32, u16>,
-    /// Indices of the interfaces that have the program.
-    pub attached: BTreeSet<u32>,
+    /// The interfaces that settings name.
+    pub named: NamedIndices,
     /// ICMP errors per second; 0 for none. Each has at most 1,280 bytes, so by default a flood of packets
     /// that are too large causes at most 100 Mbit/s of answers.
     pub icmp_errors: u32,
@@ -131,8 +125,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            vlans: BTreeMap::new(),
-            attached: BTreeSet::new(),
+            named: NamedIndices::default(),
             icmp_errors: 10_000,
             icmp_echoes: 1_000,
             loop_counters: LoopCounters::default(),

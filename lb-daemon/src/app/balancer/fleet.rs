@@ -1,6 +1,6 @@
 //! The membership in a fleet, which acts through the loops.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use super::Start;
 use crate::app::{Failure, arguments::BalancerArguments};
@@ -28,6 +28,13 @@ pub(super) struct FleetResources {
     /// What the loops know of the membership.
     pub(super) is_member: state::Membership,
     pub(super) homes: MarkOutDecisions,
+}
+
+impl FleetResources {
+    /// The address that the settings have other balancers reach this one at.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.settings.as_ref().map(|settings| settings.address.ip())
+    }
 }
 
 /// What is stored of the membership in a fleet, beside the settings.

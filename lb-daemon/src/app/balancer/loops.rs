@@ -14,7 +14,8 @@ use lb_control::{
     members::{PortionCommands, Sensed},
     state::{Inbox, Loops, Sensors, Settings},
 };
-use lb_model::{map_memory::Budget, plan::Sources};
+use lb_model::{map_memory::Budget, next_hop::GivenSources};
+use lb_net::SourceRules;
 use lb_publish::reconcile::{MemberWords, Reader, Reconciler};
 use lb_store::{Revision, Store};
 
@@ -26,8 +27,8 @@ pub(super) struct LoopResources {
     pub(super) reconciler: Reconciler,
     pub(super) member_words: MemberWords,
     pub(super) reader: Reader,
-    /// Source addresses of tunnels.
-    pub(super) sources: Sources,
+    /// Source addresses of tunnels that the settings give.
+    pub(super) sources: GivenSources,
     pub(super) sizes: MapSizes,
     pub(super) map_memory: Budget,
 }
@@ -63,7 +64,8 @@ pub(super) fn start_loops(
     let (network_tx, network) = bounded(SENSOR_QUEUE, queues.member.queue());
     let sensors = Sensors::default();
     let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
-    let links = SensorLinks { targets, addresses, health_tx, network_tx };
+    let sources = SourceRules::new(resources.sources, sensors.services.subscribe());
+    let links = SensorLinks { targets, addresses, sources, health_tx, network_tx };
     let inbox = Inbox { sensed: Sensed { health, network }, requests };
     let LoopResources { store, reconciler, member_words, reader, .. } = resources;
     let paths = (reconciler, member_words, reader);
@@ -104,7 +106,7 @@ fn settings(
         sizes: resources.sizes,
         map_memory: resources.map_memory.clone(),
         region: arguments.region.clone(),
-        sources: resources.sources,
+        source_prefix: resources.sources.prefix_v4,
         state_directory: arguments.state_dir.clone(),
         publish_counters: shared.live.publish.clone(),
         health_counters: shared.live.health.clone(),

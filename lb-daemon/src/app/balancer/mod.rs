@@ -4,6 +4,7 @@
 mod fleet;
 mod listeners;
 mod loops;
+mod own_addresses;
 mod resources;
 mod sensors;
 
@@ -49,6 +50,9 @@ pub(super) async fn run(
     shared.followed.set(arguments.apply.clone());
     tokio::spawn(log.clone().keep_condition(shared.conditions.clone()));
     let resources = Resources::open(&arguments, &shared, &watchdog, log).await?;
+    let fleet_address = resources.fleet.address();
+    let sources = arguments.sources()?;
+    tokio::spawn(own_addresses::follow(sources, fleet_address, shared.conditions.clone()));
     let audit = resources.listeners.audit.clone();
 
     let stop = CancellationToken::new();
@@ -118,10 +122,10 @@ impl Tasks {
         resources: Resources,
     ) -> Result<Self, Failure> {
         let Resources { loops, sensors, fleet, mut listeners } = resources;
-        let tunnels = Tunnels::new(loops.sources, crate::attach_tunnel_program);
         let hold_downs = sensors.health_state.hold_downs.clone();
         let (loops, links) = start_loops(&mut start, loops, hold_downs, &fleet)?;
         let LoopLinks { commands, portions, sensors: sensor_links, heartbeat } = links;
+        let tunnels = Tunnels::new(sensor_links.sources.clone(), crate::attach_tunnel_program);
         let sensors = start_sensors(&mut start, sensors, sensor_links, tunnels.clone())?;
         let fleet = start_fleet(&start, fleet, &commands, portions);
         let _sockets = std::mem::take(&mut listeners.sockets);

@@ -1,6 +1,6 @@
 //! Everything that the host may refuse: files, sockets, interfaces, maps.
 
-use std::{collections::BTreeSet, panic, path::Path, process, sync::Arc};
+use std::{panic, path::Path, process, sync::Arc};
 
 use super::{
     Shared,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     app::{
-        Failure, arguments::BalancerArguments, failure, interfaces, log::Log, log_interfaces,
-        sizes::report_waiting,
+        Failure, arguments::BalancerArguments, failure, interface_keeper::InterfaceKeeper,
+        interfaces, log::Log, log_interfaces, sizes::report_waiting,
     },
     watchdog::Watchdog,
 };
@@ -20,6 +20,7 @@ use lb_base::bytes::ByteSize;
 use lb_control::health_state::HealthState;
 use lb_maps::{Dataplane, Pins};
 use lb_model::map_memory::Budget;
+use lb_net::NamedIndices;
 use lb_publish::reconcile::{self, Reconciler};
 use lb_store::Store;
 
@@ -39,7 +40,7 @@ impl Resources {
         watchdog: &Watchdog,
         log: &Log,
     ) -> Result<Self, Failure> {
-        let given_sources = arguments.sources()?;
+        let sources = arguments.sources()?;
         let mut options = arguments.options();
         let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
         let own_names =
@@ -55,14 +56,12 @@ impl Resources {
             Dataplane::open(&options).map_err(failure::packet_path)?;
         let attached = Arc::new(attached);
         log_interfaces(&attached);
+        let interfaces = InterfaceKeeper::new(Arc::clone(&attached), shared.conditions.clone())?;
         let sizes = maps.sizes();
         report_waiting(&shared.conditions, &options.sizes, &sizes);
-        let sources = interfaces::sources(given_sources, &options.interfaces).await?;
-        let attached_indices: BTreeSet<u32> =
-            attached.interfaces().iter().map(|interface| interface.index).collect();
+        let named = NamedIndices { attached: attached.indices(), vlans };
         let settings = reconcile::Settings {
-            vlans,
-            attached: attached_indices.clone(),
+            named: named.clone(),
             icmp_errors: arguments.icmp_errors,
             icmp_echoes: arguments.icmp_echoes,
             loop_counters: shared.live.loops.member.clone(),
@@ -84,7 +83,7 @@ impl Resources {
                 sizes,
                 map_memory,
             },
-            sensors: SensorResources { attached, attached_indices, health_state },
+            sensors: SensorResources { attached, interfaces, named, health_state },
             fleet,
             listeners,
         })

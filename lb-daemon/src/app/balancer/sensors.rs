@@ -13,18 +13,22 @@ use super::{
     Start,
     loops::{ThreadTask, on_own_thread},
 };
-use crate::app::Failure;
-use lb_base::{error_chain, queue::Sender};
+use crate::app::{
+    Failure,
+    interface_keeper::InterfaceKeeper,
+    interfaces::{self, Vlan},
+};
+use lb_base::{error_chain, heartbeat::Heartbeat, queue::Sender};
 use lb_control::health_state::{HealthState, Keeper};
 use lb_health::{HealthChange, Prober, Target, Tunnels};
 use lb_maps::Attached;
-use lb_net::{NetChange, NetError, NextHops};
+use lb_net::{NamedIndices, NetChange, NetError, NextHops, SourceRules};
 use lb_publish::reconcile::DisplacedSweeper;
 
 pub(super) struct SensorResources {
     pub(super) attached: Arc<Attached>,
-    /// Indices of the interfaces that the program is attached to.
-    pub(super) attached_indices: BTreeSet<u32>,
+    pub(super) interfaces: InterfaceKeeper,
+    pub(super) named: NamedIndices,
     pub(super) health_state: HealthState,
 }
 
@@ -32,6 +36,8 @@ pub(super) struct SensorResources {
 pub(super) struct SensorLinks {
     pub(super) targets: watch::Receiver<Arc<Vec<Target>>>,
     pub(super) addresses: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
+    /// What the sources of tunnels follow.
+    pub(super) sources: SourceRules,
     pub(super) health_tx: Sender<HealthChange>,
     pub(super) network_tx: Sender<NetChange>,
 }
@@ -40,6 +46,7 @@ pub(super) struct SensorTasks {
     displaced_check: ThreadTask<()>,
     prober: JoinHandle<()>,
     next_hops: JoinHandle<Result<(), NetError>>,
+    interfaces: JoinHandle<Failure>,
     health_state: Keeper,
     /// Keeps other daemons from the maps until the last loop has ended.
     attached: Arc<Attached>,
@@ -57,15 +64,16 @@ pub(super) fn start_sensors(
         let bpffs: PathBuf = bpffs.clone();
         move || trace_drops(&bpffs)
     });
-    let SensorLinks { targets, addresses, health_tx, network_tx } = links;
+    let SensorLinks { targets, addresses, sources, health_tx, network_tx } = links;
     let check_beat = watchdog.register("check");
+    let (named_tx, named) = watch::channel(Arc::new(resources.named));
     let (prober, next_hops) = {
         let _on_sensors = on_sensors.enter();
         let (checks, streaks) =
             (shared.live.checks.clone(), resources.health_state.streaks.clone());
         (
             Prober::spawn(targets, health_tx, check_beat, checks, tunnels, streaks),
-            NextHops::spawn(addresses, network_tx, resources.attached_indices)
+            NextHops::spawn(addresses, sources, network_tx, named)
                 .map_err(|error| Failure::about("next hops", &error))?,
         )
     };
@@ -78,7 +86,13 @@ pub(super) fn start_sensors(
     let sweeper = sweeper.run(shared.conditions.clone(), displaced_beat, stopped);
     let displaced_check = on_own_thread("displaced", Handle::current(), sweeper)?;
     let attached = resources.attached;
-    Ok(SensorTasks { displaced_check, prober, next_hops, health_state, attached })
+    let interfaces = tokio::spawn(keep_interfaces(
+        resources.interfaces,
+        watchdog.register("interfaces"),
+        Arc::clone(&attached),
+        (start.arguments.vlan.clone(), named_tx),
+    ));
+    Ok(SensorTasks { displaced_check, prober, next_hops, interfaces, health_state, attached })
 }
 
 impl SensorTasks {
@@ -90,6 +104,10 @@ impl SensorTasks {
                 Ok(Err(error)) => Failure::about("next hops", &error),
                 _ => Failure::new("next hops: the task ended unexpectedly"),
             },
+            ended = &mut self.interfaces => match ended {
+                Ok(failure) => failure,
+                Err(_) => Failure::new("interfaces: the task ended unexpectedly"),
+            },
             _ = &mut self.prober => Failure::new("health checks: the task ended unexpectedly"),
             _ = &mut self.displaced_check.result => Failure::new("displaced check: ended unexpectedly"),
         }
@@ -99,6 +117,8 @@ impl SensorTasks {
     pub(super) async fn stop(self) {
         // While no other daemon has the maps, and so the file.
         self.health_state.stop().await;
+        self.interfaces.abort();
+        let _ = self.interfaces.await;
         drop(self.attached);
         // The prober sees that the member loop is gone, removes its tunnels, and ends. A task that has ended must not be
         // awaited a second time.
@@ -106,6 +126,28 @@ impl SensorTasks {
             let _ = self.prober.await;
         }
         let _ = self.displaced_check.thread.join();
+    }
+}
+
+/// Keeps the program on its interfaces, and tells the indices that interfaces of the settings have then.
+async fn keep_interfaces(
+    mut keeper: InterfaceKeeper,
+    heartbeat: Heartbeat,
+    attached: Arc<Attached>,
+    (settings, named_tx): (Vec<Vlan>, watch::Sender<Arc<NamedIndices>>),
+) -> Failure {
+    loop {
+        if let Err(failure) = keeper.next().await {
+            return failure;
+        }
+        // One that is gone has no index, and keeps its last one here.
+        let known = Arc::clone(&named_tx.borrow());
+        let vlans = interfaces::vlan_ids(&settings).await.unwrap_or_else(|_| known.vlans.clone());
+        let now = NamedIndices { attached: attached.indices(), vlans };
+        if now != *known {
+            named_tx.send_replace(Arc::new(now));
+        }
+        heartbeat.beat();
     }
 }
 

@@ -7,16 +7,14 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-use tokio::{
-    net::UnixListener,
-    signal::unix::Signal,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::{net::UnixListener, signal::unix::Signal};
 
 use super::{
     Failure,
     arguments::{Component, ReceiverArguments},
-    failure, interfaces,
+    failure,
+    interface_keeper::InterfaceKeeper,
+    interfaces,
     log::Log,
     reload,
     settings::SettingValues,
@@ -72,6 +70,7 @@ pub(super) async fn run(
     let attached = Arc::new(attached);
     super::log_interfaces(&attached);
 
+    let keeper = InterfaceKeeper::new(attached.clone(), conditions.clone())?;
     let rounds = watchdog.register("interfaces");
     let stop = CancellationToken::new();
     let stop_guard = stop.clone().drop_guard();
@@ -88,7 +87,7 @@ pub(super) async fn run(
 
     let end = tokio::select! {
         () = stop_signals.next() => Ok(()),
-        () = watch(&attached, rounds) => Ok(()),
+        failure = keep_interfaces(keeper, rounds) => Err(failure),
         ended = allow_lists.run(hangups, requests, addresses) => ended,
     };
     drop(stop_guard);
@@ -298,23 +297,12 @@ fn facts_reader(
     })
 }
 
-/// Logs an error when the packet program is no longer attached to an interface.
-async fn watch(attached: &Attached, rounds: Heartbeat) {
-    let mut turns = interval(rounds.interval());
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut gone: Vec<String> = Vec::new();
+/// Keeps the program on its interfaces until they cannot be followed any more.
+async fn keep_interfaces(mut keeper: InterfaceKeeper, rounds: Heartbeat) -> Failure {
     loop {
-        turns.tick().await;
-        let interfaces = attached.interfaces().into_iter();
-        let now: Vec<_> =
-            interfaces.filter(|interface| interface.mode.is_none()).map(|i| i.name).collect();
-        for interface in now.iter().filter(|name| !gone.contains(name)) {
-            tracing::error!(
-                interface,
-                "interface {interface}: the packet program is no longer attached"
-            );
+        if let Err(failure) = keeper.next().await {
+            return failure;
         }
-        gone = now;
         rounds.beat();
     }
 }

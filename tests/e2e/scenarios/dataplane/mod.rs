@@ -213,7 +213,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options)?);
     let before = xdp("ia")?;
     let said = refusal(Receiver::open(&options, &AllowLists::default()))?;
-    let expected = "ia: already used by balancer-v4, and an interface can have only one component: stop \
+    let expected = "ia: already used by balancer-v5, and an interface can have only one component: stop \
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
@@ -228,7 +228,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     detach(&bpffs, Component::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;
-    ensure!(said == expected.replace("balancer-v4", "receiver-v4"), "{said}");
+    ensure!(said == expected.replace("balancer-v5", "receiver-v5"), "{said}");
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! The daemon follows links, routes and neighbours of a real kernel: it knows what packets to each backend need.
 
 mod resolver;
+mod sources;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::harness::Case;
-use lb_model::{next_hop::NextHop, plan::Sources};
+use lb_model::next_hop::NextHop;
 use lb_net::{self};
 use lb_tests::{
     process::until,
@@ -26,7 +27,9 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_rule_or_a_nexthop_object_may_move_it_too", a_rule_or_a_nexthop_object),
     Case::waits("missing_routes_say_why", missing_routes_say_why),
     Case::waits("events_that_were_lost_are_made_up_for", lost_events_are_made_up_for),
-    Case::waits("addresses_and_interfaces_are_found", addresses_and_interfaces_are_found),
+    Case::waits("interfaces_are_found", interfaces_are_found),
+    Case::waits("the_source_is_the_kernels_but_no_services", sources::but_no_services),
+    Case::waits("the_source_follows_addresses_and_routes", sources::follows),
     Case::waits("resolving_ends_with_its_last_user", resolving_ends_with_its_last_user),
 ];
 
@@ -57,7 +60,15 @@ fn mac(text: &str) -> Result<[u8; 6]> {
 /// The next hop out of `a`'s interface to `gateway`, which is at `b`'s.
 fn hop(a: (&Node, &str), gateway: &str, b: (&Node, &str)) -> Result<NextHop> {
     let ((interface, interface_mac), (_, mac)) = (interface(a.0, a.1)?, interface(b.0, b.1)?);
-    Ok(NextHop { gateway: gateway.parse()?, mac, interface, vlan: None, interface_mac, mtu: 1500 })
+    let source = Some(kernels_source(a.0, gateway)?.parse()?);
+    let gateway = gateway.parse()?;
+    Ok(NextHop { gateway, mac, interface, vlan: None, interface_mac, mtu: 1500, source })
+}
+
+/// The source that the kernel takes towards an address.
+fn kernels_source(node: &Node, to: &str) -> Result<String> {
+    let route = &node.ip_json(&format!("route get {to}"))?[0];
+    Ok(route["prefsrc"].as_str().with_context(|| format!("prefsrc: {route}"))?.to_owned())
 }
 
 fn a_backend_on_the_link(sandbox: &Sandbox) -> Result<()> {
@@ -313,9 +324,10 @@ fn missing_routes_say_why(sandbox: &Sandbox) -> Result<()> {
     let (interface, interface_mac) = interface(&a, "quiet")?;
     let gateway = "10.5.0.9".parse()?;
     let mac = [2, 0, 0, 0, 0, 0x55];
+    let source = Some(kernels_source(&a, "10.5.0.9")?.parse()?);
     resolving.expect(
         "10.5.0.9",
-        Ok(NextHop { gateway, mac, interface, vlan: None, interface_mac, mtu: 1500 }),
+        Ok(NextHop { gateway, mac, interface, vlan: None, interface_mac, mtu: 1500, source }),
     )
 }
 
@@ -356,26 +368,12 @@ pub(crate) fn drops(node: &Node) -> Result<u64> {
         .sum()
 }
 
-fn addresses_and_interfaces_are_found(sandbox: &Sandbox) -> Result<()> {
+fn interfaces_are_found(sandbox: &Sandbox) -> Result<()> {
     let mut net = Topology::new(sandbox, "found")?;
     let (a, b) = (net.node("a")?, net.node("b")?);
     net.link(&a, "eth0", &b, "eth0", 1400)?;
     net.ready()?;
     let (index, own_mac) = interface(&a, "eth0")?;
-    let sources = || in_runtime(&a, || lb_net::source_addresses(index))?.map_err(Into::into);
-    let none: Result<_> = sources();
-    ensure!(none? == Sources::default(), "a link-local address is none");
-    a.ip("address add 192.0.2.1/24 dev eth0\naddress add 192.0.2.7/24 dev eth0\n\
-          address add 2001:db8::1/64 dev eth0\naddress add 203.0.113.9/32 dev lo")?;
-    net.ready()?;
-    let found: Result<_> = sources();
-    let expected = Sources {
-        v4: Some("192.0.2.1".parse()?),
-        v6: Some("2001:db8::1".parse()?),
-        prefix_v4: None,
-    };
-    ensure!(found? == expected);
-
     let found = in_runtime(&a, || lb_net::interface_by_name("eth0"))??;
     ensure!((found.index, found.mac, found.mtu) == (index, Some(own_mac), 1400), "{found:?}");
     ensure!(found.up && found.carrier && !found.noarp);

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lb_base::queue::{QueueCounters, Receiver, bounded};
-use lb_model::next_hop::NextHop;
-use lb_net::{Bonds, NetChange, NetError, NextHops};
+use lb_model::next_hop::{GivenSources, NextHop};
+use lb_net::{Bonds, NetChange, NetError, NextHops, SourceRules};
 use lb_tests::{
     process::{PATIENCE, until},
     topology::Node,
@@ -33,6 +33,7 @@ type Told = Result<NextHop, String>;
 /// A resolver that runs in a node.
 pub(super) struct Resolving {
     wanted: watch::Sender<Wanted>,
+    services: watch::Sender<Arc<BTreeSet<IpAddr>>>,
     changes: Receiver<NetChange>,
     room: usize,
     task: JoinHandle<Result<(), NetError>>,
@@ -51,17 +52,20 @@ impl Resolving {
         let addresses: BTreeSet<IpAddr> =
             wanted.iter().map(|address| address.parse()).collect::<Result<_, _>>()?;
         let (wanted, watched) = watch::channel(Arc::new(addresses));
+        let services = watch::Sender::default();
+        let sources = SourceRules::new(GivenSources::default(), services.subscribe());
         let (told, mut changes) = bounded(room, &QueueCounters::default());
         let (runtime, task) = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
-            let task = NextHops::spawn(watched, told, BTreeSet::new())?;
+            let task =
+                NextHops::spawn(watched, sources, told, watch::Sender::default().subscribe())?;
             drop(entered);
             Ok((runtime, task))
         })??;
         let first = runtime.block_on(async { timeout(LIMIT, changes.recv()).await })?;
         ensure!(first == Some(NetChange::Bonds(Bonds::new())), "told first: {first:?}");
-        Ok(Self { wanted, changes, room, task, others: BTreeMap::new(), runtime })
+        Ok(Self { wanted, services, changes, room, task, others: BTreeMap::new(), runtime })
     }
 
     /// The next thing told of `address` is this.
@@ -83,6 +87,14 @@ impl Resolving {
         let expected = expected.map_err(str::to_owned);
         while self.next(address.parse()?)? != expected {}
         self.expect_nothing_more()
+    }
+
+    /// Gives services these addresses.
+    pub(super) fn set_services(&self, addresses: &[&str]) -> Result<()> {
+        let addresses: Result<BTreeSet<IpAddr>, _> =
+            addresses.iter().map(|it| it.parse()).collect();
+        self.services.send_replace(Arc::new(addresses?));
+        Ok(())
     }
 
     /// All that was told has been expected.

@@ -12,7 +12,7 @@ use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
     Service, WhenFull,
     ids::{Ids, Named},
-    plan::{self, PlanInputs, Sources},
+    plan::{self, PlanInputs},
 };
 use lb_publish::{
     publisher::PacketPath as _,
@@ -159,7 +159,7 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
         own: None,
         ids: &forgot,
         hash_key: OWN_KEY,
-        sources: Sources::default(),
+        source_prefix: None,
         out: &BTreeMap::new(),
     };
     let plan = plan::build(&inputs, None)?;

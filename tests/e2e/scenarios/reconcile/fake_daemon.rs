@@ -16,7 +16,7 @@ use lb_model::{
     ids::{Ids, Quarantine},
     maglev::BuiltTables,
     next_hop::NextHop,
-    plan::{self, MarkedOut, Plan, PlanInputs, Sources},
+    plan::{self, MarkedOut, Plan, PlanInputs},
 };
 use lb_publish::{
     publisher::PacketPath as _,
@@ -197,7 +197,7 @@ impl FakeDaemon {
             own: self.own.as_ref(),
             ids: &self.ids,
             hash_key: OWN_KEY,
-            sources: Sources { v4: Some(SOURCE), ..Sources::default() },
+            source_prefix: None,
             out: &self.out,
         };
         let plan = match &self.planned {
@@ -369,5 +369,6 @@ pub(crate) fn hop(interface: u32, gateway: u8, generation: u8) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1300 + 100 * u16::from(gateway),
+        source: Some(SOURCE.into()),
     }
 }

@@ -11,8 +11,8 @@ use lb_common::abi::{
     member::{Accepts, FULL_RAMP},
     next_hop::NextHopWord,
     service::{
-        SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
-        ServiceKey, address_of,
+        IPV4, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS,
+        SERVICE_TRACKED, ServiceKey, address_of,
     },
     slot::{SlotWord, TableRef},
 };
@@ -145,8 +145,7 @@ fn pool(daemon: &FakeDaemon, maps: &PinnedMaps, name: &Name, view: &PoolView) ->
     let configured = &daemon.configuration.pools[name];
     let descriptor = &view.descriptor;
     ensure!(descriptor.hash_key == daemon.configuration.hash_key.unwrap_or(OWN_KEY));
-    ensure!(descriptor.source_v4.to_ne_bytes() == SOURCE.octets());
-    ensure!(descriptor.source_v6 == [0; 4]);
+    ensure!((descriptor.source_v4, descriptor.source_hosts_v4) == (0, 0), "there is no prefix");
     let order = order(daemon, configured);
     limits::descriptor(configured, &order, view)?;
     ensure!(view.groups.len() == order.len(), "{} groups for {order:?}", view.groups.len());
@@ -197,11 +196,13 @@ fn member(
     ensure!(word.ramp() == FULL_RAMP);
     let rate = daemon.configuration.pools[pool].backends[&address].max_connection_rate;
     limits::member(daemon, maps, (at, word), rate)?;
-    let hop = maps.next_hop(u32::from(word.next_hop()));
+    let there = maps.next_hop_entry(u32::from(word.next_hop()));
+    let hop = NextHopWord(there.word);
     let expected = daemon.hops.get(&address);
     let resolved = expected.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));
     ensure!(hop == resolved.unwrap_or(NextHopWord::UNRESOLVED), "next hop {hop:?}");
     if let Some(expected) = expected {
+        ensure!(address_of(&there.source, IPV4) == SOURCE, "source {:?}", there.source);
         ensure!(maps.interface(expected.interface).mac() == expected.interface_mac);
         ensure!(maps.is_device(expected.interface)?);
     }

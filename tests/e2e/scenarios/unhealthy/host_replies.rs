@@ -14,7 +14,8 @@ use lb_base::{
     queue::{QueueCounters, Receiver, bounded},
 };
 use lb_health::{Health, HealthChange, Prober, Streaks, Target, Tunnels};
-use lb_model::{CheckKind, Encapsulation, HealthCheck, HostProbe, Name, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, HostProbe, Name, Via};
+use lb_net::SourceRules;
 use lb_tests::{
     process::PATIENCE,
     sandbox::Sandbox,
@@ -262,7 +263,7 @@ impl Probing {
                 told,
                 Heartbeat::unwatched(Duration::from_secs(1)),
                 lb_health::Counters::default(),
-                Tunnels::new(Sources::default(), lb_daemon::attach_tunnel_program),
+                Tunnels::new(SourceRules::default(), lb_daemon::attach_tunnel_program),
                 Streaks::default(),
             );
             drop(entered);

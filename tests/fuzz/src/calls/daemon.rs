@@ -13,7 +13,8 @@ use lb_control::{
 };
 use lb_health::Tunnels;
 use lb_inspect::stats;
-use lb_model::{map_memory::Budget, plan::Sources};
+use lb_model::map_memory::Budget;
+use lb_net::SourceRules;
 use lb_secure::refusals::ApiRefusals;
 use lb_store::Store;
 use prost::{
@@ -140,7 +141,7 @@ async fn serving(
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     let tunnels =
-        Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
+        Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
     // Settings are read again by nothing here.
     let (reloads, _) = Reloads::channel();
     let handles =

@@ -21,10 +21,10 @@ use lb_common::abi::{
     form::Form,
     limiter::{LimitWord, Limiter},
     names,
-    next_hop::{InterfaceWord, NextHopWord},
+    next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
     pod::bytes_of,
     pool::LIMITED,
-    service::{SERVICE_REJECTS, Service},
+    service::{SERVICE_REJECTS, Service, address_words},
 };
 use lb_maps::clock;
 
@@ -99,7 +99,9 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     let State { interface, v6, situation, form, capture, own_pools } = *state;
     set_capture(balancer, &capture)?;
     let arrays = &arrays(balancer)?;
-    let hop = NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0;
+    let word = NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0;
+    let source = if v6 { "fd00::1".parse()? } else { IpAddr::from([10, 0, 0, 1]) };
+    let hop = NextHopEntry { word, reserved: 0, source: address_words(source) };
     arrays.view(Array::NextHops).set(1, &hop);
     let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
     arrays.view(Array::Interfaces).set(u32::from(interface), &own);

@@ -70,14 +70,13 @@ pub(super) fn publish(
     let descriptor = Descriptor {
         hash_key: [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210],
         home: heads[0].1,
-        source_v6: address_words("fd00::1".parse()?),
-        source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
+        source_v4: 0,
         source_hosts_v4: 0,
         flags: plan.flags,
         home_limiter: plan.groups[0].limiter,
         groups,
         group_count: plan.groups.len() as u32,
-        spare: [0; 7],
+        spare: [0; 11],
     };
     arrays.view(Array::Descriptors).set(plan.pool + 1, &descriptor);
     let word = PoolWord::new(plan.pool + 1, 0).0;

@@ -132,6 +132,7 @@ pub(super) fn balancer() -> Facts {
             overhead: 20,
             direct: false,
             hop: Some((MAC, ETH0)),
+            source: Some(ip("10.0.0.2")),
         }],
         sources: [ip("10.0.0.2")].into(),
         source_prefix: None,

@@ -31,6 +31,15 @@ type Row = (fn() -> Facts, fn(&mut Facts), &'static str, Level, &'static str, &'
 /// The command that restarts the daemon of the fixture.
 const RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer";
 
+const TUNNEL_SOURCES: &[Row] = &[(
+    balancer,
+    |f| f.balancer.as_mut().unwrap().backends[0].source = Some([10, 0, 0, 9].into()),
+    "tunnel_sources",
+    Level::Warning,
+    "10.0.0.9",
+    "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --source OWN_ADDRESS",
+)];
+
 const TABLES: &[&[Row]] = &[
     services::ROWS,
     host::KERNEL,
@@ -41,6 +50,7 @@ const TABLES: &[&[Row]] = &[
     interfaces::OFFLOADS,
     vips::ROUTES,
     source_prefix::ROWS,
+    TUNNEL_SOURCES,
     neighbours::ROWS,
     mtu::BALANCER,
     drops::ROWS,

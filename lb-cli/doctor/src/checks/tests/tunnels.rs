@@ -388,7 +388,13 @@ fn without_a_tunnel_no_finding_mentions_one() {
 #[test]
 fn a_receiver_is_started_for_its_tunnels() {
     let mut facts = balancer();
-    facts.balancer.as_mut().unwrap().sources.insert(ip("fd00::2"));
+    let backends = &mut facts.balancer.as_mut().unwrap().backends;
+    let second = PinnedBackend {
+        address: ip("fd00:1::11"),
+        source: Some(ip("fd00::2")),
+        ..backends[0].clone()
+    };
+    backends.push(second);
     let v4 = VipProbe { overhead: 32, ..probe(&mut facts, "10.1.0.11", "203.0.113.1", SILENT) };
     let v6 = VipProbe { overhead: 40, ..probe(&mut facts, "fd00:1::11", "203.0.113.1", SILENT) };
     // IP in IP works there, GUE does not.

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::*;
+use super::{next_hops::hop, *};
 use crate::command::Warning;
 
 /// The conditions, without that of the small tables of [`WEB`]: subject and cause.
@@ -14,19 +14,43 @@ async fn conditions(daemon: &Daemon) -> Vec<(String, String)> {
 async fn a_missing_source_address_is_a_condition() {
     let daemon = Daemon::new();
     assert_eq!(conditions(&daemon).await, []);
-    daemon.apply(WEB).await.unwrap();
-    let missing = |family: &str| {
+    daemon.apply(&web("10.0.0.2", "fd00::2")).await.unwrap();
+    let missing = |family: &str, backends: &str| {
         let cause = format!(
-            "missing: packets to {family} backends are dropped; give the interface an \
-             address, or set `source`, then restart"
+            "missing: tunnels to {backends} have none, so no packets go there; give this host an {family} address \
+             that is not a service's, or set `source` and restart"
         );
         (format!("{family} source address"), cause)
     };
-    assert_eq!(conditions(&daemon).await, [missing("IPv4")]);
-    daemon.apply(&web("10.0.0.2", "fd00::2")).await.unwrap();
-    assert_eq!(conditions(&daemon).await, [missing("IPv4"), missing("IPv6")]);
+    let without = NextHop { source: None, ..hop(1) };
+    daemon.resolve("10.0.0.1", Ok(without)).await;
+    let alone = missing("IPv4", "10.0.0.1");
+    assert_eq!(conditions(&daemon).await, std::slice::from_ref(&alone));
+    let status = daemon.backend("web", "10.0.0.1").await;
+    let why =
+        "no source address for the tunnel: this host has no IPv4 address that is not a service's";
+    assert_eq!((status.next_hop, status.tunnel_source), (Err(why.into()), None));
+    daemon.resolve("fd00::2", Ok(without)).await;
+    assert_eq!(conditions(&daemon).await, [alone, missing("IPv6", "fd00::2")]);
+    // An address of the host is enough, as the sensor then says.
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    assert_eq!(conditions(&daemon).await, [missing("IPv6", "fd00::2")]);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.tunnel_source, Some("10.0.0.250".into()));
     daemon.force("# nothing").await.unwrap();
     assert_eq!(conditions(&daemon).await, []);
+}
+
+#[tokio::test]
+async fn direct_return_needs_no_source_address() {
+    let daemon = Daemon::new();
+    let direct = web("slots = 31", "slots = 31\n    encapsulation = \"direct\"");
+    daemon.apply(&direct).await.unwrap();
+    let on_link = NextHop { gateway: ip("10.0.0.1"), source: None, ..hop(1) };
+    daemon.resolve("10.0.0.1", Ok(on_link)).await;
+    assert_eq!(conditions(&daemon).await, []);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert!(status.next_hop.is_ok(), "{status:?}");
+    assert_eq!(status.tunnel_source, None);
 }
 
 #[tokio::test]
@@ -55,6 +79,7 @@ impl Daemon {
             vlan: None,
             interface_mac: [2, 0, 0, 0, 0, 2],
             mtu,
+            source: Some(ip("10.0.0.250")),
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         self.running.network.send(NetChange::NextHop(change)).await.unwrap();

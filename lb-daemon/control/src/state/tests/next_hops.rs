@@ -10,6 +10,7 @@ pub(super) fn hop(interface: u32) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 0, 2],
         mtu: 1500,
+        source: Some(ip("10.0.0.250")),
     }
 }
 

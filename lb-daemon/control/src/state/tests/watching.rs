@@ -84,6 +84,7 @@ async fn a_watcher_gets_changes_of_what_a_region_can_take() {
             vlan: None,
             interface_mac: [2, 0, 0, 0, 0, 2],
             mtu: 1500,
+            source: Some(ip("10.0.0.250")),
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         daemon.running.network.send(NetChange::NextHop(change)).await.unwrap();

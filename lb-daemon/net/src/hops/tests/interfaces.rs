@@ -70,7 +70,7 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
     ] {
         network.hops.set_route(
             ip("198.51.100.1"),
-            Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }),
+            Ok(Route { neighbour: key, mtu: route_mtu, advmss: None, source: SOURCE }),
         );
         network.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
         let expected = NextHop { mtu, ..hop(ETH0, GATEWAY, A) };

@@ -39,12 +39,15 @@ fn interface(index: u32) -> Interface {
     }
 }
 
+/// Source of all tunnels.
+const SOURCE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 250)));
+
 fn neighbour(interface: u32, address: &str) -> NeighbourKey {
     NeighbourKey { interface, address: ip(address) }
 }
 
 fn route(interface: u32, gateway: &str) -> Result<Route, Unresolved> {
-    Ok(Route { neighbour: neighbour(interface, gateway), mtu: None, advmss: None })
+    Ok(Route { neighbour: neighbour(interface, gateway), mtu: None, advmss: None, source: SOURCE })
 }
 
 fn hop(interface: u32, gateway: &str, mac: Mac) -> NextHop {
@@ -55,6 +58,7 @@ fn hop(interface: u32, gateway: &str, mac: Mac) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1500,
+        source: SOURCE,
     }
 }
 

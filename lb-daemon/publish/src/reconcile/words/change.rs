@@ -296,7 +296,7 @@ impl MemberWords {
                 let word = self.maps.member(at).unwrap_or(MemberWord(0));
                 self.states.recover(group.pool, member.address, MemberStatus::from_word(word));
                 let index = u32::from(word.next_hop());
-                self.next_hops.recover(member.address, index, self.maps.next_hop(index));
+                self.next_hops.recover(member.address, index, self.maps.next_hop_entry(index));
             }
         }
         for (index, word) in self.maps.backend_states() {
@@ -315,7 +315,7 @@ impl MemberWords {
                 self.states.recover_backend_state(word.pool(), address, id, state);
             }
             let index = u32::from(word.next_hop());
-            self.next_hops.recover(address, index, self.maps.next_hop(index));
+            self.next_hops.recover(address, index, self.maps.next_hop_entry(index));
         }
     }
 }

@@ -39,7 +39,7 @@ use lb_model::{
     overrides::Overrides,
     plan::PlannedBackend,
 };
-use lb_net::Bonds;
+use lb_net::{Bonds, NamedIndices};
 use locations::MemberLocations;
 use member_states::MemberStates;
 use next_hop_table::NextHopTable;
@@ -94,6 +94,9 @@ pub trait MemberPath: Send {
 
     /// Forgets the next hops of all other backends, unless packets may still meet them.
     fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>);
+
+    /// Sets the indices of the interfaces that settings name, for next hops that are set from now on.
+    fn set_named_indices(&mut self, named: &NamedIndices);
 
     /// Sets which interfaces are ports of bonds.
     fn set_bonds(&mut self, bonds: &Bonds);
@@ -260,6 +263,10 @@ impl MemberPath for MemberWords {
         for address in others.copied().collect::<Vec<_>>() {
             self.forget_unneeded_next_hop(&address);
         }
+    }
+
+    fn set_named_indices(&mut self, named: &NamedIndices) {
+        self.settings.named = named.clone();
     }
 
     fn set_bonds(&mut self, bonds: &Bonds) {

@@ -4,24 +4,35 @@ use std::{collections::HashMap, net::IpAddr};
 
 use lb_common::abi::{
     limits::MAX_NEXT_HOPS,
-    next_hop::{InterfaceWord, NextHopWord},
+    next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
+    service::address_words,
 };
 
 use crate::reconcile::free_space::{Full, FullMap, Indices};
 use lb_model::next_hop::NextHop;
 
-/// A neighbour on an interface. Backends that it leads to share a word.
+/// A neighbour on an interface, and the address of this host that tunnels by it come from. Backends that it leads to from
+/// there share a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gateway {
     pub(super) address: IpAddr,
     pub(super) interface: u32,
+    pub(super) source: Option<IpAddr>,
+}
+
+impl Gateway {
+    /// What stands in the maps of it, for its word.
+    pub(super) fn entry(&self, word: NextHopWord) -> NextHopEntry {
+        let source = self.source.map_or([0; 4], address_words);
+        NextHopEntry { word: word.0, reserved: 0, source }
+    }
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     /// `None` if an earlier daemon wrote the word.
     gateway: Option<Gateway>,
-    word: NextHopWord,
+    there: NextHopEntry,
     /// Number of backends that use it.
     users: u32,
 }
@@ -73,13 +84,14 @@ impl NextHopTable {
 
     /// Takes a member's word from the maps. All members of a backend share a next hop, so the first resolved
     /// one counts.
-    pub(super) fn recover(&mut self, backend: IpAddr, index: u32, word: NextHopWord) {
-        if self.by_backend.contains_key(&backend) || index == 0 || !word.is_resolved() {
+    pub(super) fn recover(&mut self, backend: IpAddr, index: u32, there: NextHopEntry) {
+        let is_resolved = NextHopWord(there.word).is_resolved();
+        if self.by_backend.contains_key(&backend) || index == 0 || !is_resolved {
             return;
         }
         self.indices.reserve(index);
         let entry = self.entries.entry(index);
-        entry.or_insert(Entry { gateway: None, word, users: 0 }).users += 1;
+        entry.or_insert(Entry { gateway: None, there, users: 0 }).users += 1;
         self.by_backend.insert(backend, index);
     }
 
@@ -111,7 +123,7 @@ impl NextHopTable {
         self.interfaces.insert(interface, word);
     }
 
-    /// Assigns a backend to a gateway, whose word should be `word`.
+    /// Assigns a backend to a gateway, of which `wanted` should stand in the maps.
     ///
     /// # Errors
     /// [`Full`]; nothing changes.
@@ -119,18 +131,18 @@ impl NextHopTable {
         &mut self,
         backend: IpAddr,
         gateway: Gateway,
-        word: NextHopWord,
+        wanted: NextHopEntry,
     ) -> Result<Assignment, Full> {
         let index = match self.by_gateway.get(&gateway) {
             Some(index) => *index,
             None => {
-                self.adopt(backend, gateway, word).map_or_else(|| self.allocate(gateway), Ok)?
+                self.adopt(backend, gateway, wanted).map_or_else(|| self.allocate(gateway), Ok)?
             }
         };
         let mut write = false;
         if let Some(entry) = self.entries.get_mut(&index) {
-            write = entry.word != word;
-            entry.word = word;
+            write = entry.there != wanted;
+            entry.there = wanted;
         }
         if self.index_of(&backend) != index {
             self.remove(&backend);
@@ -143,10 +155,10 @@ impl NextHopTable {
     }
 
     /// Takes over the word that an earlier daemon assigned to the backend, if it is right for the gateway.
-    fn adopt(&mut self, backend: IpAddr, gateway: Gateway, word: NextHopWord) -> Option<u32> {
+    fn adopt(&mut self, backend: IpAddr, gateway: Gateway, wanted: NextHopEntry) -> Option<u32> {
         let index = *self.by_backend.get(&backend)?;
         let entry = self.entries.get_mut(&index)?;
-        if entry.gateway.is_some() || entry.word != word {
+        if entry.gateway.is_some() || entry.there != wanted {
             return None;
         }
         entry.gateway = Some(gateway);
@@ -156,7 +168,7 @@ impl NextHopTable {
 
     fn allocate(&mut self, gateway: Gateway) -> Result<u32, Full> {
         let index = self.indices.allocate()?;
-        let entry = Entry { gateway: Some(gateway), word: NextHopWord::UNRESOLVED, users: 0 };
+        let entry = Entry { gateway: Some(gateway), there: NextHopEntry::UNRESOLVED, users: 0 };
         self.entries.insert(index, entry);
         self.by_gateway.insert(gateway, index);
         Ok(index)
@@ -210,11 +222,11 @@ mod tests {
     }
 
     fn gateway(n: u8) -> Gateway {
-        Gateway { address: [192, 0, 2, n].into(), interface: 3 }
+        Gateway { address: [192, 0, 2, n].into(), interface: 3, source: Some([10, 0, 0, 1].into()) }
     }
 
-    fn word(n: u8) -> NextHopWord {
-        NextHopWord::new([2, 0, 0, 0, 0, n], 3)
+    fn word(n: u8) -> NextHopEntry {
+        gateway(1).entry(NextHopWord::new([2, 0, 0, 0, 0, n], 3))
     }
 
     #[test]
@@ -264,6 +276,22 @@ mod tests {
         assert_eq!(other, Assignment { index: 1, write: true });
         let changed = table.assign(backend(3), gateway(1), word(8)).unwrap();
         assert_eq!(changed, Assignment { index: 5, write: true });
+    }
+
+    #[test]
+    fn another_source_is_another_word() {
+        let mut table = NextHopTable::new();
+        let renumbered = Gateway { source: Some([10, 0, 0, 22].into()), ..gateway(1) };
+        let unnumbered = Gateway { source: None, ..gateway(1) };
+        let at = NextHopWord::new([2, 0, 0, 0, 0, 1], 3);
+        table.recover(backend(1), 5, gateway(1).entry(at));
+        for (to, index) in [(renumbered, 1), (unnumbered, 2), (gateway(1), 3)] {
+            let assigned = table.assign(backend(1), to, to.entry(at)).unwrap();
+            assert_eq!(assigned, Assignment { index, write: true });
+        }
+        assert_eq!(table.unreleased(), 3);
+        assert_eq!(renumbered.entry(at).source[3], u32::from_ne_bytes([10, 0, 0, 22]));
+        assert_eq!(unnumbered.entry(at).source, [0; 4]);
     }
 
     #[test]

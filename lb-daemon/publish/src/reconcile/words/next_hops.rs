@@ -24,18 +24,20 @@ impl MemberWords {
             .ok_or(ReconcileError::InterfaceIndex(hop.interface))?;
         // Frames of a VLAN interface leave by the interface beneath, and nothing else adds their tag. If the
         // program runs on the VLAN interface itself, its frames have no tag.
-        let by = hop.vlan.filter(|_| !self.settings.attached.contains(&hop.interface));
-        let set = self.settings.vlans.get(&hop.interface).copied();
+        let by = hop.vlan.filter(|_| !self.settings.named.attached.contains(&hop.interface));
+        let set = self.settings.named.vlans.get(&hop.interface).copied();
         let vlan = set.or(by.map(|vlan| vlan.id)).unwrap_or(0);
         let own = InterfaceWord::new(hop.interface_mac).with_vlan(vlan);
         let device = by.map_or(hop.interface, |vlan| vlan.beneath);
         self.allow_interface(hop.interface, own, device)?;
         let word = NextHopWord::new(hop.mac, interface);
-        let gateway = Gateway { address: hop.gateway, interface: hop.interface };
+        let NextHop { gateway: address, interface, source, .. } = hop;
+        let gateway = Gateway { address, interface, source };
+        let entry = gateway.entry(word);
         let before = self.next_hops.index_of(&backend);
-        let to = self.next_hops.assign(backend, gateway, word)?;
+        let to = self.next_hops.assign(backend, gateway, entry)?;
         if to.write {
-            self.maps.set_next_hop(to.index, word);
+            self.maps.set_next_hop(to.index, &entry);
         }
         // Before members point there: without a tunnel a packet goes directly or not at all.
         self.next_hops.set_route(backend, &hop);

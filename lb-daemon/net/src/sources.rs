@@ -1,0 +1,318 @@
+//! The source addresses of tunnels: what the kernel would take for the route to a backend, but never a service's address.
+//!
+//! A service's address is on this host where its operator has put it there, on an interface or as the `src` of a route,
+//! and then the kernel may prefer it. Receivers refuse tunnels that come from it, and what comes back for a tunnel would
+//! go to whichever balancer has it. In its place stands the address that the kernel would take if it were not there.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeSet,
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
+
+use futures::TryStreamExt;
+use netlink_packet_route::address::{AddressHeaderFlags, AddressMessage};
+use rtnetlink::{Error, Handle};
+use tokio::sync::watch;
+
+use super::{
+    addresses::{local, own},
+    route::Route,
+};
+use lb_model::next_hop::GivenSources;
+
+/// What sources tunnels may have. Clones share the addresses of the services.
+#[derive(Clone, Debug)]
+pub struct SourceRules {
+    given: GivenSources,
+    services: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
+}
+
+impl Default for SourceRules {
+    /// Nothing is given, and there is no service.
+    fn default() -> Self {
+        Self::new(GivenSources::default(), watch::Sender::default().subscribe())
+    }
+}
+
+impl SourceRules {
+    /// The settings' addresses come before the kernel's; `services` are the addresses of all services.
+    pub fn new(given: GivenSources, services: watch::Receiver<Arc<BTreeSet<IpAddr>>>) -> Self {
+        Self { given, services }
+    }
+
+    /// The settings' addresses.
+    pub fn given(&self) -> GivenSources {
+        self.given
+    }
+
+    /// Waits until services have other addresses; for ever once there are no more changes.
+    pub(super) async fn changed(&mut self) {
+        if self.services.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// The source that is known from the settings or the route alone; `None`: the addresses of this host decide.
+    pub(super) fn known(&self, to: IpAddr, route: &Route) -> Option<IpAddr> {
+        let preferred = route.source.filter(|source| self.allows(*source, to));
+        self.given.outer(to).or(preferred)
+    }
+
+    /// The source of a tunnel to a backend by a route; `None`: this host has no address for it.
+    pub(super) fn choose(
+        &self,
+        to: IpAddr,
+        route: &Route,
+        addresses: &[LocalAddress],
+    ) -> Option<IpAddr> {
+        self.known(to, route).or_else(|| self.select(to, route, addresses))
+    }
+
+    /// As [`Self::known`], of this host's own packets to a VIP in the tunnel to a backend, which answers them directly.
+    pub(super) fn known_own(&self, vip: IpAddr, backend: IpAddr, route: &Route) -> Option<IpAddr> {
+        let is_alike = vip.is_ipv4() == backend.is_ipv4();
+        let preferred = route.source.filter(|source| is_alike && self.allows(*source, backend));
+        self.given.own(vip.is_ipv4()).or(preferred)
+    }
+
+    /// As [`Self::choose`], of those packets.
+    pub(super) fn choose_own(
+        &self,
+        vip: IpAddr,
+        backend: IpAddr,
+        route: &Route,
+        addresses: &[LocalAddress],
+    ) -> Option<IpAddr> {
+        let towards = if vip.is_ipv4() == backend.is_ipv4() { backend } else { vip };
+        self.known_own(vip, backend, route).or_else(|| self.select(towards, route, addresses))
+    }
+
+    /// By the rules of the kernel, of which those that concern a host with several addresses are kept: RFC 6724, section
+    /// 5, rules 3, 5, 6 and 8; for IPv4 `inet_select_addr`: of the interface, in the subnet of the next hop, not
+    /// secondary. The lowest of several that are equal.
+    fn select(&self, to: IpAddr, route: &Route, addresses: &[LocalAddress]) -> Option<IpAddr> {
+        let next_hop = match to.is_ipv4() == route.neighbour.address.is_ipv4() {
+            true => route.neighbour.address,
+            false => to,
+        };
+        let rank = |known: &&LocalAddress| {
+            let subnet = common_bits(known.address, next_hop) >= known.prefix;
+            (
+                Reverse(known.is_deprecated),
+                known.interface == route.neighbour.interface,
+                is_unique_local(known.address) == is_unique_local(to),
+                to.is_ipv4() && subnet,
+                to.is_ipv4() && !known.is_secondary,
+                if to.is_ipv6() { common_bits(known.address, to) } else { 0 },
+                Reverse(known.address),
+            )
+        };
+        let usable = addresses.iter().filter(|known| self.allows(known.address, to));
+        usable.max_by_key(rank).map(|known| known.address)
+    }
+
+    /// Whether packets to an address may have a source.
+    fn allows(&self, source: IpAddr, to: IpAddr) -> bool {
+        let is_routable = match source {
+            IpAddr::V4(v4) => !v4.is_unspecified() && !v4.is_loopback(),
+            IpAddr::V6(v6) => {
+                !v6.is_unspecified() && !v6.is_loopback() && !v6.is_unicast_link_local()
+            }
+        };
+        is_routable
+            && source.is_ipv4() == to.is_ipv4()
+            && source != to
+            && !self.services.borrow().contains(&source)
+    }
+}
+
+/// An address of this host that packets may have as their source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LocalAddress {
+    address: IpAddr,
+    /// Length of its subnet's prefix.
+    prefix: u8,
+    interface: u32,
+    is_deprecated: bool,
+    /// IPv4: in the subnet of an earlier address; IPv6: temporary (RFC 8981).
+    is_secondary: bool,
+}
+
+impl LocalAddress {
+    /// Lists those of all interfaces.
+    ///
+    /// # Errors
+    /// Netlink fails.
+    pub(super) async fn list(handle: &Handle) -> Result<Vec<Self>, Error> {
+        let messages: Vec<_> = handle.address().get().execute().try_collect().await?;
+        Ok(messages.iter().filter_map(Self::parse).collect())
+    }
+
+    fn parse(message: &AddressMessage) -> Option<Self> {
+        let flags = message.header.flags;
+        own(message)?;
+        Some(Self {
+            address: local(message)?,
+            prefix: message.header.prefix_len,
+            interface: message.header.index,
+            is_deprecated: flags.contains(AddressHeaderFlags::Deprecated),
+            is_secondary: flags.contains(AddressHeaderFlags::Secondary),
+        })
+    }
+}
+
+/// Leading bits that two addresses of one IP version have in common; of two versions none.
+fn common_bits(a: IpAddr, b: IpAddr) -> u8 {
+    match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u32::from(a) ^ u32::from(b)).leading_zeros() as u8,
+        (IpAddr::V6(a), IpAddr::V6(b)) => (u128::from(a) ^ u128::from(b)).leading_zeros() as u8,
+        _ => 0,
+    }
+}
+
+/// Whether an address is of fc00::/7 (RFC 4193), which RFC 6724 keeps apart from global ones.
+fn is_unique_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if Ipv6Addr::is_unique_local(&v6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::neighbour::NeighbourKey;
+
+    const CARD: u32 = 2;
+    const OTHER: u32 = 3;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    /// `10.0.0.2/24 2`: address, prefix, interface, and `deprecated` or `secondary`.
+    fn address(text: &str) -> LocalAddress {
+        let (address, rest) = text.split_once('/').unwrap();
+        let words: Vec<_> = rest.split(' ').collect();
+        LocalAddress {
+            address: ip(address),
+            prefix: words[0].parse().unwrap(),
+            interface: words[1].parse().unwrap(),
+            is_deprecated: words.contains(&"deprecated"),
+            is_secondary: words.contains(&"secondary"),
+        }
+    }
+
+    fn route(gateway: &str, source: Option<&str>) -> Route {
+        let neighbour = NeighbourKey { interface: CARD, address: ip(gateway) };
+        Route { neighbour, mtu: None, advmss: None, source: source.map(ip) }
+    }
+
+    fn rules(given: GivenSources, services: &[&str]) -> SourceRules {
+        let services = services.iter().map(|it| ip(it)).collect();
+        SourceRules::new(given, watch::Sender::new(Arc::new(services)).subscribe())
+    }
+
+    fn chosen(to: &str, route: &Route, services: &[&str], addresses: &[&str]) -> Option<String> {
+        let addresses: Vec<_> = addresses.iter().map(|it| address(it)).collect();
+        let chosen = rules(GivenSources::default(), services).choose(ip(to), route, &addresses);
+        chosen.map(|it| it.to_string())
+    }
+
+    #[test]
+    fn the_kernels_choice_stands() {
+        let route = route("10.0.0.1", Some("10.9.0.9"));
+        let of = ["10.0.0.2/24 2"];
+        assert_eq!(chosen("10.1.0.11", &route, &["198.51.100.1"], &of).unwrap(), "10.9.0.9");
+    }
+
+    #[test]
+    fn given_addresses_come_first_even_where_they_are_a_services() {
+        let given = GivenSources {
+            v4: Some([192, 0, 2, 1].into()),
+            v6: Some("2001:db8::1".parse().unwrap()),
+            prefix_v4: None,
+        };
+        let rules = rules(given, &["192.0.2.1"]);
+        let (v4, v6) = (route("10.0.0.1", Some("10.0.0.2")), route("fd00::9", Some("fd00::2")));
+        assert_eq!(rules.choose(ip("10.1.0.11"), &v4, &[]), Some(ip("192.0.2.1")));
+        assert_eq!(rules.choose(ip("fd00:1::11"), &v6, &[]), Some(ip("2001:db8::1")));
+        assert_eq!(
+            rules.choose_own(ip("2001:db8:80::1"), ip("10.1.0.11"), &v4, &[]),
+            Some(ip("2001:db8::1"))
+        );
+        let prefix_v4 = lb_model::Ipv4Prefix::new([10, 64, 0, 0].into(), 24);
+        let rules = self::rules(GivenSources { prefix_v4, ..GivenSources::default() }, &[]);
+        assert_eq!(rules.choose(ip("10.1.0.11"), &v4, &[]), Some(ip("10.64.0.0")));
+        assert_eq!(rules.choose(ip("fd00:1::11"), &v6, &[]), Some(ip("fd00::2")));
+        assert_eq!(
+            rules.choose_own(ip("198.51.100.1"), ip("10.1.0.11"), &v4, &[]),
+            Some(ip("10.0.0.2"))
+        );
+    }
+
+    /// By hand, from the rules of RFC 6724 and of `inet_select_addr`.
+    #[test]
+    fn without_the_services_address_the_kernels_next_choice_stands() {
+        let v4 = route("10.0.0.1", Some("198.51.100.1"));
+        let v6 = route("fd00::9", Some("2001:db8:80::1"));
+        let vips = ["198.51.100.1", "2001:db8:80::1"];
+        for (to, route, addresses, expected) in [
+            // Of the subnet of the next hop, whatever comes first.
+            (
+                "10.1.0.11",
+                &v4,
+                &["198.51.100.1/32 2", "172.16.0.2/24 2", "10.0.0.2/24 2"][..],
+                "10.0.0.2",
+            ),
+            // Not secondary; but rather so than of another interface.
+            ("10.1.0.11", &v4, &["10.0.0.3/24 2 secondary", "10.0.0.9/24 2"], "10.0.0.9"),
+            ("10.1.0.11", &v4, &["10.0.0.3/24 2 secondary", "10.0.1.9/24 3"], "10.0.0.3"),
+            ("10.1.0.11", &v4, &["10.0.0.3/24 2 deprecated", "10.0.1.9/24 3"], "10.0.1.9"),
+            ("10.1.0.11", &v4, &["192.0.2.7/32 1"], "192.0.2.7"),
+            ("fd00:1::11", &v6, &["2001:db8:80::1/128 2", "fd00::2/64 2"], "fd00::2"),
+            // Of its kind (rule 6), then the longest prefix in common (rule 8).
+            ("fd00:1::11", &v6, &["2001:db8::2/64 2", "fdff::2/64 2"], "fdff::2"),
+            ("fd00:1::11", &v6, &["fdff::2/64 2", "fd00:1:0:9::2/64 2"], "fd00:1:0:9::2"),
+            // Deprecated last (rule 3), then of the interface (rule 5).
+            ("fd00:1::11", &v6, &["fd00:1::2/64 2 deprecated", "fd00:9::2/64 3"], "fd00:9::2"),
+            ("fd00:1::11", &v6, &["fd00:1::2/64 3", "2001:db8::2/64 2"], "2001:db8::2"),
+            ("fd00:1::11", &v6, &["fd00:1::2/64 2 deprecated"], "fd00:1::2"),
+        ] {
+            let found = chosen(to, route, &vips, addresses);
+            assert_eq!(found.as_deref(), Some(expected), "{to} of {addresses:?}");
+            let turned: Vec<_> = addresses.iter().rev().copied().collect();
+            assert_eq!(chosen(to, route, &vips, &turned), found, "{to} of {turned:?}");
+        }
+    }
+
+    #[test]
+    fn no_address_that_a_backend_cannot_answer_is_a_source() {
+        let vips = ["198.51.100.1", "2001:db8:80::1"];
+        for preferred in [None, Some("198.51.100.1"), Some("127.0.0.1"), Some("0.0.0.0")] {
+            let route = route("10.0.0.1", preferred);
+            assert_eq!(chosen("10.1.0.11", &route, &vips, &["198.51.100.1/32 2"]), None);
+        }
+        for preferred in [None, Some("2001:db8:80::1"), Some("fe80::1"), Some("::1")] {
+            let route = route("fd00::9", preferred);
+            let only = ["2001:db8:80::1/128 2", "10.0.0.2/24 2"];
+            assert_eq!(chosen("fd00:1::11", &route, &vips, &only), None);
+        }
+    }
+
+    #[test]
+    fn a_check_of_the_other_ip_version_comes_from_the_interface_of_the_route() {
+        let addresses = ["fd00::2/64 2", "fd00:7::2/64 3", "10.0.0.2/24 2", "10.7.0.2/24 3"];
+        let addresses = addresses.map(address);
+        let rules = rules(GivenSources::default(), &[]);
+        let v4 = route("10.0.0.1", Some("10.0.0.2"));
+        let own = |vip| rules.choose_own(ip(vip), ip("10.1.0.11"), &v4, &addresses);
+        assert_eq!(own("198.51.100.1"), Some(ip("10.0.0.2")));
+        assert_eq!(own("fd00:80::1"), Some(ip("fd00::2")));
+        let elsewhere =
+            Route { neighbour: NeighbourKey { interface: OTHER, ..v4.neighbour }, ..v4 };
+        assert_eq!(
+            rules.choose_own(ip("fd00:80::1"), ip("10.1.0.11"), &elsewhere, &addresses),
+            Some(ip("fd00:7::2"))
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! The balancer's interface.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_e2e::{fixture::Fixture, harness};
+use lb_tests::{
+    daemon::answers,
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+    topology::Fabric,
+    traffic::Stream,
+};
+
+use super::{PATIENT, no_problem, streams, wait_for_condition, wait_for_no_condition};
+
+const SUBJECT: &str = "interface eth0";
+/// Largest packet of the fabric's links.
+const MTU: u32 = 1600;
+
+/// Makes the link to the router again, whose end at the balancer is called so.
+fn make_link(fabric: &Fabric, end: &str) -> Result<()> {
+    let Fabric { net, balancer, router, .. } = fabric;
+    net.link(balancer, end, router, "balancer", MTU)?;
+    net.pass_all(router, "balancer")?;
+    router.ip("address add 10.0.0.1/24 dev balancer\naddress add fd00::1/64 dev balancer nodad")
+}
+
+/// Gives the balancer its addresses and routes again, and the router those of the VIPs.
+fn configure(fabric: &Fabric) -> Result<()> {
+    configure_balancer(fabric)?;
+    for tunnel in lb_e2e::fixture::Tunnel::ALL {
+        fabric.route_vip(tunnel.vip())?;
+    }
+    fabric.net.ready()
+}
+
+fn configure_balancer(fabric: &Fabric) -> Result<()> {
+    let (v4, v6) = (Fabric::BALANCER_V4, Fabric::BALANCER_V6);
+    fabric.balancer.ip(&format!(
+        "address replace {v4}/24 dev eth0\naddress replace {v6}/64 dev eth0 nodad\n\
+         route replace default via {}\nroute replace default via fd00::1",
+        Fabric::GATEWAY_V4
+    ))
+}
+
+/// Waits until the program is on the interface.
+fn wait_for_program(fixture: &Fixture) -> Result<()> {
+    until("the program is on the interface", PATIENCE, || {
+        let status = fixture.balancer.status()?;
+        Ok(status.interfaces.iter().all(|it| it.mode == "native").then_some(()))
+    })
+}
+
+fn until_logged(fixture: &mut Fixture, words: &str) -> Result<()> {
+    until(words, PATIENCE, || {
+        let running = fixture.balancer.running().context("it does not run")?;
+        Ok(running.output().contains(words).then_some(()))
+    })
+}
+
+pub(super) fn made_again(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox, "made-again", PATIENT)?;
+    let streams = streams(&fixture)?;
+    let before = fixture.balancer.packets("transmitted")?;
+    for round in 0..2 {
+        fixture.fabric.balancer.ip("link del eth0")?;
+        wait_for_condition(&fixture, SUBJECT, "gone, and its packets with it")?;
+        let status = fixture.balancer.status()?;
+        ensure!(status.interfaces[0].mode.is_empty(), "{:?}", status.interfaces);
+        until_logged(&mut fixture, "reports NOT_SERVING: interface eth0")?;
+        let begun = Instant::now();
+        make_link(&fixture.fabric, "eth0")?;
+        configure(&fixture.fabric)?;
+        wait_for_program(&fixture)?;
+        harness::note(format!("round {round}: attached again after {:.2?}", begun.elapsed()));
+        wait_for_no_condition(&fixture)?;
+        Stream::all_go_on(&streams).context("after the interface was made again")?;
+        // The same maps, and the same pin.
+        ensure!(fixture.balancer.packets("transmitted")? > before, "the counters began anew");
+        until_logged(&mut fixture, "the packet program was gone, and is attached again (native)")?;
+    }
+    Stream::finish_all(streams)?;
+    fixture.wait_up(&[])?;
+    no_problem(&fixture)?;
+    // What is pinned is what is there: the next daemon takes it over, and nothing is left when it is detached.
+    fixture.balancer.kill()?;
+    fixture.balancer.start()?;
+    wait_for_program(&fixture)?;
+    fixture.balancer.stop()?;
+    fixture.balancer.cli(&["detach", "--yes"])?;
+    let link = &fixture.fabric.balancer.ip_json("link show dev eth0")?[0];
+    ensure!(link["xdp"].is_null(), "{link}");
+    Ok(())
+}
+
+/// Down and up, and to another namespace and back.
+pub(super) fn away(sandbox: &Sandbox) -> Result<()> {
+    let fixture = Fixture::start(sandbox, "if-away", PATIENT)?;
+    let streams = streams(&fixture)?;
+    let Fabric { balancer, client, .. } = &fixture.fabric;
+    balancer.ip("link set eth0 down")?;
+    until("no next hop", PATIENCE, || {
+        let status = fixture.balancer.status()?;
+        Ok(status.backends.iter().all(|it| !it.next_hop_resolved).then_some(()))
+    })?;
+    balancer.ip("link set eth0 up")?;
+    configure_balancer(&fixture.fabric)?;
+    Stream::all_go_on(&streams).context("after down and up")?;
+
+    balancer.ip(&format!("link set eth0 name lent0 netns {}", client.namespace()))?;
+    wait_for_condition(&fixture, SUBJECT, "gone, and its packets with it")?;
+    client.ip(&format!("link set lent0 name eth0 netns {}", balancer.namespace()))?;
+    balancer.ip("link set eth0 up")?;
+    configure_balancer(&fixture.fabric)?;
+    wait_for_program(&fixture)?;
+    wait_for_no_condition(&fixture)?;
+    Stream::all_go_on(&streams).context("after its return")?;
+    Stream::finish_all(streams)?;
+    no_problem(&fixture)
+}
+
+pub(super) fn taken_off(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox, "taken-off", PATIENT)?;
+    let streams = streams(&fixture)?;
+    let balancer = fixture.fabric.balancer.clone();
+    let program = |fixture: &Fixture| -> Result<u64> {
+        let link = &fixture.fabric.balancer.ip_json("link show dev eth0")?[0];
+        link["xdp"]["prog"]["id"].as_u64().with_context(|| format!("no program: {link}"))
+    };
+    let own = program(&fixture)?;
+    let pin = fixture.balancer.pins().link("eth0");
+    for _ in 0..2 {
+        balancer.run("bpftool", ["link", "detach", "pinned", &pin.display().to_string()])?;
+        let begun = Instant::now();
+        until("the program is back", PATIENCE, || Ok(program(&fixture).is_ok().then_some(())))?;
+        harness::note(format!("taken off: back after {:.2?}", begun.elapsed()));
+        ensure!(program(&fixture)? == own, "it is another program");
+        Stream::all_go_on(&streams).context("after the program was taken off")?;
+    }
+    until_logged(
+        &mut fixture,
+        "interface eth0: the packet program was gone, and is attached again",
+    )?;
+    Stream::finish_all(streams)?;
+    wait_for_no_condition(&fixture)?;
+    no_problem(&fixture)
+}
+
+/// An interface of the name that is there with the program of somebody else.
+pub(super) fn another_program(sandbox: &Sandbox) -> Result<()> {
+    let fixture = Fixture::start(sandbox, "if-occupied", PATIENT)?;
+    let balancer = &fixture.fabric.balancer;
+    balancer.ip("link del eth0")?;
+    wait_for_condition(&fixture, SUBJECT, "gone, and its packets with it")?;
+    make_link(&fixture.fabric, "next0")?;
+    fixture.fabric.net.pass_all(balancer, "next0")?;
+    balancer.ip("link set next0 down\nlink set next0 name eth0\nlink set eth0 up")?;
+    let words = "the packet program is not attached, tried again twice a second: another XDP program is attached";
+    wait_for_condition(&fixture, SUBJECT, words)?;
+    let status = fixture.balancer.status()?;
+    ensure!(answers::condition(&status, SUBJECT).is_some_and(|it| it.contains("pass")), "its name");
+    balancer.ip("link set eth0 xdp off")?;
+    wait_for_program(&fixture)?;
+    configure(&fixture.fabric)?;
+    wait_for_no_condition(&fixture)?;
+    let streams = streams(&fixture)?;
+    Stream::finish_all(streams)
+}
