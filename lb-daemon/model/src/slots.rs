@@ -1,9 +1,13 @@
 //! How many slots a pool's tables need. The choice depends only on the pool's backends, regions and weights, so
 //! balancers that choose for the same pool choose the same.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, net::IpAddr};
 
-use crate::{Name, Pool};
+use crate::{
+    Name, Pool,
+    configuration::bounds::SLOTS,
+    maglev::{Member, TableSpec, is_prime},
+};
 
 /// Sizes to choose from: primes, each about four times the previous one.
 pub const SIZES: [u32; 4] = [1_009, 4_093, 16_381, 65_537];
@@ -33,6 +37,17 @@ pub struct Outgrown {
     pub choice: u32,
 }
 
+impl WithoutSlots {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let closer = "use weights that are closer together";
+        match self.choice {
+            Some(choice) => format!("{closer}, or slots = {choice}"),
+            None => closer.to_owned(),
+        }
+    }
+}
+
 /// Whether some backend with a weight has less than [`LEAST_SHARE`] slots although a larger size would give it more.
 pub fn outgrown(pool: &Pool) -> Option<Outgrown> {
     if pool.slots >= LARGEST {
@@ -43,6 +58,90 @@ pub fn outgrown(pool: &Pool) -> Option<Outgrown> {
     let shares = short.map(|(region, group)| (group.least_share(pool.slots), region));
     let (least, region) = shares.min()?;
     Some(Outgrown { least, region: region.clone(), choice: choose(pool) })
+}
+
+/// Backends that a message about slots names.
+const MOST_NAMED: usize = 5;
+
+/// The backends of a pool that have a weight but no slot, as the other weights of their region are too large beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithoutSlots {
+    /// In order of region and rank.
+    pub backends: Vec<WithoutSlot>,
+    /// The slots that the pool has.
+    pub slots: u32,
+    /// Slots that give each of them one; `None`: no pool can have so many.
+    pub choice: Option<u32>,
+}
+
+/// A backend that has a weight but no slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithoutSlot {
+    pub address: IpAddr,
+    pub region: Name,
+    pub weight: u32,
+    /// All weights of the region together.
+    pub sum: u64,
+}
+
+/// The backends of a pool that have a weight but no slot; `None`: there are none.
+pub fn without_slots(pool: &Pool) -> Option<WithoutSlots> {
+    let groups = groups(pool);
+    // With a share of at least one slot a quota is not 0.
+    let short = groups.iter().filter(|(_, group)| group.least_share(pool.slots) == 0);
+    let backends: Vec<_> =
+        short.flat_map(|(region, group)| without_slots_of(pool, region, group.sum)).collect();
+    let needed = groups.values().map(|group| group.sum.div_ceil(group.least)).max()?;
+    let choice = match choose(pool) {
+        chosen if u64::from(chosen) >= needed => Some(chosen),
+        _ => SLOTS.skip_while(|slots| u64::from(*slots) < needed).find(|slots| is_prime(*slots)),
+    };
+    (!backends.is_empty()).then_some(WithoutSlots { backends, slots: pool.slots, choice })
+}
+
+/// Those of one region, whose weights have this sum.
+fn without_slots_of(pool: &Pool, region: &Name, sum: u64) -> Vec<WithoutSlot> {
+    let here = pool.backends.iter().filter(|(_, backend)| backend.region == *region);
+    let members: Vec<_> = here
+        .map(|(address, backend)| Member { key: (*address).into(), weight: backend.weight })
+        .collect();
+    // A pool without tables is refused elsewhere.
+    let Ok(table) = TableSpec::new(&members, pool.slots) else { return Vec::new() };
+    let without = table.without_slots().filter_map(|key| {
+        let address = key.address();
+        let weight = pool.backends.get(&address)?.weight;
+        Some(WithoutSlot { address, region: region.clone(), weight, sum })
+    });
+    without.collect()
+}
+
+/// `of 65537 slots 1 backend with a weight has none, …`, with what that means, but without advice.
+impl fmt::Display for WithoutSlots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, slots) = (self.backends.len(), self.slots);
+        match number {
+            1 => write!(f, "of {slots} slots 1 backend with a weight has none, so it takes")?,
+            _ => write!(
+                f,
+                "of {slots} slots {number} backends with weights have none, so they take"
+            )?,
+        }
+        f.write_str(" new connections only in place of others: ")?;
+        let named: Vec<_> =
+            self.backends.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+        f.write_str(&named.join(", "))?;
+        match number.saturating_sub(MOST_NAMED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for WithoutSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, region, weight, sum } = self;
+        write!(f, "{address} in region {region} (weight {weight} of {sum})")
+    }
 }
 
 /// The weights of a pool's backends in one region.
@@ -160,6 +259,40 @@ mod tests {
         assert_eq!(with(7, Pool::default()), None);
     }
 
+    #[test]
+    fn backends_whose_weight_is_too_small_for_a_slot_are_found() {
+        let with = |slots, pool: Pool| without_slots(&Pool { slots, ..pool });
+        assert_eq!(with(1_009, Pool::default()), None);
+        assert_eq!(with(1_009, pool(&[("eu", 0), ("eu", 7), ("us", 0)])), None);
+        assert_eq!(with(1_009, even(1_008)), None);
+        // 65537 · 30 / 1000031 = 1.97, and 65537 / 1000031 = 0.07: the first two remainders take what is left.
+        let far = with(65_537, pool(&[("eu", 1_000_000), ("eu", 30), ("eu", 1)])).unwrap();
+        assert_eq!(
+            far.to_string(),
+            "of 65537 slots 1 backend with a weight has none, so it takes new connections only in place of others: \
+             10.0.0.3 in region eu (weight 1 of 1000031)"
+        );
+        assert_eq!(far.hint(), "use weights that are closer together", "1000031 is over 419423");
+        // 65537 · 1 / 100001 = 0.66, and the other's remainder is 0.34: less than a slot's worth, but it has one.
+        assert_eq!(with(65_537, pool(&[("eu", 100_000), ("eu", 1)])), None);
+        // 65537 / 200001 = 0.33. The next prime, by `openssl prime`, is 200003.
+        let hint = with(65_537, pool(&[("eu", 200_000), ("eu", 1)])).unwrap().hint();
+        assert_eq!(hint, "use weights that are closer together, or slots = 200003");
+        // Each region has tables of its own.
+        assert_eq!(with(65_537, pool(&[("eu", 1_000_000), ("us", 1)])), None);
+        // 1009 · 5000 / 5004 = 1008.19: the slot left goes to the first of four with 0.20. 1009 · 5000 / 5003 = 1008.39.
+        let many: Vec<_> = [("eu", 5_000)].into_iter().chain([("us", 5_000)]).collect();
+        let light = [("eu", 1); 4].into_iter().chain([("us", 1); 3]);
+        let small = with(1_009, pool(&many.into_iter().chain(light).collect::<Vec<_>>())).unwrap();
+        let text = small.to_string();
+        assert!(
+            text.starts_with("of 1009 slots 6 backends with weights have none, so they take "),
+            "{text}"
+        );
+        assert!(text.ends_with("10.0.0.8 in region us (weight 1 of 5003) and 1 more"), "{text}");
+        assert_eq!(small.hint(), "use weights that are closer together, or slots = 65537");
+    }
+
     /// The slots that a group's table of this size gives to the one that gets least.
     fn least_in_table(pool: &Pool, region: &str, slots: u32) -> Option<usize> {
         let here = pool.backends.iter().filter(|(_, backend)| backend.region.as_str() == region);
@@ -205,6 +338,13 @@ mod tests {
             for size in below {
                 let smaller = Pool { slots: size, ..pool.clone() };
                 prop_assert!(outgrown(&smaller).is_some());
+            }
+            for size in SIZES {
+                let Some(without) = without_slots(&Pool { slots: size, ..pool.clone() }) else { continue };
+                for it in without.backends {
+                    let region = it.region.as_str();
+                    prop_assert_eq!(least_in_table(&pool, region, size), Some(0), "{}", it.address);
+                }
             }
             if needed <= 65_537.0 {
                 for region in ["eu", "us", "ap"] {

@@ -515,6 +515,9 @@ pub enum WarningReason {
     StillStopped = 10,
     /// Only under validate_only: the change removes so much that it is refused without force.
     ForceRequired = 11,
+    /// Backends of a pool have a weight that is too small beside the others' for a slot, so they take new connections
+    /// only in place of others.
+    WithoutSlots = 12,
 }
 impl WarningReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -535,6 +538,7 @@ impl WarningReason {
             Self::OverrideLimited => "WARNING_REASON_OVERRIDE_LIMITED",
             Self::StillStopped => "WARNING_REASON_STILL_STOPPED",
             Self::ForceRequired => "WARNING_REASON_FORCE_REQUIRED",
+            Self::WithoutSlots => "WARNING_REASON_WITHOUT_SLOTS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -552,6 +556,7 @@ impl WarningReason {
             "WARNING_REASON_OVERRIDE_LIMITED" => Some(Self::OverrideLimited),
             "WARNING_REASON_STILL_STOPPED" => Some(Self::StillStopped),
             "WARNING_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
+            "WARNING_REASON_WITHOUT_SLOTS" => Some(Self::WithoutSlots),
             _ => None,
         }
     }
@@ -5769,7 +5774,7 @@ pub enum ConditionReason {
     SourcePrefix = 16,
     /// Several balancers have no common hash key.
     HashKey = 17,
-    /// A pool has too few slots for its backends.
+    /// A pool has too few slots for its backends, or for their weights.
     Slots = 18,
     /// This balancer's own region is not in the configuration.
     Region = 19,

@@ -10,9 +10,12 @@ use lb_tests::daemon::{Document, Member};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::REGIONS;
 use lb_tests::traffic::Stream;
+use spillway_proto::v1::WarningReason;
 
-pub(crate) const CASES: &[Case] =
-    &[Case::waits("a_pool_keeps_its_slots_until_it_is_told_to_choose_again", grown)];
+pub(crate) const CASES: &[Case] = &[
+    Case::waits("a_pool_keeps_its_slots_until_it_is_told_to_choose_again", grown),
+    Case::waits("a_weight_too_small_for_a_slot_is_told_at_apply_and_in_the_status", far_weights),
+];
 
 /// The slots of the first pool: as the configuration, the status and the maps have them.
 fn slots(fixture: &Fixture) -> Result<u32> {
@@ -99,4 +102,46 @@ fn grown(sandbox: &Sandbox) -> Result<()> {
     ensure!(settling.first().is_some_and(|it| it.pool == "v4"), "it is no remap: {settling:?}");
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
+}
+
+/// Of 1,009 slots the first of three backends gets all: dry run and apply say so, and the status as long as it lasts.
+fn far_weights(sandbox: &Sandbox) -> Result<()> {
+    let fixture = Fixture::idle(sandbox, "far")?;
+    let even = configuration(&fixture.fabric, Health { interval_ms: 1000, fall: 5 });
+    fixture.balancer.apply(&even.text())?;
+    ensure!(conditions(&fixture)?.is_empty());
+
+    let client = fixture.balancer.client()?;
+    let (_, mut configuration) = client.export()?;
+    let pool = configuration.pools.iter_mut().find(|pool| pool.name == "v4").context("no pool")?;
+    let here = pool.backends.iter_mut().filter(|backend| backend.region == REGIONS[0]);
+    here.zip([1_000_000, 30, 1]).for_each(|(backend, weight)| backend.weight = Some(weight));
+    let light = pool
+        .backends
+        .iter()
+        .find(|backend| backend.weight == Some(1) && backend.region == REGIONS[0]);
+    let light = light.context("no third backend")?.address.clone();
+    let named = format!("{light} in region {} (weight 1 of 1000031)", REGIONS[0]);
+    for validate_only in [true, false] {
+        let warnings = client.apply(&configuration, validate_only)?.warnings;
+        let [warning] = &*warnings else { anyhow::bail!("{warnings:?}") };
+        ensure!(warning.reason() == WarningReason::WithoutSlots, "{warning:?}");
+        let begins =
+            warning.text.starts_with("pool v4: of 1009 slots 2 backends with weights have none");
+        ensure!(begins && warning.text.contains(&named), "{warning:?}");
+    }
+    let table = client.table("v4")?;
+    let groups = table.pools.iter().flat_map(|pool| &pool.groups);
+    let slots: Vec<_> = groups
+        .flat_map(|group| &group.backends)
+        .filter(|backend| backend.address == light)
+        .map(|backend| backend.slots)
+        .collect();
+    ensure!(slots == [0], "{table:?}");
+    let lasting = conditions(&fixture)?;
+    let [(subject, cause)] = &*lasting else { anyhow::bail!("{lasting:?}") };
+    ensure!(subject == "slots of pool v4" && cause.contains(&named), "{lasting:?}");
+    fixture.balancer.apply(&even.text())?;
+    ensure!(conditions(&fixture)?.is_empty());
+    Ok(())
 }

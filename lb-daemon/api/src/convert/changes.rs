@@ -83,6 +83,7 @@ pub(crate) fn warning(warning: &Warning) -> v1::Warning {
     let reason = match warning.reason {
         WarningReason::PoolUnserved => Reason::PoolUnserved,
         WarningReason::PoolEmpty => Reason::PoolEmpty,
+        WarningReason::WithoutSlots => Reason::WithoutSlots,
         WarningReason::BehindGateway => Reason::BehindGateway,
         WarningReason::Overridden => Reason::Overridden,
         WarningReason::PacketPathBehind => Reason::PacketPathBehind,

@@ -20,6 +20,8 @@ pub enum WarningReason {
     PoolUnserved,
     /// A pool that services have has no backends at all.
     PoolEmpty,
+    /// Backends have a weight that is too small for a slot.
+    WithoutSlots,
     /// Backends of a pool with direct return are behind a gateway.
     BehindGateway,
     /// An override stays in force beside the change of what it is about.

@@ -114,6 +114,7 @@ impl State {
         let movements = if is_unusable { Vec::new() } else { movements };
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&basis.configuration));
+        warnings.extend(self.slot_warnings(&basis.configuration));
         warnings.extend(self.gateway_warnings(&basis.configuration));
         warnings.extend(self.override_warnings(&basis.configuration));
         let mut applied = Applied {

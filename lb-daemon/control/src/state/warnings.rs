@@ -15,6 +15,7 @@ use lb_model::{
     Configuration, Encapsulation, Name, ObjectReference, Pool,
     overrides::{Key, Kind, Override, Target},
     removal_guard::Removal,
+    slots,
 };
 
 /// Most warnings about overrides.
@@ -22,6 +23,9 @@ const MOST_OVERRIDES: usize = 20;
 
 /// Most warnings about what needs force.
 const MOST_REMOVALS: usize = 20;
+
+/// Most warnings about backends without slots.
+const MOST_WITHOUT_SLOTS: usize = 20;
 
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
@@ -79,6 +83,22 @@ impl State {
         };
         let left = |pool: &&Name| Warning::pool_unserved(pool);
         emptied.iter().map(left).chain(services.into_iter().map(warning)).collect()
+    }
+
+    /// Warnings about backends whose weight is too small for a slot of their table. What does not change was reported
+    /// before, and is a condition.
+    pub(super) fn slot_warnings(&self, next: &Configuration) -> Vec<Warning> {
+        let now = &self.current.configuration.pools;
+        let changed = next.pools.iter().filter(|(name, pool)| now.get(*name) != Some(*pool));
+        let of_pool = |(name, pool): (&Name, &Arc<Pool>)| {
+            let without = slots::without_slots(pool)?;
+            let before = now.get(name).and_then(|pool| slots::without_slots(pool));
+            let text = format!("pool {name}: {without}; {}", without.hint());
+            let pool = ObjectReference::Pool(name.clone());
+            let is_new = before.as_ref() != Some(&without);
+            is_new.then(|| Warning::about(pool, WarningReason::WithoutSlots, text))
+        };
+        changed.filter_map(of_pool).take(MOST_WITHOUT_SLOTS).collect()
     }
 
     /// Warnings about overrides of what a change sets. They stay in force beside it.

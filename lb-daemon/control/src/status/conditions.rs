@@ -10,7 +10,7 @@ use super::{Known, missing_sources::MissingSources, narrow_paths::NarrowPaths};
 use crate::state::Settings;
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_model::{
-    Configuration, Ipv4Prefix, Name, SourceClash,
+    Configuration, Ipv4Prefix, Name, Pool, SourceClash,
     slots::{self, LEAST_SHARE, Outgrown},
 };
 
@@ -25,7 +25,7 @@ pub(super) struct ConfigurationConditions {
     source_prefix: Option<Ipv4Prefix>,
     narrow: NarrowPaths,
     missing_sources: MissingSources,
-    /// Pools that have too few slots for their backends.
+    /// Pools that have too few slots for their backends or their weights.
     outgrown: BTreeSet<Name>,
 }
 
@@ -85,25 +85,12 @@ impl ConfigurationConditions {
         }
     }
 
-    /// Tables never change their size by themselves, so a pool may have too few slots for its backends.
+    /// Tables never change their size by themselves, so a pool may have too few slots for its backends or their weights.
     fn check_slots(&mut self, configuration: &Configuration) {
-        let balancers = configuration.balancers.get();
+        let balancers = configuration.balancers;
         let pools = configuration.pools.iter();
         let causes: BTreeMap<_, _> = pools
-            .filter_map(|(name, pool)| {
-                let Outgrown { least, region, choice } = slots::outgrown(pool)?;
-                let how = match balancers {
-                    1 => format!("slots = {choice}, or slots = 0 to have a number chosen,"),
-                    _ => format!("slots = {choice} on all {balancers} balancers"),
-                };
-                let cause = format!(
-                    "of {} slots the backend with the least weight in region {region} has {least}, and fewer than \
-                     {LEAST_SHARE} spread connections unevenly; {how} moves homes of connections, and open ones stay \
-                     for the settle time",
-                    pool.slots
-                );
-                Some((name.clone(), cause))
-            })
+            .filter_map(|(name, pool)| Some((name.clone(), slots_cause(pool, balancers)?)))
             .collect();
         let subject = |name: &Name| {
             let text = format!("slots of pool {name}");
@@ -130,4 +117,22 @@ impl ConfigurationConditions {
             }
         }
     }
+}
+
+/// What is wrong with the slots of a pool, if anything, and what to do.
+fn slots_cause(pool: &Pool, balancers: NonZeroU32) -> Option<String> {
+    let moves = "moves homes of connections, and open ones stay for the settle time";
+    if let Some(without) = slots::without_slots(pool) {
+        return Some(format!("{without}; {}; a change {moves}", without.hint()));
+    }
+    let Outgrown { least, region, choice } = slots::outgrown(pool)?;
+    let how = match balancers.get() {
+        1 => format!("slots = {choice}, or slots = 0 to have a number chosen,"),
+        balancers => format!("slots = {choice} on all {balancers} balancers"),
+    };
+    Some(format!(
+        "of {} slots the backend with the least weight in region {region} has {least}, and fewer than {LEAST_SHARE} \
+         spread connections unevenly; {how} {moves}",
+        pool.slots
+    ))
 }

@@ -38,6 +38,7 @@ mod table;
 mod tests;
 
 pub use built::BuiltTables;
+pub(crate) use spec::is_prime;
 pub use spec::{BuildError, MAX_MEMBERS, Member, MemberKey, TableId, TableSpec};
 pub use table::{Table, checksum, shares};
 

@@ -98,6 +98,14 @@ impl TableSpec {
         self.owned().ranks()
     }
 
+    /// The members that have a weight, but one so small beside the others' that they own no slot. Costs a sort of the
+    /// members, not a table.
+    pub fn without_slots(&self) -> impl Iterator<Item = &MemberKey> {
+        let shares = quotas(&self.weights, self.slots).into_iter().zip(&self.weights);
+        let members = self.keys.iter().zip(shares);
+        members.filter(|(_, (quota, weight))| *quota == 0 && **weight > 0).map(|(key, _)| key)
+    }
+
     pub(super) fn owned(&self) -> Owned {
         let permutations: Vec<_> =
             self.keys.iter().map(|key| Permutation::for_member(key, self.slots)).collect();
@@ -205,7 +213,7 @@ pub struct Member {
 }
 
 /// Whether a number of slots is a prime, by trial division: at most 22,000 steps for 32 bits.
-fn is_prime(number: u32) -> bool {
+pub(crate) fn is_prime(number: u32) -> bool {
     if number < 4 {
         return number > 1;
     }

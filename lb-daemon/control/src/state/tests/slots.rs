@@ -124,6 +124,53 @@ async fn a_pool_that_outgrew_its_slots_is_a_condition() {
     assert_eq!(daemon.outgrown().await, []);
 }
 
+/// Pool `web` with backends of these weights.
+fn weighted(weights: &[u32], fields: &str) -> String {
+    let mut text = pool(weights.len() as u32, fields);
+    for (number, weight) in weights.iter().enumerate() {
+        let address = format!("address = \"10.0.0.{}\"\n", number + 2);
+        text = text.replace(&address, &format!("{address}weight = {weight}\n"));
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_weight_too_small_for_a_slot_is_warned_of_and_stays_a_condition() {
+    let mut daemon = Daemon::new();
+    let far = weighted(&[1_000_000, 30, 1], "");
+    let without = "of 65537 slots 1 backend with a weight has none, so it takes new connections only in place of \
+                   others: 10.0.0.4 in region eu (weight 1 of 1000031); use weights that are closer together";
+    let warning = format!("pool web: {without}");
+    let cause = format!(
+        "{without}; a change moves homes of connections, and open ones stay for the settle time"
+    );
+    let condition = [("slots of pool web".to_owned(), cause)];
+
+    let dry = Apply { configuration: request(&far), dry_run: true, ..Apply::default() };
+    let dry = daemon.running.commands.apply(dry, None).await.unwrap().unwrap();
+    assert_eq!(dry.warnings, [&*warning]);
+    assert_eq!(daemon.outgrown().await, []);
+    assert_eq!(daemon.apply(&far).await.unwrap().warnings, [&*warning]);
+    assert_eq!(daemon.slots().await, [65_537; 2]);
+    assert_eq!(daemon.outgrown().await, condition);
+    daemon.restart().await;
+    assert_eq!(daemon.outgrown().await, condition);
+
+    // It is not repeated when something else changes.
+    let settled = weighted(&[1_000_000, 30, 1], "settle_time = \"99s\"");
+    assert_eq!(daemon.apply(&settled).await.unwrap().warnings, [""; 0]);
+    assert_eq!(daemon.outgrown().await, condition);
+    let nearer = weighted(&[10_000, 30, 1], "");
+    assert_eq!(daemon.apply(&nearer).await.unwrap().warnings, [""; 0]);
+    assert_eq!(daemon.outgrown().await, [], "65537 / 10031 is 6 slots");
+    // With fewer slots too few for a slot each is worse than too few for even shares.
+    let small = daemon.apply(&weighted(&[10_000, 30, 1], "slots = 1009")).await.unwrap();
+    let hint = "use weights that are closer together, or slots = 65537";
+    let [warning] = &*small.warnings else { panic!("{:?}", small.warnings) };
+    assert!(warning.text.contains("10.0.0.4") && warning.text.ends_with(hint), "{warning:?}");
+    assert!(daemon.outgrown().await[0].1.contains(hint));
+}
+
 #[tokio::test]
 async fn with_too_many_backends_for_its_slots_a_pool_is_refused() {
     let daemon = Daemon::new();
