@@ -41,7 +41,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 27] = [
+const ALL: [Wanted; 28] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Experiment, Test, Bench, Control]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Experiment, Test, Bench, Control]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Experiment, Test, Bench, Control]),
@@ -64,6 +64,7 @@ const ALL: [Wanted; 27] = [
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
     wanted("python3-pip", &["python3", "pip3"], "a client of the API in another language", &[Test]),
     wanted("g++", &["c++"], "builds libFuzzer", &[Test, Fuzz]),
+    wanted("openssl", &["openssl"], "makes certificates and serves TLS, as others do", &[Test]),
     wanted("etcd-server", &["etcd"], "what a fleet shares is kept in it", &[Test]),
     wanted("etcd-client", &["etcdctl"], "a second opinion on what is in etcd", &[Test]),
     wanted("protobuf-compiler", &["protoc"], "builds the client of etcd", &[Build]),

@@ -6,11 +6,11 @@ use super::{
     grpc::ServingStatus,
     http::BODY_MOST,
     stream::{MOST, TooMuch},
+    tls::tls_text,
     udp,
 };
 
 use nix::errno::Errno;
-use rustls::CertificateError;
 
 use crate::{Health, agent_report::LineError, host::Sign};
 use lb_base::bytes::Bytes;
@@ -49,6 +49,10 @@ pub(crate) enum Failure {
     NoHandshake(Duration),
     /// The TLS handshake failed.
     Tls(rustls::Error),
+    /// The server closed the connection during the TLS handshake.
+    ClosedInHandshake,
+    /// The server's certificate was not taken, for this reason.
+    Certificate(String),
     /// The trusted certificates cannot be read.
     Roots(String),
     /// The answer is not HTTP/2.
@@ -93,9 +97,9 @@ impl Failure {
 
     /// Wraps the error of a handshake.
     pub(super) fn of_handshake(error: io::Error) -> Self {
-        match inner::<rustls::Error>(&error) {
-            Some(error) => Self::Tls(error.clone()),
-            None => Self::from(error),
+        match Self::from(error) {
+            Self::Closed => Self::ClosedInHandshake,
+            other => other,
         }
     }
 }
@@ -162,6 +166,8 @@ impl fmt::Display for Failure {
                 write!(f, "TLS: no handshake within {} ms", timeout.as_millis())
             }
             Self::Tls(error) => write!(f, "TLS: {}", tls_text(error)),
+            Self::ClosedInHandshake => f.write_str("TLS: connection closed during the handshake"),
+            Self::Certificate(why) => write!(f, "TLS: {why}"),
             Self::Roots(why) => f.write_str(why),
             Self::Http2(error) => f.write_str(&http2_text(error)),
             Self::NotGrpc(status) => write!(f, "status {status}, and the answer is not gRPC"),
@@ -200,25 +206,6 @@ fn io_text(error: &io::Error) -> String {
 
 fn bytes_text(bytes: &[u8]) -> String {
     Bytes(bytes.to_vec()).to_string()
-}
-
-fn tls_text(error: &rustls::Error) -> String {
-    let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
-    match why {
-        CertificateError::UnknownIssuer => {
-            "the certificate is not signed by a trusted authority".to_owned()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the certificate has expired".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the certificate is not valid yet".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the certificate is for another name".to_owned()
-        }
-        _ => error.to_string(),
-    }
 }
 
 /// Names of gRPC codes, as in `docs/statuscodes.md` of gRPC.

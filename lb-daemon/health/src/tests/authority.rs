@@ -8,7 +8,7 @@ use rcgen::{
 use rustls::{
     ServerConfig,
     crypto::ring::default_provider,
-    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 use tempfile::TempDir;
 use tokio::{
@@ -55,17 +55,40 @@ impl Authority {
         params.not_before = date_time_ymd(2000, 1, 1);
         params.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        TlsAcceptor::from(Arc::new(config))
+        acceptor(vec![self.sign(&params, &key)], &key, alpn)
     }
+
+    /// A certificate of its own.
+    pub(super) fn sign(
+        &self,
+        params: &CertificateParams,
+        key: &KeyPair,
+    ) -> CertificateDer<'static> {
+        params.signed_by(key, &self.issuer).unwrap().der().clone()
+    }
+
+    /// The name of this authority, as a certificate has it.
+    pub(super) fn name(&self) -> String {
+        let name = self.directory.path().file_name().unwrap().to_str().unwrap();
+        format!("CN={name}")
+    }
+}
+
+/// Acceptor of servers that show this chain.
+pub(super) fn acceptor(
+    chain: Vec<CertificateDer<'static>>,
+    key: &KeyPair,
+    alpn: &[&str],
+) -> TlsAcceptor {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// What a client showed in a handshake, and its request.

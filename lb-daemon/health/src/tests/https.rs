@@ -8,30 +8,30 @@ use super::{
 };
 use lb_model::{CheckTls, Trust};
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
+pub(super) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
 const FAR: i32 = 4000;
 
-fn over_tls(server: SocketAddr, name: Option<&str>, trust: Trust) -> HealthCheck {
+pub(super) fn over_tls(server: SocketAddr, name: Option<&str>, trust: Trust) -> HealthCheck {
     let tls = CheckTls { server_name: name.map(str::to_owned), trust };
     HealthCheck { tls: Some(tls), interval: Duration::from_secs(3600), ..http(server) }
 }
 
-fn by(file: &Path) -> Trust {
+pub(super) fn by(file: &Path) -> Trust {
     Trust::File(file.to_str().unwrap().to_owned())
 }
 
 /// What the first check of `server` says.
-async fn verdict(server: SocketAddr, check: &HealthCheck) -> (Health, String) {
+pub(super) async fn verdict(server: SocketAddr, check: &HealthCheck) -> (Health, String) {
     let mut probing = Probing::start(vec![target("web", server, &[("shop", check)])]);
     let (_, health, _, reason) = probing.next().await;
     (health, reason.strip_prefix("check shop: ").unwrap_or(&reason).to_owned())
 }
 
-fn passes() -> (Health, String) {
+pub(super) fn passes() -> (Health, String) {
     (Passing, PASSES.to_owned())
 }
 
-fn fails(why: &str) -> (Health, String) {
+pub(super) fn fails(why: &str) -> (Health, String) {
     (Failing, why.to_owned())
 }
 
@@ -66,7 +66,8 @@ async fn without_a_name_the_certificate_is_for_the_address() {
     assert_eq!(seen.server_name, None);
     assert!(seen.request.contains(&format!("\r\nHost: {ours}\r\n")), "{}", seen.request);
     let check = over_tls(others, None, trust());
-    assert_eq!(verdict(others, &check).await, fails("TLS: the certificate is for another name"));
+    let why = "TLS: the certificate is for another name: it names 127.0.0.2, not 127.0.0.1";
+    assert_eq!(verdict(others, &check).await, fails(why));
 }
 
 #[tokio::test]
@@ -76,11 +77,14 @@ async fn certificates_are_verified_where_that_is_wanted_and_only_there() {
     let expired = authority.acceptor(&["shop.example"], 2020, &[]);
     let foreign = stranger.acceptor(&["shop.example"], FAR, &[]);
     let name = Some("shop.example");
-    let unsigned = "TLS: the certificate is not signed by a trusted authority";
+    let unsigned = format!(
+        "TLS: the certificate is not signed by a trusted authority: none has signed for {}",
+        stranger.name()
+    );
     for (acceptor, verified) in [
         (good, passes()),
-        (expired, fails("TLS: the certificate has expired")),
-        (foreign, fails(unsigned)),
+        (expired, fails("TLS: the certificate expired at 2020-01-01T00:00:00Z")),
+        (foreign, fails(&unsigned)),
     ] {
         let (server, _seen) = https(acceptor, OK).await;
         let check = over_tls(server, name, by(&authority.file()));
@@ -117,7 +121,8 @@ async fn who_speaks_no_tls_is_told_so() {
         let _ = held.closed().await;
     };
     let ((health, reason), ()) = tokio::join!(verdict(address, &check), plain);
-    assert_eq!((health, &reason[..5]), (Failing, "TLS: "), "{reason}");
+    let why = "TLS: the answer is not TLS: does the port serve it without?";
+    assert_eq!((health, &*reason), (Failing, why));
 
     let check = HealthCheck { timeout: Duration::from_millis(200), ..check };
     let silent = async {
@@ -145,8 +150,11 @@ async fn a_file_of_trust_is_needed_once_and_read_again_when_it_changes() {
     assert_eq!(probing.next().await, web(Passing, false, PASSES));
     // Another's, whole: it counts.
     std::fs::copy(other.file(), &file).unwrap();
-    let unsigned = "check shop: TLS: the certificate is not signed by a trusted authority";
-    assert_eq!(probing.next().await, web(Failing, false, unsigned));
+    let unsigned = format!(
+        "check shop: TLS: the certificate is not signed by a trusted authority: none has signed for {}",
+        authority.name()
+    );
+    assert_eq!(probing.next().await, web(Failing, false, &unsigned));
     authority.publish();
     assert_eq!(probing.next().await, web(Passing, false, PASSES));
 }

@@ -88,7 +88,7 @@ pub(crate) fn all() -> Vec<Kind> {
             Tls,
             b"",
             b"\xff",
-            "check up: TLS: received corrupt message of type InvalidContentType",
+            "check up: TLS: the answer is not TLS: does the port serve it without?",
         ),
         kind("headers nearly at the bound", Grpc, &long_headers, b"", late),
         kind(
@@ -141,7 +141,8 @@ impl Kind {
             Speaks::Tls => (
                 "decent tls",
                 b"\x15\x03\x03\x00\x02\x02\x28",
-                "check up: TLS: received fatal alert: HandshakeFailure",
+                "check up: TLS: the server refuses the handshake (alert handshake_failure): no cipher suite, key \
+                 exchange group or signature algorithm in common, or it wants a client certificate",
             ),
             Speaks::Grpc => ("decent grpc", &[SETTINGS, HEAD, SERVING].concat(), PASSES),
         };

@@ -2,33 +2,29 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
-    io::{self, Read},
+    fs,
     os::unix::fs::MetadataExt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    client::{
-        Resumption,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{WebPkiSupportedAlgorithms, ring::default_provider},
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    ClientConfig,
+    client::{Resumption, danger::ServerCertVerifier},
+    crypto::CryptoProvider,
 };
 use tracing::{info, warn};
 
-use super::Protocol;
-use lb_base::error_chain;
+use super::{
+    Protocol, provider,
+    reason::tls_text,
+    roots::Roots,
+    verify::{AcceptAnyCertificate, Recorder, Refusal, Verifier},
+};
 use lb_model::Trust;
 
 /// Time between two looks at a file.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// Largest file that is read, bytes; bundles of distributions have a few hundred thousand.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The configurations in use.
 #[derive(Debug, Default)]
@@ -45,9 +41,16 @@ pub(super) struct TlsConfig {
 #[derive(Debug)]
 struct ReadState {
     /// The last one that could be built, or why none could.
-    config: Result<Arc<ClientConfig>, String>,
+    config: Result<Arc<Client>, String>,
     looked: Instant,
     seen: Option<Seen>,
+}
+
+/// What handshakes are made with.
+#[derive(Debug)]
+pub(super) struct Client {
+    config: Arc<ClientConfig>,
+    verifier: Arc<dyn ServerCertVerifier>,
 }
 
 /// Identifies a version of a file: device, inode, length, and time of modification.
@@ -81,7 +84,7 @@ impl TlsConfig {
 
     /// The current configuration. A changed file is read again. If that fails, the previous certificates stay in
     /// use: one bad copy must not fail all backends.
-    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
+    pub(super) fn config(&self) -> Result<Arc<Client>, String> {
         let mut read = lock(&self.read);
         if read.looked.elapsed() >= AGAIN {
             read.looked = Instant::now();
@@ -112,100 +115,46 @@ fn look(trust: &Trust) -> Option<Seen> {
     Some((file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
 }
 
-fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<ClientConfig>, String> {
-    let roots = read_roots(trust).map_err(|why| format!("{}: {why}", TlsConfig::place(trust)))?;
-    let mut config = client(trust, roots).map_err(|error| error.to_string())?;
+fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<Client>, String> {
+    let provider = Arc::new(provider());
+    let verifier = verifier(trust, &provider)?;
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| tls_text(&error))?.dangerous();
+    let mut config =
+        builder.with_custom_certificate_verifier(Arc::clone(&verifier)).with_no_client_auth();
     config.alpn_protocols = protocol.alpn();
     // Each check makes a full handshake: a resumed session would not show the certificate.
     config.resumption = Resumption::disabled();
-    Ok(Arc::new(config))
+    Ok(Arc::new(Client { config: Arc::new(config), verifier }))
 }
 
-fn client(trust: &Trust, roots: RootCertStore) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(default_provider());
-    let schemes = provider.signature_verification_algorithms;
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(match trust {
-        Trust::Anybody => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(schemes)))
-            .with_no_client_auth(),
-        Trust::Host | Trust::File(_) => builder.with_root_certificates(roots).with_no_client_auth(),
-    })
+fn verifier(
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let at = |why: String| format!("{}: {why}", TlsConfig::place(trust));
+    let roots = match trust {
+        Trust::Anybody => return Ok(Arc::new(AcceptAnyCertificate::new(provider))),
+        Trust::Host => Roots::of_host(),
+        Trust::File(path) => Roots::from_file(path),
+    };
+    Ok(Arc::new(Verifier::new(roots.map_err(at)?, provider).map_err(at)?))
+}
+
+impl Client {
+    /// The configuration of one handshake, which leaves in `refusal` why it does not take a certificate.
+    pub(super) fn for_handshake(&self, refusal: &Refusal) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.config);
+        let recorder = Recorder::new(Arc::clone(&self.verifier), refusal);
+        config.dangerous().set_certificate_verifier(Arc::new(recorder));
+        Arc::new(config)
+    }
 }
 
 /// Recovers from poisoning: no code panics while it holds the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The trusted certificates, or why there are none.
-fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
-    let certificates = match trust {
-        Trust::Anybody => return Ok(RootCertStore::empty()),
-        Trust::Host => rustls_native_certs::load_native_certs().certs,
-        Trust::File(path) => from_file(path)?,
-    };
-    let mut roots = RootCertStore::empty();
-    // A bundle may contain certificates with unsupported algorithms.
-    let (taken, _) = roots.add_parsable_certificates(certificates);
-    if taken == 0 { Err("no usable certificate".to_owned()) } else { Ok(roots) }
-}
-
-fn from_file(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let text = read_file(path).map_err(|error| error_chain::message(&error))?;
-    let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&text).collect();
-    certificates.map_err(|error| error_chain::message(&error))
-}
-
-fn read_file(path: &str) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    match u64::try_from(bytes.len()) {
-        Ok(length) if length <= MOST_BYTES => Ok(bytes),
-        _ => Err(io::Error::other(format!("is over {MOST_BYTES} bytes"))),
-    }
-}
-
-/// Accepts every certificate, also an expired or malformed one: the check asks only whether the backend serves, and
-/// sends nothing secret.
-#[derive(Debug)]
-struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for AcceptAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }
 
 #[cfg(test)]
@@ -216,7 +165,7 @@ mod tests {
 
     const NONE: &str = "no usable certificate";
 
-    fn again(entry: &TlsConfig) -> Result<Arc<ClientConfig>, String> {
+    fn again(entry: &TlsConfig) -> Result<Arc<Client>, String> {
         lock(&entry.read).looked -= AGAIN;
         entry.config()
     }
