@@ -6,8 +6,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime, pem::PemObject as _};
-use webpki::{EndEntityCert, Error, KeyUsage};
+use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use x509_parser::{parse_x509_certificate, time::ASN1Time};
 
 use super::TlsFiles;
 use lb_base::conditions::{AUTHORITIES, CERTIFICATE, Conditions, HTTP_CERTIFICATE, Subject};
@@ -39,27 +39,11 @@ pub struct Validities {
 pub struct CertificateExpiry(Arc<Mutex<Validities>>);
 
 impl Validity {
-    /// `None` if it cannot be told, as for certificates of X.509 version 1.
+    /// `None` if the certificate cannot be read.
     fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
-        // The library has no function for it. But it looks at the validity before all else, and says how it is wrong.
-        let refusal_at = |seconds| {
-            let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-            let certificate = EndEntityCert::try_from(certificate).ok()?;
-            let usage = KeyUsage::server_auth();
-            certificate.verify_for_usage(&[], &[], &[], time, usage, None, None).err()
-        };
-        let at = |time: UnixTime| {
-            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(time.as_secs()))
-        };
-        let not_after = match refusal_at(u64::MAX)? {
-            Error::CertExpired { not_after, .. } => at(not_after)?,
-            _ => return None,
-        };
-        let not_before = match refusal_at(0)? {
-            Error::CertNotValidYet { not_before, .. } => at(not_before)?,
-            _ => SystemTime::UNIX_EPOCH,
-        };
-        Some(Self { not_before, not_after })
+        let (_, certificate) = parse_x509_certificate(certificate).ok()?;
+        let validity = certificate.validity();
+        Some(Self { not_before: at(validity.not_before)?, not_after: at(validity.not_after)? })
     }
 
     /// What is wrong with it, if anything.
@@ -88,6 +72,12 @@ impl Validities {
         let add = "without an authority no client can connect over TLS";
         report(&AUTHORITIES, &files.authorities, self.authority, add, conditions, now);
     }
+}
+
+/// Times before 1970 count as its begin.
+fn at(time: ASN1Time) -> Option<SystemTime> {
+    let seconds = u64::try_from(time.timestamp()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 const RENEW: &str = "clients do not accept an expired one";
@@ -208,6 +198,23 @@ mod tests {
         let late = Validity::of(&certificate(0, 80 * 365, |_| {})).unwrap();
         assert_eq!(late.not_after, day(80 * 365));
         assert_eq!(Validity::of(&CertificateDer::from(vec![0x30, 0x03, 0x02, 0x01, 0x00])), None);
+    }
+
+    /// Made by `openssl x509 -req -signkey`, which writes version 1; the times are what `openssl x509 -dates` says.
+    #[test]
+    fn the_validity_of_version_1_is_read() {
+        let pem = "-----BEGIN CERTIFICATE-----\n\
+            MIIBGzCBwQIUD5L2lGn30QRQP/9TCLG/vMY8owIwCgYIKoZIzj0EAwIwDzENMAsG\n\
+            A1UEAwwEbGItMTAgFw0yNjExMjgxNjUyMTZaGA8yMTI2MTEwNDE2NTIxNlowDzEN\n\
+            MAsGA1UEAwwEbGItMTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABNjfzkvhj+CB\n\
+            k3ac40POaWpFt+JbjhylWgXmaihhAr0s2zc7OY5g7ymrQLGr6tDAkpT28TU5XTBw\n\
+            mdKPxre0wf4wCgYIKoZIzj0EAwIDSQAwRgIhAJdlj/5X04w9/ZP47jSA9NH3/T6Y\n\
+            FAz43B/g8MhLKgwZAiEA1QOOKGllyyAKteLzFYZxQDf46hbl0RsuhyOdaEg2NUA=\n\
+            -----END CERTIFICATE-----\n";
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let expected = Validity { not_before: at(1_795_884_736), not_after: at(4_949_484_736) };
+        assert_eq!(Validity::of(&certificate), Some(expected));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use lb_base::conditions::{ConditionReason, Conditions, FLEET_CERTIFICATE, Subjec
 use lb_model::Name;
 use tokio::sync::watch;
 use tokio_rustls::rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
-use webpki::EndEntityCert;
+use x509_parser::parse_x509_certificate;
 
 use lb_secure::tls::{self, FileContents, TlsError, TlsFiles, Validity};
 
@@ -122,9 +122,7 @@ fn parse(files: &TlsFiles, contents: FileContents, version: u64) -> Result<PeerT
 pub(crate) fn balancers(chain: Option<&[CertificateDer<'_>]>) -> BTreeSet<Name> {
     let mut names = tls::names(chain);
     if names.is_empty() {
-        let first = chain.and_then(<[_]>::first);
-        let certificate = first.and_then(|first| EndEntityCert::try_from(first).ok());
-        names.extend(certificate.and_then(|certificate| common_name(certificate.subject())));
+        names.extend(chain.and_then(<[_]>::first).and_then(common_name));
     }
     names.iter().filter_map(|text| Name::new(text).ok()).collect()
 }
@@ -138,54 +136,12 @@ pub(crate) fn owner(balancers: &BTreeSet<Name>) -> String {
     }
 }
 
-/// The common name of a distinguished name (RFC 5280, 4.1.2.4), if it has exactly one. `subject` is the inside of its
-/// sequence.
-fn common_name(mut subject: &[u8]) -> Option<String> {
-    const SEQUENCE: u8 = 0x30;
-    const SET: u8 = 0x31;
-    const OBJECT_IDENTIFIER: u8 = 0x06;
-    const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
-    /// 2.5.4.3, encoded.
-    const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
-    let mut found = None;
-    while !subject.is_empty() {
-        let (tag, mut set) = element(&mut subject)?;
-        if tag != SET {
-            return None;
-        }
-        while !set.is_empty() {
-            let (tag, mut attribute) = element(&mut set)?;
-            let (kind, identifier) = element(&mut attribute)?;
-            let (string, value) = element(&mut attribute)?;
-            if (tag, kind) != (SEQUENCE, OBJECT_IDENTIFIER) {
-                return None;
-            }
-            if identifier == COMMON_NAME {
-                let is_string = STRINGS.contains(&string) && found.is_none();
-                found = Some(std::str::from_utf8(value).ok().filter(|_| is_string)?.to_owned());
-            }
-        }
-    }
-    found
-}
-
-/// Takes the first element of DER: its tag and its content.
-fn element<'d>(from: &mut &'d [u8]) -> Option<(u8, &'d [u8])> {
-    let (&tag, rest) = from.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    // A length of 128 or more takes one or two more bytes.
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81 => rest.split_first().map(|(&length, rest)| (usize::from(length), rest))?,
-        0x82 => {
-            let (length, rest) = rest.split_first_chunk()?;
-            (usize::from(u16::from_be_bytes(*length)), rest)
-        }
-        _ => return None,
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    *from = rest;
-    Some((tag, content))
+/// The common name of a certificate's subject (RFC 5280, 4.1.2.4), if it has exactly one.
+fn common_name(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, certificate) = parse_x509_certificate(certificate).ok()?;
+    let mut names = certificate.subject().iter_common_name();
+    let name = names.next().filter(|_| names.next().is_none())?;
+    name.as_str().ok().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -220,10 +176,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_subject_is_read_without_harm(
-            bytes in proptest::collection::vec(prop_oneof![Just(0x31), Just(0x30), Just(3), any::<u8>()], 0..64),
+        fn any_certificate_is_read_without_harm(
+            at in any::<prop::sample::Index>(), byte: u8, bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            common_name(&bytes);
+            let mut der = CertificateParams::new(Vec::new()).unwrap();
+            der.distinguished_name.push(DnType::CommonName, "lb-1");
+            let mut der = der.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
+            let at = at.index(der.len());
+            der[at] = byte;
+            balancers(Some(&[CertificateDer::from(der)]));
+            balancers(Some(&[CertificateDer::from(bytes)]));
         }
     }
 }
