@@ -52,11 +52,11 @@ const SMALL: [(Size, u32); 9] = [
 /// What the maps of these sizes have, two generations and three versions side by side.
 const SMALL_MAPS: [(&str, u32); 10] = [
     ("ADDRESSES", 8),
-    // Bytes: a head of 64; 3 times 65,536 words; 64 words; 131,072 times 64; 1,096 words of index (a cache line for its
+    // Bytes: a head of 64; 65,536 times 32 (next hops); 2 times 65,536 words; 64 words; 131,072 times 64; 1,096 words of index (a cache line for its
     // head, and two areas of 512 entries and 32 more); 141, 6, 18 and 21 times 32, 32, 128 and 32 (services, pools,
     // descriptors, backends); 60 words (members); 13 times 32 (groups); 104 words (standbys); 60 words (limiters of
     // members); 28 times 64 (limiters); 21 words (states); each a whole number of cache lines.
-    ("ARRAYS", 9_982_848),
+    ("ARRAYS", 11_555_712),
     ("BACKEND_COUNTERS", 21),
     ("DISPLACED_V4", 8_192),
     ("DISPLACED_V6", 2_048),

@@ -68,15 +68,14 @@ pub(super) fn renumbered(sandbox: &Sandbox) -> Result<()> {
     let Fabric { balancer, router, .. } = &fixture.fabric;
     let [v4, v6] = own();
     wait_for_sources(&fixture, &v4, &v6)?;
+    // Otherwise the first of two addresses in a subnet takes the second along, and the routes.
+    balancer.sysctls(&[("net.ipv4.conf.all.promote_secondaries", "1")])?;
     let begun = Instant::now();
     balancer.ip(&format!(
         "address add {}/24 dev eth0\naddress add {}/64 dev eth0 nodad\n\
          address del {v4}/24 dev eth0\naddress del {v6}/64 dev eth0",
         NEXT[0], NEXT[1]
     ))?;
-    // The first of two in a subnet takes the second along.
-    balancer.ip(&format!("address replace {}/24 dev eth0", NEXT[0]))?;
-    balancer.ip(&format!("route replace default via {}", Fabric::GATEWAY_V4))?;
     for tunnel in Tunnel::ALL {
         let via = if tunnel.vip().is_ipv4() { NEXT[0] } else { NEXT[1] };
         router.ip(&format!("route replace {} via {via}", tunnel.vip()))?;

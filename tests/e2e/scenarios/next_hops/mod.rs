@@ -90,7 +90,8 @@ fn a_backend_behind_a_gateway(sandbox: &Sandbox) -> Result<()> {
     let expected = [
         ("198.51.100.7", four),
         ("203.0.113.1", NextHop { mtu: 1400, ..four }),
-        ("203.0.113.129", six),
+        // The source is of the backend's IP version, not of the gateway's.
+        ("203.0.113.129", NextHop { source: four.source, ..six }),
         ("2001:db8:64::7", six),
         ("2001:db8:65::7", six),
     ];
