@@ -145,10 +145,39 @@ fn marks_of_congestion_come_through() {
             inner_class(v6, &mut payload, inner);
             let mut frame = tunnel(outer_v6, BALANCER4, if v6 { 41 } else { 4 }, &payload);
             inner_class(outer_v6, &mut frame[14..], outer);
+            if !outer_v6 {
+                seal(&mut frame);
+            }
             let ecn = receive::decide(&frame[..], &lists()).map(|to_do| to_do.ecn);
             assert_eq!(ecn, expected, "v6 {v6}: {inner:02b} in {outer:02b}, v6 {outer_v6}");
         }
     }
+}
+
+/// Gives the outer IPv4 header the checksum that etherparse computes.
+fn seal(frame: &mut [u8]) {
+    let sum = Ipv4Header::from_slice(&frame[14..]).unwrap().0.calc_header_checksum();
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[test]
+fn a_tunnel_with_a_damaged_outer_header_is_not_opened() {
+    for (inner_v6, protocol) in [(false, 4), (true, 41)] {
+        let frame = tunnel(false, BALANCER4, protocol, &inner(inner_v6, VIP4));
+        // Identification, TTL and checksum: what is damaged there changes nothing else that decides.
+        for bit in [(18, 0), (19, 7), (22, 3), (24, 0), (25, 7)] {
+            let mut damaged = frame.clone();
+            damaged[bit.0] ^= 1 << bit.1;
+            let decided = receive::decide(&damaged[..], &lists());
+            assert_eq!(decided, Err(Verdict::OuterChecksum), "{bit:?}");
+            seal(&mut damaged);
+            assert!(receive::decide(&damaged[..], &lists()).is_ok(), "{bit:?}, sealed again");
+        }
+    }
+    // The host's stack finds what the receiver leaves alone.
+    let mut other = tunnel(false, [10, 0, 0, 2], 4, &inner(false, VIP4));
+    other[24] ^= 1;
+    assert_eq!(receive::decide(&other[..], &lists()), Err(Verdict::SourceNotAllowed));
 }
 
 #[test]

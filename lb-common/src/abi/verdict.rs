@@ -127,7 +127,8 @@ verdicts! {
     /// Receiver: GUE from a balancer's address, but of a kind that balancers do not send: another variant than
     /// 0, a control message, with flags or optional fields, or with something else than IP in it; untouched.
     GueNotOurs = 31, "gue_not_ours", Pass;
-    /// Receiver: GUE from a balancer's address whose UDP checksum is neither zero nor right.
+    /// Receiver: a tunnel packet from a balancer that was damaged on the way: the checksum of its outer IPv4 header is
+    /// wrong (RFC 1122, 3.2.1.2), or GUE's UDP checksum is neither zero nor right.
     OuterChecksum = 32, "outer_checksum", Drop;
     /// Receiver: what was in GUE has a wrong checksum of its own, which the host might take for right because
     /// the outer one is.

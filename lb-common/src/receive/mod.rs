@@ -59,6 +59,10 @@ pub fn decide<P: Packet + ?Sized, A: AllowLists + ?Sized>(
     };
     let inner = inner::read(packet, &outer)?;
     admit(allowed, &outer, &inner)?;
+    // The host's stack would find it, but never sees this header.
+    if !outer::is_intact(packet, &outer) {
+        return Err(Verdict::OuterChecksum);
+    }
     judge(allowed, &outer, &inner)?;
     let ecn = inner::combine_ecn(inner.traffic_class, outer.traffic_class);
     let ecn = ecn.ok_or(Verdict::NotEcnCapable)?;

@@ -85,6 +85,13 @@ fn read_v6<P: Packet + ?Sized>(packet: &P) -> Result<Outer, Verdict> {
     })
 }
 
+/// Whether the checksum of the outer header is right, if its IP version has one (RFC 1122, 3.2.1.2). Reads the header again:
+/// kept over the look-ups before, it would take half of the registers.
+#[inline(always)]
+pub(super) fn is_intact<P: Packet + ?Sized>(packet: &P, outer: &Outer) -> bool {
+    outer.version != IPV4 || packet.bytes(ethernet::LENGTH).is_some_and(ipv4::is_intact)
+}
+
 /// What stands between the outer IP header and the inner one, bytes.
 pub(super) const SHIM: usize = udp::LENGTH + gue::LENGTH;
 

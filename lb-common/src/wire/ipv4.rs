@@ -115,6 +115,16 @@ impl Ipv4<'_> {
     }
 }
 
+/// Whether the checksum of a header without options is right.
+#[inline(always)]
+pub fn is_intact(header: &[u8; LENGTH]) -> bool {
+    let word = |at: usize| {
+        u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let sum = [0, 4, 8, 12, 16].into_iter().map(|at| u64::from(word(at))).sum();
+    checksum::from_sum(sum) == [0; 2]
+}
+
 /// Takes one from the TTL, which is not 0, and keeps the checksum true (RFC 2003, 3.1: the
 /// encapsulator forwards).
 #[inline(always)]

@@ -29,6 +29,7 @@ pub fn check(data: &[u8]) {
     assert_eq!((tags, &after[..12]), (came_with, &came[..12]));
     let outer = ip::read(&came[ETHERNET..]).expect("an outer packet");
     assert!(is_allowed(outer.source), "{} is no balancer", outer.source);
+    assert!(outer.is_sound(), "it was damaged on the way");
     assert!(ENDPOINTS.contains(&outer.destination) && !outer.is_fragment());
     assert_eq!(outer.header.len(), if outer.version == 4 { 20 } else { 40 });
     // In IP alone, or behind UDP and GUE.

@@ -229,6 +229,7 @@ fn ends() -> Vec<Row<()>> {
         let at = if outer == 4 { 16 } else { 18 };
         let ip_length = u16::from_be_bytes([longer[at], longer[at + 1]]) + 3;
         longer[at..at + 2].copy_from_slice(&ip_length.to_be_bytes());
+        let longer = classed(&longer, 0);
         let after = [&inside(&frame)[..], &[0xee; 3]].concat();
         rows.push(Row::changed(what, (), (longer, after), "decapsulated"));
     }

@@ -17,6 +17,7 @@ use super::flows::{v4, v4_udp, v6, v6_udp};
 
 pub(crate) fn rows() -> Vec<Row<()>> {
     let own = [forms(), admission(), other_hosts(), untouched(), outer_headers()].concat();
+    let own = [own, damaged()].concat();
     [own, inner_headers(), cut(), ecn::rows(), loops::rows(), gue::rows()].concat()
 }
 
@@ -244,6 +245,45 @@ fn outer_headers() -> Vec<Row<()>> {
         ("outer payload length one beyond the frame", with(&frame6, 18, &46_u16.to_be_bytes())),
     ];
     rows.map(|(what, frame)| passed(what, frame, "not_tunnel")).into()
+}
+
+/// The outer IPv4 header has a wrong checksum. Where no tunnel would be opened the packet is the host's, which finds it.
+fn damaged() -> Vec<Row<()>> {
+    let mut rows = Vec::new();
+    let (plain, plain6) = (Packet::new(v4()).tcp("A"), Packet::new(v6()).tcp("A"));
+    for (what, frame) in [
+        ("IPv4", tunnel(4).around(&plain)),
+        ("IPv6", tunnel(4).around(&plain6)),
+        ("IPv4 in GUE", tunnel(4).around_in_gue(&plain, (50_000, 6_080))),
+        ("IPv6 in GUE", tunnel(4).around_in_gue(&plain6, (50_000, 6_080))),
+    ] {
+        for (how, at, bit) in [
+            ("the checksum's first bit", 24, 0x80),
+            ("the checksum's last bit", 25, 0x01),
+            ("the TTL", 22, 0x10),
+            ("the identification", 19, 0x01),
+            ("DF", 20, 0x40),
+        ] {
+            let what = format!("{what} out of IPv4, of which {how} was damaged");
+            let frame = with(&frame, at, &[frame[at] ^ bit]);
+            rows.push(Row::dropped(what, (), frame, "outer_checksum"));
+        }
+    }
+    let frame = tunnel(4).around(&plain);
+    let swapped = with(&frame, 24, &[frame[25], frame[24]]);
+    rows.push(Row::dropped("an outer checksum in the wrong order", (), swapped, "outer_checksum"));
+    rows.push(Row::dropped("no outer checksum", (), with(&frame, 24, &[0; 2]), "outer_checksum"));
+    let other = |change: &dyn Fn(&mut Tunnel)| {
+        let mut tunnel = tunnel(4);
+        change(&mut tunnel);
+        let frame = tunnel.around(&plain);
+        with(&frame, 24, &[!frame[24]])
+    };
+    let source = other(&|it| it.source = ip("10.0.0.8"));
+    rows.push(passed("damaged, from another source", source, "source_not_allowed"));
+    let elsewhere = other(&|it| it.destination = ip("10.1.0.2"));
+    rows.push(passed("damaged, to another host", elsewhere, "tunnel_not_local"));
+    rows
 }
 
 /// A balancer's packet for one of our VIPs that contradicts itself.
