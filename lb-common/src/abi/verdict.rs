@@ -136,6 +136,14 @@ verdicts! {
     /// Receiver: a tunnel packet from a balancer for a VIP, to an address that is neither this host's nor a listed
     /// tunnel endpoint; untouched, for the host to route on.
     TunnelNotLocal = 34, "tunnel_not_local", Pass;
+    /// An IP packet in a frame to a broadcast or multicast MAC: it is the host's (RFC 1122, 3.3.6).
+    BroadcastFrame = 35, "broadcast_frame", Pass;
+    /// A packet for a service, or a ping of a VIP, from a source that no router forwards: 0.0.0.0/8, 127.0.0.0/8,
+    /// 169.254.0.0/16, 224.0.0.0/3, ::, ::1, ::ffff:0:0/96, fe80::/10, ff00::/8 (RFC 1812, 5.3.7; RFC 3927, 2.7; RFC 4291,
+    /// 2.5; RFC 6890), or from the VIP itself.
+    MartianSource = 36, "martian_source", Drop;
+    /// Receiver: the inner packet has a source that no router forwards, see `martian_source`.
+    InnerMartian = 37, "inner_martian", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

@@ -6,11 +6,9 @@ use super::{
     parse::{self, Version},
 };
 use crate::{
-    abi::{
-        limiter,
-        service::{AddressWords, IPV4},
-        verdict::Verdict,
-    },
+    abi::{limiter, service::IPV4, verdict::Verdict},
+    flow_hash::FlowTuple,
+    martian,
     wire::{
         self, Packet, ethernet,
         icmp::{self, Icmp},
@@ -49,41 +47,33 @@ pub(super) fn head<const IP: usize, const ALL: usize>(
     head
 }
 
-/// Whether an address can be that of a host elsewhere: not unspecified, loopback, multicast or reserved.
-#[inline(always)]
-pub(super) fn is_one_host(address: &AddressWords, version: u8) -> bool {
-    let last = address[3].to_ne_bytes();
-    if version == IPV4 {
-        return !matches!(last[0], 0 | 127 | 224..);
-    }
-    let front = address[0] | address[1] | address[2];
-    // Neither unspecified nor loopback (RFC 4291, 2.5.2 and 2.5.3), nor multicast.
-    let is_lowest = front == 0 && u32::from_be_bytes(last) <= 1;
-    !is_lowest && address[0].to_ne_bytes()[0] != 0xff
-}
-
 /// Whether a frame of no flow is an echo request for a VIP, which [`turn_v4`] or [`turn_v6`] answers; returns its IP
 /// version.
 ///
 /// # Errors
 /// [`Verdict::OtherProtocol`]: it is none, or it is left to the host's own stack because it has IP options or extension
-/// headers, is a fragment, or comes from no single host. [`Verdict::EchoLimited`].
+/// headers, or is a fragment. [`Verdict::MartianSource`], [`Verdict::EchoLimited`].
 #[inline(always)]
 pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
 ) -> Result<Version, Verdict> {
-    let request = request(packet).filter(|(vip, version)| tables.is_vip(vip, *version));
-    let (_, version) = request.ok_or(Verdict::OtherProtocol)?;
+    let FlowTuple { client, vip, version, .. } = request(packet).ok_or(Verdict::OtherProtocol)?;
+    if !tables.is_vip(&vip, version) {
+        return Err(Verdict::OtherProtocol);
+    }
+    if martian::is_martian(&client, &vip, version) {
+        return Err(Verdict::MartianSource);
+    }
     if !tables.debit(limiter::ECHOES, tables.now()) {
         return Err(Verdict::EchoLimited);
     }
     Ok(if version == IPV4 { Version::V4 } else { Version::V6 })
 }
 
-/// Destination and IP version of a frame that is an echo request.
+/// Addresses and IP version of a frame that is an echo request.
 #[inline(always)]
-fn request<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
+fn request<P: Packet + ?Sized>(packet: &P) -> Option<FlowTuple> {
     let (parsed, header, protocol, request) = match parse::version(packet).ok()? {
         Version::V4 => {
             let (parsed, header) = parse::ipv4_header(packet).ok()?;
@@ -99,12 +89,12 @@ fn request<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
     let whole = parsed.flow.protocol == protocol
         && !parsed.is_fragment
         && parsed.ip_length as usize >= header + icmp::LENGTH;
-    if !whole || !is_one_host(&parsed.flow.client, parsed.flow.version) {
+    if !whole {
         return None;
     }
     let message = Icmp(packet.bytes(ethernet::LENGTH + header)?);
     let is_request = message.kind() == request && message.code() == 0;
-    is_request.then_some((parsed.flow.vip, parsed.flow.version))
+    is_request.then_some(parsed.flow)
 }
 
 /// Turns the headers of an echo request over IPv4 into those of its answer; the data stays. `None`: it is none.

@@ -42,6 +42,7 @@ use crate::{
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
+    martian,
     wire::{Packet, tcp},
 };
 
@@ -157,6 +158,7 @@ pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
     parsed: Parsed,
     observer: &mut O,
 ) -> Result<Forward<'t>, Verdict> {
+    admissible(&parsed, service)?;
     let query = Query::new(tables, service, &parsed)?;
     let mut choice = Choice::NONE;
     resolve(tables, &query, &mut choice, observer)?;
@@ -199,7 +201,8 @@ pub fn find_service<'t, T: Tables + ?Sized>(
     tables.service_of_port(&key).ok_or(Verdict::NotOurs)
 }
 
-/// Whether a packet of a service is one that may be forwarded at all.
+/// Whether a packet of a service is one that may be forwarded at all. Comes before anything is counted against a limit,
+/// remembered or answered.
 #[inline(always)]
 fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
     if parsed.is_fragment && service.flags & SERVICE_FRAGMENTS == 0 {
@@ -207,6 +210,9 @@ fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
     }
     if parsed.tcp_flags & tcp::SYN != 0 && parsed.tcp_flags & (tcp::FIN | tcp::RST) != 0 {
         return Err(Verdict::InvalidTcpFlags);
+    }
+    if martian::is_martian(&parsed.source, &parsed.flow.vip, parsed.flow.version) {
+        return Err(Verdict::MartianSource);
     }
     if parsed.hop_limit <= 1 {
         return Err(Verdict::HopLimitExceeded);

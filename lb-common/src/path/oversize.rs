@@ -8,12 +8,12 @@
 
 use super::{
     Choice, Query, Tables, encapsulate,
-    icmp_reply::{Head, head, is_one_host},
+    icmp_reply::{Head, head},
     parse::{self, Parsed, Version},
 };
 use crate::{
     abi::{limiter, verdict::Verdict},
-    checksum,
+    checksum, martian,
     wire::{
         self, Packet, ethernet, icmp,
         ipv4::{self, Ipv4},
@@ -119,5 +119,5 @@ fn answer<P: Packet + ?Sized>(packet: &P, room: u16) -> Option<Head> {
 #[inline(always)]
 fn may_be_answered(parsed: &Parsed) -> bool {
     let is_icmp = matches!(parsed.flow.protocol, wire::ICMP | wire::ICMPV6);
-    !is_icmp && is_one_host(&parsed.flow.client, parsed.flow.version)
+    !is_icmp && !martian::is_martian(&parsed.source, &parsed.flow.vip, parsed.flow.version)
 }

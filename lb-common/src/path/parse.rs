@@ -2,7 +2,7 @@
 
 use crate::{
     abi::{
-        service::{IPV4, IPV6, V4_MAPPED},
+        service::{AddressWords, IPV4, IPV6, V4_MAPPED},
         verdict::Verdict,
     },
     flow_hash::FlowTuple,
@@ -30,6 +30,8 @@ pub enum Kind {
 pub struct Parsed {
     /// The flow.
     pub flow: FlowTuple,
+    /// Source of the packet: the client, or, of an ICMP error, whoever sent the error.
+    pub source: AddressWords,
     /// Its kind.
     pub kind: Kind,
     /// DSCP and ECN.
@@ -71,18 +73,20 @@ pub enum Version {
     V6,
 }
 
-/// Reads a frame's EtherType.
+/// Reads a frame's EtherType. A frame for a group of hosts reached the other balancers on the link too: each would send its
+/// backend a copy.
 ///
 /// # Errors
-/// [`Verdict::NotIp`].
+/// [`Verdict::NotIp`], [`Verdict::BroadcastFrame`].
 #[inline(always)]
 pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
     let frame = packet.bytes::<{ ethernet::LENGTH }>(0).ok_or(Verdict::NotIp)?;
-    match ethernet::ether_type(frame) {
-        ethernet::IPV4 => Ok(Version::V4),
-        ethernet::IPV6 => Ok(Version::V6),
-        _ => Err(Verdict::NotIp),
-    }
+    let version = match ethernet::ether_type(frame) {
+        ethernet::IPV4 => Version::V4,
+        ethernet::IPV6 => Version::V6,
+        _ => return Err(Verdict::NotIp),
+    };
+    if ethernet::is_to_group(frame) { Err(Verdict::BroadcastFrame) } else { Ok(version) }
 }
 
 /// Reads the headers of an IPv4 frame.
@@ -113,15 +117,17 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
     if length > packet.length() - ethernet::LENGTH {
         return Err(Verdict::Malformed);
     }
+    let source = [0, 0, V4_MAPPED, ip.source()];
     let parsed = Parsed {
         flow: FlowTuple {
-            client: [0, 0, V4_MAPPED, ip.source()],
+            client: source,
             vip: [0, 0, V4_MAPPED, ip.destination()],
             client_port: 0,
             service_port: 0,
             protocol: ip.protocol(),
             version: IPV4,
         },
+        source,
         kind: Kind::Datagram,
         traffic_class: ip.traffic_class(),
         hop_limit: ip.ttl(),
@@ -156,15 +162,17 @@ pub fn ipv6_header<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     if ip.version() != IPV6 || length > packet.length() - ethernet::LENGTH {
         return Err(Verdict::Malformed);
     }
+    let source = ip.source();
     let parsed = Parsed {
         flow: FlowTuple {
-            client: ip.source(),
+            client: source,
             vip: ip.destination(),
             client_port: 0,
             service_port: 0,
             protocol: ip.next_header(),
             version: IPV6,
         },
+        source,
         kind: Kind::Datagram,
         traffic_class: ip.traffic_class(),
         hop_limit: ip.hop_limit(),

@@ -14,6 +14,7 @@ use crate::{
         service::{AddressWords, IPV4, IPV6},
         verdict::Verdict,
     },
+    martian,
     wire::{IP_IN_IP, IPV6_IN_IP, Packet, ethernet, ipv4, ipv6},
 };
 
@@ -108,6 +109,9 @@ fn judge<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> R
     let is_own = inner.version == outer.version && inner.source == outer.destination;
     if is_own || allowed.vip(&inner.source, inner.version) {
         return Err(Verdict::InnerFromHere);
+    }
+    if martian::is_martian(&inner.source, &inner.destination, inner.version) {
+        return Err(Verdict::InnerMartian);
     }
     // RFC 2003, 3.1: the inner packet has its own TTL, from which this end takes nothing.
     if inner.is_expired {

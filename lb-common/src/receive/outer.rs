@@ -33,11 +33,12 @@ pub(super) struct Outer {
 /// The outer header of a frame.
 ///
 /// # Errors
-/// [`Verdict::NotTunnel`]: balancers send no such packets.
+/// [`Verdict::NotTunnel`]: balancers send no such packets, and none to a group of hosts.
 #[inline(always)]
 pub(super) fn read<P: Packet + ?Sized>(packet: &P) -> Result<Outer, Verdict> {
     let frame = packet.bytes::<{ ethernet::LENGTH }>(0).ok_or(Verdict::NotTunnel)?;
     match ethernet::ether_type(frame) {
+        _ if ethernet::is_to_group(frame) => Err(Verdict::NotTunnel),
         ethernet::IPV4 => read_v4(packet),
         ethernet::IPV6 => read_v6(packet),
         _ => Err(Verdict::NotTunnel),

@@ -20,6 +20,12 @@ pub const fn destination(header: &[u8; LENGTH]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
 }
 
+/// Whether a frame is for a group of hosts, which broadcast is too (IEEE 802.3, 3.2.3).
+#[inline(always)]
+pub const fn is_to_group(header: &[u8; LENGTH]) -> bool {
+    header[0] & 1 != 0
+}
+
 /// Source MAC, as [`destination`].
 #[inline(always)]
 pub const fn source(header: &[u8; LENGTH]) -> u64 {

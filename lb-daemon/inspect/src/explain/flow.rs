@@ -90,6 +90,7 @@ impl Flow {
                 protocol,
                 version,
             },
+            source: address_words(self.client.ip()),
             kind: self.kind,
             traffic_class: 0,
             hop_limit: 64,

@@ -83,6 +83,18 @@ fn nobody_at_all_is_a_verdict_with_its_meaning() {
 }
 
 #[test]
+fn a_client_that_no_router_forwards_is_a_verdict_without_a_choice() {
+    let fake = FakeTables::one_slot();
+    for client in ["127.0.0.1:40000", "240.0.0.1:40000", "192.0.2.1:80"] {
+        let flow = flow(client, "192.0.2.1:80", Protocol::Tcp, false);
+        let service = &fake.services[&flow.tuple().service_key()];
+        let explanation = super::explain(&fake, &names(), service, &flow);
+        assert_eq!(explanation.verdict, "martian_source", "{client}");
+        assert!(explanation.choice.is_none());
+    }
+}
+
+#[test]
 fn without_a_source_address_the_choice_stands_but_the_packet_is_dropped() {
     let mut fake = FakeTables::one_slot();
     fake.source = [0; 4];

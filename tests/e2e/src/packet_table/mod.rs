@@ -18,6 +18,7 @@ mod headroom;
 mod icmp_errors;
 mod invariants;
 mod malformed;
+mod not_forwarded;
 mod oversize;
 mod passed;
 mod pings;
@@ -59,6 +60,7 @@ fn balancer_rows() -> Vec<Row<MapFixture>> {
         gue::rows(),
         entropy::rows(),
         direct_return::rows(),
+        not_forwarded::rows(),
     ]
     .concat()
 }

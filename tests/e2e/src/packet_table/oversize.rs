@@ -171,26 +171,5 @@ fn unanswered() -> Vec<Row<MapFixture>> {
         let frame = Packet::new(v6()).payload(&[0; 1_500]).tcp("A");
         rows.push(Row::dropped(format!("too large, {what}"), fixture, frame, "too_large"));
     }
-    let mut row = |what: &str, frame: Vec<u8>| {
-        rows.push(Row::dropped(format!("too large, {what}"), fixture(4), frame, "too_large"));
-    };
-    for (what, client) in [
-        ("from this network", "0.0.0.9:4711"),
-        ("from the loopback network", "127.0.0.1:4711"),
-        ("from a group", "224.0.0.1:4711"),
-        ("from a reserved address", "240.0.0.1:4711"),
-        ("from everybody", "255.255.255.255:4711"),
-    ] {
-        let flow = Flow { client: client.parse().unwrap(), ..v4() };
-        row(what, Packet::new(flow).payload(&[0; 1_500]).tcp("A"));
-    }
-    for (what, client) in [
-        ("from nowhere", "[::]:4711"),
-        ("from ::1", "[::1]:4711"),
-        ("from an IPv6 group", "[ff02::1]:4711"),
-    ] {
-        let flow = Flow { client: client.parse().unwrap(), ..v6() };
-        row(what, Packet::new(flow).payload(&[0; 1_500]).tcp("A"));
-    }
     rows
 }

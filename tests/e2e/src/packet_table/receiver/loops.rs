@@ -10,7 +10,7 @@ use lb_tests::packets::{
 };
 
 pub(super) fn rows() -> Vec<Row<()>> {
-    [tunnels_in_tunnels(), from_here(), to_vips(), time()].concat()
+    [tunnels_in_tunnels(), from_here(), martians(), to_vips(), time()].concat()
 }
 
 fn dropped(what: String, frame: Vec<u8>, verdict: &'static str) -> Row<()> {
@@ -91,6 +91,32 @@ fn from_here() -> Vec<Row<()>> {
     rows.push(opened("from the balancer itself", tunnel(4).around(&frame), &frame));
     let frame = Packet::new(Flow::new("[fd00::1]:7", "[2001:db8:80::1]:80")).tcp("S");
     rows.push(opened("from the balancer itself over IPv6", tunnel(6).around(&frame), &frame));
+    rows
+}
+
+/// A client with such an address cannot be answered: no router would have forwarded its packet to a balancer.
+fn martians() -> Vec<Row<()>> {
+    let mut rows = Vec::new();
+    for outer in [4, 6] {
+        for source in [
+            "0.0.0.0:7",
+            "127.0.0.1:7",
+            "169.254.1.1:7",
+            "224.0.0.1:7",
+            "240.0.0.1:7",
+            "255.255.255.255:7",
+            "[::]:7",
+            "[::1]:7",
+            "[::ffff:192.0.2.9]:7",
+            "[fe80::1]:7",
+            "[ff02::1]:7",
+        ] {
+            let vip = if source.starts_with('[') { v6().vip } else { v4().vip };
+            let frame = Packet::new(Flow { client: source.parse().unwrap(), vip }).tcp("S");
+            let what = format!("from {source} out of IPv{outer}");
+            rows.push(dropped(what, tunnel(outer).around(&frame), "inner_martian"));
+        }
+    }
     rows
 }
 

@@ -244,7 +244,16 @@ fn outer_headers() -> Vec<Row<()>> {
         ("outer version 4 where IPv6 is announced", with(&frame6, 14, &[0x40])),
         ("outer payload length one beyond the frame", with(&frame6, 18, &46_u16.to_be_bytes())),
     ];
-    rows.map(|(what, frame)| passed(what, frame, "not_tunnel")).into()
+    let groups = [("everybody", [0xff; 6]), ("a group", [0x33, 0x33, 0, 0, 0, 1])];
+    let to_group = |(what, mac): (&str, [u8; 6])| {
+        let what = format!("a tunnel in a frame to {what}");
+        passed(&what, with(&frame, 0, &mac), "not_tunnel")
+    };
+    let to_groups = groups.map(to_group).into_iter();
+    rows.map(|(what, frame)| passed(what, frame, "not_tunnel"))
+        .into_iter()
+        .chain(to_groups)
+        .collect()
 }
 
 /// The outer IPv4 header has a wrong checksum. Where no tunnel would be opened the packet is the host's, which finds it.
