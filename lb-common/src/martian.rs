@@ -35,7 +35,7 @@ const fn is_low_martian(source: &AddressWords) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
+    use core::net::IpAddr;
 
     use super::*;
     use crate::abi::service::address_words;

@@ -33,7 +33,7 @@ pub(super) struct Route {
     pub(super) mtu: Option<u32>,
     /// The route's `advmss`, bytes.
     pub(super) advmss: Option<u32>,
-    /// The source of packets that name none. After [`routes`] the source of tunnels.
+    /// The source of packets that name none. After [`tunnel_routes`] the source of tunnels.
     pub(super) source: Option<IpAddr>,
 }
 

@@ -34,6 +34,7 @@ fn stands_there(data: &[u8], parsed: &Parsed) {
         (u32::from(ip.version), ip.length() as u32)
     );
     assert_eq!((parsed.hop_limit, parsed.traffic_class), (ip.hop_limit, ip.traffic_class));
+    assert_eq!(address_of(&parsed.source, parsed.flow.version), ip.source);
     let addresses =
         [&parsed.flow.client, &parsed.flow.vip].map(|it| address_of(it, parsed.flow.version));
     if parsed.is_quoted {
@@ -93,6 +94,10 @@ fn as_others_read_it(
     };
     // etherparse takes no length of IPv6 for any length.
     let has_length = data[14] >> 4 == 4 || data[18..20] != [0, 0];
+    if data[0] & 1 == 1 {
+        assert_eq!((at_once, read), (&Err(Verdict::BroadcastFrame), &Err(Verdict::BroadcastFrame)));
+        return;
+    }
     if !extensions && !fragment && has_length {
         assert!(at_once.is_ok(), "{at_once:?}");
     }

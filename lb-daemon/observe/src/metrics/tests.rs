@@ -94,7 +94,7 @@ fn the_document_is_made_of_the_definitions() {
         written,
         document(),
         "docs/metrics.md differs; write it anew with \
-         SPILLWAY_WRITE_DOCS=1 cargo test -p lb-daemon the_document_is_made_of_the_definitions"
+         SPILLWAY_WRITE_DOCS=1 cargo test -p lb-observe the_document_is_made_of_the_definitions"
     );
 }
 

@@ -89,7 +89,7 @@ mod tests {
         };
         assert_eq!(subjects(&["10.0.0.2", "fd00::2"]), [""; 0]);
         assert_eq!(subjects(&["fd00::2"]), ["source 10.0.0.2"]);
-        assert_eq!(subjects(&["10.0.0.3"]), ["source 10.0.0.2", "address in [fleet] fd00::2"]);
+        assert_eq!(subjects(&["10.0.0.3"]), ["address in [fleet] fd00::2", "source 10.0.0.2"]);
         assert_eq!(subjects(&["10.0.0.2", "fd00::2", "10.0.0.3"]), [""; 0]);
     }
 
