@@ -35,13 +35,11 @@ const fn is_low_martian(source: &AddressWords) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use core::net::IpAddr;
-
     use super::*;
     use crate::abi::service::address_words;
 
     fn is_martian_text(source: &str) -> bool {
-        let words = |text: &str| address_words(text.parse::<IpAddr>().unwrap());
+        let words = |text: &str| address_words(text.parse().unwrap());
         let (version, vip) =
             if source.contains(':') { (6, "2001:db8:f::1") } else { (4, "203.0.113.1") };
         is_martian(&words(source), &words(vip), version)

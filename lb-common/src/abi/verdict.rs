@@ -76,14 +76,16 @@ verdicts! {
     /// A fragment that bears no ports, or an ICMP error about one, and no service of the address that takes
     /// fragments.
     LaterFragment = 8, "later_fragment", Pass;
-    /// TTL or hop limit would reach zero by forwarding.
+    /// TTL or hop limit would reach zero by forwarding, and no ICMP error was sent: the packet is an ICMP error itself or a
+    /// fragment other than the first, its IPv4 header has a wrong checksum, or the limit of such errors is reached or zero.
     HopLimitExceeded = 9, "hop_limit_exceeded", Drop;
     /// The pool of the service has no member that may have the packet.
     NoBackend = 10, "no_backend", Drop;
     /// Members that may have the packet exist, but none has a resolved next hop.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
     /// The packet does not fit the backend's MTU after encapsulation, and no ICMP error was sent: the packet is of IPv4
-    /// without DF, is an ICMP message or comes from no single host, or the limit of such errors is reached or zero.
+    /// without DF, is an ICMP error itself or has an IPv4 header with a wrong checksum, or the limit of such errors is reached
+    /// or zero.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
@@ -144,6 +146,10 @@ verdicts! {
     MartianSource = 36, "martian_source", Drop;
     /// Receiver: the inner packet has a source that no router forwards, see `martian_source`.
     InnerMartian = 37, "inner_martian", Drop;
+    /// TTL or hop limit would reach zero by forwarding; an ICMP error told its sender (RFC 1812, 5.3.1; RFC 4443, 3.3).
+    AnsweredTimeExceeded = 38, "answered_time_exceeded", Transmit;
+    /// An echo request for a VIP that was damaged on the way: its ICMP checksum or that of its IPv4 header is wrong.
+    EchoChecksum = 39, "echo_checksum", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

@@ -1,12 +1,13 @@
 //! ICMP replies that the packet path sends itself, in the name of a VIP. Here: to echo requests, so that a VIP can be
-//! pinged whatever its backends do (RFC 792; RFC 4443, 4.2). The other kind is in [`super::oversize`].
+//! pinged whatever its backends do (RFC 792; RFC 4443, 4.2). The other kind are [`super::icmp_error`]s.
 
 use super::{
     Tables,
-    parse::{self, Version},
+    parse::{self, Parsed, Version},
 };
 use crate::{
     abi::{limiter, service::IPV4, verdict::Verdict},
+    checksum,
     flow_hash::FlowTuple,
     martian,
     wire::{
@@ -52,28 +53,52 @@ pub(super) fn head<const IP: usize, const ALL: usize>(
 ///
 /// # Errors
 /// [`Verdict::OtherProtocol`]: it is none, or it is left to the host's own stack because it has IP options or extension
-/// headers, or is a fragment. [`Verdict::MartianSource`], [`Verdict::EchoLimited`].
+/// headers, or is a fragment. [`Verdict::MartianSource`], [`Verdict::EchoLimited`], [`Verdict::EchoChecksum`].
 #[inline(always)]
 pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
 ) -> Result<Version, Verdict> {
-    let FlowTuple { client, vip, version, .. } = request(packet).ok_or(Verdict::OtherProtocol)?;
+    let request = request(packet).ok_or(Verdict::OtherProtocol)?;
+    let FlowTuple { client, vip, version, .. } = request.flow;
     if !tables.is_vip(&vip, version) {
         return Err(Verdict::OtherProtocol);
     }
     if martian::is_martian(&client, &vip, version) {
         return Err(Verdict::MartianSource);
     }
-    if !tables.debit(limiter::ECHOES, tables.now()) {
+    // A flood costs no more than this look, and what is damaged takes nothing from the limit.
+    let now = tables.now();
+    if tables.is_full(limiter::ECHOES, now) {
+        return Err(Verdict::EchoLimited);
+    }
+    if !is_intact(packet, &request) {
+        return Err(Verdict::EchoChecksum);
+    }
+    if !tables.debit(limiter::ECHOES, now) {
         return Err(Verdict::EchoLimited);
     }
     Ok(if version == IPV4 { Version::V4 } else { Version::V6 })
 }
 
-/// Addresses and IP version of a frame that is an echo request.
+/// Whether the checksums of an echo request are right, which has neither IP options nor extension headers.
 #[inline(always)]
-fn request<P: Packet + ?Sized>(packet: &P) -> Option<FlowTuple> {
+fn is_intact<P: Packet + ?Sized>(packet: &P, request: &Parsed) -> bool {
+    let FlowTuple { client, vip, version, .. } = request.flow;
+    if version == IPV4 {
+        let (at, length) =
+            (ethernet::LENGTH + ipv4::LENGTH, request.ip_length as usize - ipv4::LENGTH);
+        return packet.bytes(ethernet::LENGTH).is_some_and(ipv4::is_intact)
+            && packet.has_right_checksum(at, length, 0);
+    }
+    let (at, length) = (ethernet::LENGTH + ipv6::LENGTH, request.ip_length as usize - ipv6::LENGTH);
+    let pseudo = checksum::pseudo_header_v6(&client, &vip, (length as u16, wire::ICMPV6));
+    packet.has_right_checksum(at, length, pseudo)
+}
+
+/// The headers of a frame that is an echo request.
+#[inline(always)]
+fn request<P: Packet + ?Sized>(packet: &P) -> Option<Parsed> {
     let (parsed, header, protocol, request) = match parse::version(packet).ok()? {
         Version::V4 => {
             let (parsed, header) = parse::ipv4_header(packet).ok()?;
@@ -94,7 +119,7 @@ fn request<P: Packet + ?Sized>(packet: &P) -> Option<FlowTuple> {
     }
     let message = Icmp(packet.bytes(ethernet::LENGTH + header)?);
     let is_request = message.kind() == request && message.code() == 0;
-    is_request.then_some(parsed.flow)
+    is_request.then_some(parsed)
 }
 
 /// Turns the headers of an echo request over IPv4 into those of its answer; the data stays. `None`: it is none.

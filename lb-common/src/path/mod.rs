@@ -14,6 +14,7 @@ mod established;
 mod fast_path;
 pub mod handshakes;
 mod hold_previous;
+pub mod icmp_error;
 pub mod icmp_reply;
 pub mod oversize;
 pub mod parse;

@@ -133,7 +133,7 @@ impl Query {
 
     /// Whether the packet is an ICMP error that quotes a packet of the flow.
     #[inline(always)]
-    pub(super) const fn is_quoted(&self) -> bool {
+    pub const fn is_quoted(&self) -> bool {
         self.packet >> 24 & 1 != 0
     }
 

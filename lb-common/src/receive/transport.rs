@@ -57,7 +57,7 @@ fn summed_outer<P: Packet + ?Sized>(packet: &P) -> Result<(Outer, u16), Verdict>
         // A v4-mapped address adds 0xffff to the sum, which is nothing in ones' complement, so this is IPv4's
         // pseudo-header as well.
         let pseudo = checksum::pseudo_header_v6(&outer.source, &outer.destination, (length, UDP));
-        if !is_right(packet, at, length.into(), pseudo) {
+        if !packet.has_right_checksum(at, length.into(), pseudo) {
             return Err(Verdict::OuterChecksum);
         }
     }
@@ -96,12 +96,5 @@ pub(super) fn inner_is_right<P: Packet + ?Sized>(packet: &P, inner: &Inner) -> b
         let what = (length as u16, inner.protocol);
         checksum::pseudo_header_v6(&inner.source, &inner.destination, what)
     };
-    is_right(packet, inner.at, length, pseudo)
-}
-
-/// Whether `length` bytes at `at` and a pseudo-header sum up to what a right checksum makes of them.
-#[inline(always)]
-fn is_right<P: Packet + ?Sized>(packet: &P, at: usize, length: usize, pseudo: u64) -> bool {
-    let sum = packet.sum_up(at, length);
-    sum.is_some_and(|sum| checksum::from_sum(pseudo + u64::from(sum)) == [0; 2])
+    packet.has_right_checksum(inner.at, length, pseudo)
 }

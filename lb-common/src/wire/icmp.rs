@@ -18,6 +18,12 @@ pub mod v4 {
     /// A header field is wrong.
     pub const PARAMETER_PROBLEM: u8 = 12;
 
+    /// "Time to live exceeded in transit"; not sealed.
+    #[inline(always)]
+    pub const fn time_exceeded() -> [u8; super::LENGTH] {
+        [TIME_EXCEEDED, 0, 0, 0, 0, 0, 0, 0]
+    }
+
     /// "Fragmentation needed and DF set", where packets of `mtu` bytes fit (RFC 1191, 4); not sealed.
     #[inline(always)]
     pub const fn fragmentation_needed(mtu: u16) -> [u8; super::LENGTH] {
@@ -40,6 +46,12 @@ pub mod v6 {
     pub const TIME_EXCEEDED: u8 = 3;
     /// A header field is wrong.
     pub const PARAMETER_PROBLEM: u8 = 4;
+
+    /// "Hop limit exceeded in transit" (RFC 4443, 3.3); not sealed.
+    #[inline(always)]
+    pub const fn time_exceeded() -> [u8; super::LENGTH] {
+        [TIME_EXCEEDED, 0, 0, 0, 0, 0, 0, 0]
+    }
 
     /// "Packet too big", where packets of `mtu` bytes fit (RFC 4443, 3.2); not sealed.
     #[inline(always)]

@@ -11,6 +11,8 @@ pub mod tcp;
 pub mod udp;
 pub mod vlan;
 
+use crate::checksum;
+
 /// IP protocol number of ICMP (RFC 792).
 pub const ICMP: u8 = 1;
 /// IP protocol number of ICMPv6 (RFC 4443).
@@ -40,6 +42,14 @@ pub trait Packet {
 
     /// The same of `length` bytes, any number of them; an odd one is followed by a zero. `offset` is below 2^16.
     fn sum_up(&self, offset: usize, length: usize) -> Option<u32>;
+
+    /// Whether the checksum in `length` bytes from `offset` is right; `pseudo` is the sum of their pseudo-header, or 0. In the
+    /// kernel none is of bytes beyond the first 32767 of a frame.
+    #[inline(always)]
+    fn has_right_checksum(&self, offset: usize, length: usize, pseudo: u64) -> bool {
+        let sum = self.sum_up(offset, length);
+        sum.is_some_and(|sum| checksum::from_sum(pseudo + u64::from(sum)) == [0; 2])
+    }
 }
 
 impl Packet for [u8] {

@@ -93,7 +93,7 @@ pub(super) struct BalancerArguments {
     /// tags that the packet came with if it leaves by the same interface, else none]
     #[arg(long, value_name = "NAME=ID")]
     pub(super) vlan: Vec<Vlan>,
-    /// Most ICMP errors a second to clients whose packets are too large; 0: none
+    /// Most ICMP errors a second to clients whose packets are too large or at their last hop; 0: none
     #[arg(long, value_name = "NUMBER", value_parser = answers())]
     #[arg(default_value_t = reconcile::Settings::default().icmp_errors)]
     pub(super) icmp_errors: u32,

@@ -38,6 +38,7 @@ fn handle(context: &XdpContext) -> u32 {
     match done {
         emit::NEEDS_SLOW_PARSER => answer_echo(context, tags),
         emit::TOO_LARGE => too_large(context, deferred.room as u16, tags),
+        emit::AT_LAST_HOP => time_exceeded(context, tags),
         emit::DEFERRED => match resolve_and_send(context, &deferred.query, tags) {
             Ok(done) => done,
             Err(room) => too_large(context, room, tags),
@@ -108,6 +109,12 @@ fn send(context: &XdpContext, failure: u32, query: &Query, choice: &Choice, tags
 #[inline(never)]
 fn too_large(context: &XdpContext, room: u16, tags: u64) -> u32 {
     emit::too_large(&mut Frame::in_subprogram(context), room, Tags(tags))
+}
+
+/// Handles a frame whose hop limit is used up.
+#[inline(never)]
+fn time_exceeded(context: &XdpContext, tags: u64) -> u32 {
+    emit::time_exceeded(&mut Frame::in_subprogram(context), Tags(tags))
 }
 
 /// The answer to a frame of no flow, if it asks for one.

@@ -68,7 +68,8 @@ impl<'c> Frame<'c> {
     #[inline(always)]
     #[must_use]
     pub fn truncate(&mut self, length: usize) -> bool {
-        let beyond = self.length().wrapping_sub(length) as i32;
+        // Hidden, because the compiler adds the length to the packet's start otherwise, which the verifier forbids.
+        let beyond = (opaque(self.length() as u64) as usize).wrapping_sub(length) as i32;
         // SAFETY: the context is the kernel's; no view of the packet is alive.
         beyond >= 0 && unsafe { bpf_xdp_adjust_tail(self.context.ctx, -beyond) == 0 }
     }

@@ -26,6 +26,7 @@ pub fn check(fixture: &MapFixture, came: &[u8], became: &Expected) -> Option<Tun
         "transmitted" | "redirected" => return Some(to_a_backend(fixture, came, became)),
         "answered_echo" => echo(came, became),
         "answered_too_large" => too_large(fixture, came, became),
+        "answered_time_exceeded" => time_exceeded(came, became),
         // Nobody has touched what the host gets.
         _ => assert!(became.frame.as_ref().is_none_or(|frame| *frame == came)),
     }
@@ -60,6 +61,7 @@ fn to_a_backend(fixture: &MapFixture, came: &[u8], became: &Expected) -> Tunnell
     assert!(!outer.is_fragment());
     assert!(outer.length() <= member.mtu.into(), "{} bytes of {}", outer.length(), member.mtu);
     assert!(outer.has_df(), "an outer packet is never fragmented");
+    is_a_clients(&came, &inner);
     by_its_way(fixture, &member, &frame, became);
     let hopped = hopped(&came, &frame[ETHERNET + head..]);
     Tunnelled { hopped, frame: (frame, tags) }
@@ -134,11 +136,45 @@ fn echo(came: &[u8], became: &Expected) {
     let kinds = if asked.version == 4 { (8, 0) } else { (128, 129) };
     assert_eq!((asked.payload[0], answer.payload[0]), kinds);
     assert_eq!(asked.payload[4..], answer.payload[4..], "what was asked comes back");
-    assert_eq!(asked.has_sound_icmp(), answer.has_sound_icmp());
-    assert_eq!(asked.is_sound(), answer.is_sound());
+    assert!(asked.has_sound_icmp() && answer.has_sound_icmp());
+    assert!(asked.is_sound() && answer.is_sound());
+    is_a_clients(&came, &asked);
+}
+
+/// It came to this host alone, from an address that a client may have.
+fn is_a_clients(came: &[u8], packet: &Ip<'_>) {
+    assert_eq!(came[0] & 1, 0, "a frame for a group");
+    assert_ne!(packet.source, packet.destination);
+    match packet.source {
+        IpAddr::V4(v4) => {
+            let is_odd = v4.is_loopback() || v4.is_multicast() || v4.is_link_local();
+            assert!(!is_odd && !matches!(v4.octets()[0], 0 | 240..), "{v4}");
+        }
+        IpAddr::V6(v6) => {
+            let is_odd = v6.is_loopback() || v6.is_multicast() || v6.is_unspecified();
+            let is_linked = v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some();
+            assert!(!is_odd && !is_linked, "{v6}");
+        }
+    }
 }
 
 fn too_large(fixture: &MapFixture, came: &[u8], became: &Expected) {
+    let (large, rest) = told(came, became, [(3, 4), (2, 0)]);
+    let fits = u32::from_be_bytes(rest) as usize;
+    let widest = fixture.regions.iter().flat_map(|region| &region.members).map(|member| member.mtu);
+    assert!(fits < large && fits + 20 <= usize::from(widest.max().unwrap()), "{fits}");
+}
+
+fn time_exceeded(came: &[u8], became: &Expected) {
+    let (frame, _) = ip::untagged(came);
+    let packet = ip::read(&frame[ETHERNET..]).unwrap();
+    assert!(packet.hop_limit <= 1, "it goes on");
+    assert_eq!(told(came, became, [(11, 0), (3, 0)]).1, [0; 4]);
+}
+
+/// The answer is an ICMP error of a type and code, by IP version; returns how long the packet was, and the error's four
+/// bytes behind its checksum.
+fn told(came: &[u8], became: &Expected, kinds: [(u8, u8); 2]) -> (usize, [u8; 4]) {
     let ((came, came_with), frame) =
         (ip::untagged(came), became.frame.as_ref().expect("an answer"));
     let (frame, tags) = ip::untagged(frame);
@@ -149,16 +185,15 @@ fn too_large(fixture: &MapFixture, came: &[u8], became: &Expected) {
     assert_eq!((answer.source, answer.destination), (large.destination, large.source));
     assert_eq!(frame.len(), ETHERNET + answer.length(), "nothing follows");
     assert!(answer.is_sound() && answer.has_sound_icmp(), "{answer:?}");
-    let (length, kind, least) =
-        if large.version == 4 { (576, [3, 4], 68) } else { (1_280, [2, 0], 0) };
-    assert_eq!((answer.length(), &answer.payload[..2]), (length, &kind[..]));
-    let fits = u32::from_be_bytes(*answer.payload[4..].first_chunk().unwrap()) as usize;
-    let widest = fixture.regions.iter().flat_map(|region| &region.members).map(|member| member.mtu);
-    assert!(fits < large.length() && fits + 20 <= usize::from(widest.max().unwrap()), "{fits}");
-    assert!(fits >= least.min(fits), "{fits}");
-    assert!(large.has_df(), "RFC 1191 has no error for it");
+    is_a_clients(&came, &large);
+    assert!(large.is_sound(), "its addresses may be wrong");
+    let (most, kind) = if large.version == 4 { (576, kinds[0]) } else { (1_280, kinds[1]) };
+    assert_eq!((answer.payload[0], answer.payload[1]), kind);
     let quoted = &answer.payload[8..];
+    assert!(answer.length() == most || answer.length() < most && quoted.len() == large.length());
     assert_eq!(quoted, &came[ETHERNET..][..quoted.len()], "the packet is quoted as it came");
+    assert!(kind != (3, 4) || large.has_df(), "RFC 1191 has no error for it");
+    (large.length(), *answer.payload[4..].first_chunk().unwrap())
 }
 
 /// A frame goes back where another came from.

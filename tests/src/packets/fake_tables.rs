@@ -23,8 +23,9 @@ use lb_common::{
     },
     flow_hash::FlowTuple,
     path::{
-        self, Head, Kind, Tables, Version, encapsulate, icmp_reply,
-        oversize::{self, QUOTE_V4, QUOTE_V6},
+        self, Head, Kind, Tables, Version, encapsulate,
+        icmp_error::{self, IcmpError},
+        icmp_reply, oversize,
     },
     receive::{self, AllowLists, DecapsulatedFrame},
     wire::vlan::Tags,
@@ -128,6 +129,12 @@ impl FakeTables {
         let forward = match path::decide(frame, self) {
             Ok(forward) => forward,
             Err(Verdict::OtherProtocol) => return (self.other_protocol(frame), came_with),
+            Err(Verdict::HopLimitExceeded)
+                if path::parse_any(frame).is_ok_and(|parsed| parsed.may_be_answered()) =>
+            {
+                let told = icmp_error::time_exceeded(frame, self);
+                return (answered(told, Verdict::AnsweredTimeExceeded, frame), came_with);
+            }
             Err(verdict) => return (refused(verdict, frame), came_with),
         };
         let form = forward.descriptor.form();
@@ -137,9 +144,10 @@ impl FakeTables {
             Ok((head, own)) => {
                 (head, encapsulate::shim(form, forward.entropy, version, length), own)
             }
-            Err(Verdict::TooLarge) => {
+            Err(Verdict::TooLarge) if !forward.parsed.is_quoted => {
                 let room = encapsulate::room(forward.backend, form);
-                return (self.too_large(frame, room), came_with);
+                let told = oversize::too_large(frame, self, room);
+                return (answered(told, Verdict::AnsweredTooLarge, frame), came_with);
             }
             Err(verdict) => return (refused(verdict, frame), came_with),
         };
@@ -180,21 +188,20 @@ impl FakeTables {
         .expect("a head");
         Expected { verdict: Verdict::AnsweredEcho.name(), frame: Some(turned), traffic: None }
     }
+}
 
-    /// What becomes of a frame that does not fit.
-    fn too_large(&self, frame: &[u8], room: u16) -> Expected {
-        let (head, quote) = match oversize::too_large(frame, self, room) {
-            Err(verdict) => return refused(verdict, frame),
-            Ok(icmp_reply::Head::V4(head)) => (head.to_vec(), QUOTE_V4),
-            Ok(icmp_reply::Head::V6(head)) => (head.to_vec(), QUOTE_V6),
-        };
-        let quote = &frame[frames::ETHERNET..][..quote];
-        Expected {
-            verdict: Verdict::AnsweredTooLarge.name(),
-            frame: Some([&head, quote].concat()),
-            traffic: None,
-        }
-    }
+/// What becomes of a frame about which an ICMP error may be sent.
+fn answered(told: Result<IcmpError, Verdict>, verdict: Verdict, frame: &[u8]) -> Expected {
+    let error = match told {
+        Err(verdict) => return refused(verdict, frame),
+        Ok(error) => error,
+    };
+    let head = match &error.head {
+        icmp_reply::Head::V4(head) => &head[..],
+        icmp_reply::Head::V6(head) => &head[..],
+    };
+    let quote = &frame[frames::ETHERNET..][..error.quoted];
+    Expected { verdict: verdict.name(), frame: Some([head, quote].concat()), traffic: None }
 }
 
 /// The frame without its tags.

@@ -285,7 +285,7 @@ fn ipv6(
 }
 
 /// Length of the IP packet in a frame, by its own header: what follows is padding.
-fn ip_length(frame: &[u8]) -> usize {
+pub fn ip_length(frame: &[u8]) -> usize {
     let at = |offset| usize::from(u16::from_be_bytes([frame[offset], frame[offset + 1]]));
     if frame[ETHERNET] >> 4 == 4 { at(16) } else { at(18) + 40 }
 }

@@ -5,8 +5,9 @@ use lb_common::{
     abi::verdict::Verdict,
     path::{
         Version,
+        icmp_error::{self, IcmpError},
         icmp_reply::{self, Head},
-        oversize::{self, QUOTE_V4, QUOTE_V6},
+        oversize,
     },
     wire::{ethernet, vlan::Tags},
 };
@@ -19,8 +20,21 @@ use crate::{count_verdict, kernel::Frame};
 #[inline(always)]
 pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16, tags: Tags) -> u32 {
     let bytes = received_length(frame, tags);
-    let replied = send_error(frame, room);
+    let told = Maps::open().ok_or(Verdict::Inconsistent);
+    let told = told.and_then(|maps| oversize::too_large(frame, &maps, room));
+    let replied = told.and_then(|error| send_error(frame, &error));
     answered(frame, replied.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
+}
+
+/// Sends the sender of a frame the ICMP error that its hop limit is used up. Counts the frame, and returns its
+/// [`Disposition`].
+#[inline(always)]
+pub(in crate::balancer) fn time_exceeded(frame: &mut Frame<'_>, tags: Tags) -> u32 {
+    let bytes = received_length(frame, tags);
+    let told = Maps::open().ok_or(Verdict::Inconsistent);
+    let told = told.and_then(|maps| icmp_error::time_exceeded(frame, &maps));
+    let replied = told.and_then(|error| send_error(frame, &error));
+    answered(frame, replied.map(|()| Verdict::AnsweredTimeExceeded), tags, bytes)
 }
 
 /// Sends a frame back with the tags that it came in with, or leaves it to the host; counts it, and returns its
@@ -36,11 +50,10 @@ fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, b
 }
 
 #[inline(always)]
-fn send_error(frame: &mut Frame<'_>, room: u16) -> Result<(), Verdict> {
-    let maps = Maps::open().ok_or(Verdict::Inconsistent)?;
-    match oversize::too_large(frame, &maps, room)? {
-        Head::V4(head) => quote(frame, QUOTE_V4, &head),
-        Head::V6(head) => quote(frame, QUOTE_V6, &head),
+fn send_error(frame: &mut Frame<'_>, error: &IcmpError) -> Result<(), Verdict> {
+    match &error.head {
+        Head::V4(head) => quote(frame, error.quoted, head),
+        Head::V6(head) => quote(frame, error.quoted, head),
     }
 }
 

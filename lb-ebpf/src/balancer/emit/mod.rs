@@ -21,7 +21,7 @@ use lb_common::{
     wire::{Packet, ethernet, ipv4, ipv6, vlan::Tags},
 };
 
-pub(super) use icmp_reply::{echo, too_large};
+pub(super) use icmp_reply::{echo, time_exceeded, too_large};
 
 use super::{
     capture, deferred,
@@ -64,6 +64,8 @@ pub(super) struct Resolved<'d> {
 
 /// Parses a frame and decides it. (A trait, because a closure would be one function for both IP versions.)
 trait Decision {
+    /// Whether it finds out that a packet is at its last hop.
+    const LOOKS_AT_HOPS: bool = true;
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse::parse_ipv4(frame)
@@ -142,15 +144,18 @@ impl Decision for SlowParser {
 
 /// The query is resolved: of the frame only what goes into the outer header is read.
 impl Decision for Resolved<'_> {
+    const LOOKS_AT_HOPS: bool = false;
+
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         let (parsed, _) = parse::ipv4_header(frame)?;
-        Ok(Parsed { kind: self.query.kind(), ..parsed })
+        Ok(Parsed { kind: self.query.kind(), is_quoted: self.query.is_quoted(), ..parsed })
     }
 
     #[inline(always)]
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        Ok(Parsed { kind: self.query.kind(), ..parse::ipv6_header(frame)? })
+        let parsed = parse::ipv6_header(frame)?;
+        Ok(Parsed { kind: self.query.kind(), is_quoted: self.query.is_quoted(), ..parsed })
     }
 
     #[inline(always)]
@@ -197,6 +202,7 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
         Emitted::Deferred => DEFERRED,
         Emitted::NeedsSlowParser => NEEDS_SLOW_PARSER,
         Emitted::TooLarge => TOO_LARGE,
+        Emitted::AtLastHop => AT_LAST_HOP,
     }
 }
 
@@ -263,6 +269,8 @@ pub(super) const TOO_LARGE: u32 = 1 << 18;
 
 /// Not done: the frame has VLAN tags, which must be taken off first.
 pub(super) const TAGGED: u32 = 1 << 19;
+/// Not done: TTL or hop limit would reach zero.
+pub(super) const AT_LAST_HOP: u32 = 1 << 20;
 
 /// Whether the number is a [`Disposition`], so that nothing is left to do.
 #[inline(always)]
@@ -282,6 +290,8 @@ enum Emitted {
     NeedsSlowParser,
     /// Nothing yet; it does not fit.
     TooLarge,
+    /// Nothing yet; its hop limit is used up.
+    AtLastHop,
 }
 
 /// Puts the tags back on a frame that leaves; without room for them the frame is dropped.
@@ -294,11 +304,11 @@ fn leave(frame: &mut Frame<'_>, decided: (Verdict, u32), tags: Tags) -> (Verdict
 }
 
 #[inline(always)]
-fn carry_out(
+fn carry_out<D: Decision>(
     frame: &mut Frame<'_>,
     maps: &Maps,
     parsed: Result<Parsed, Verdict>,
-    decision: &mut impl Decision,
+    decision: &mut D,
     (bytes, tags): (u64, Tags),
 ) -> Emitted {
     let decided = match parsed {
@@ -307,6 +317,11 @@ fn carry_out(
         Ok(parsed) => decision.decide(maps, parsed),
     };
     let forward = match decided {
+        Err(Verdict::HopLimitExceeded)
+            if D::LOOKS_AT_HOPS && parsed.is_ok_and(|parsed| parsed.may_be_answered()) =>
+        {
+            return Emitted::AtLastHop;
+        }
         Err(verdict) => return Emitted::AsItIs(verdict),
         Ok(None) => return Emitted::Deferred,
         Ok(Some(forward)) => forward,
@@ -318,7 +333,7 @@ fn carry_out(
         );
     }
     match rewrite(frame, maps, &forward, tags) {
-        Err(Verdict::TooLarge) => {
+        Err(Verdict::TooLarge) if !forward.parsed.is_quoted => {
             decision.too_large(&forward);
             Emitted::TooLarge
         }

@@ -72,3 +72,11 @@ pub(crate) fn word(fixture: &Fixture) -> Result<u64> {
     let map: Array<_, [u64; WORDS]> = Array::try_from(map)?;
     Ok(map.get(&0, 0)?[0])
 }
+
+/// Restarts the balancer without ICMP errors: packets at their last hop are then dropped, not answered.
+pub(super) fn without_icmp_errors(fixture: &mut Fixture) -> Result<()> {
+    fixture.balancer.more.extend(["--icmp-errors".into(), "0".into()]);
+    fixture.balancer.stop()?;
+    fixture.balancer.start()?;
+    fixture.wait_up(&[])
+}

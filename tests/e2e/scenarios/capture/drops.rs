@@ -11,7 +11,7 @@ use lb_tests::topology::Fabric;
 use lb_tests::traffic::name_over_udp;
 use serde_json::Value;
 
-use crate::capture::command::word;
+use crate::capture::command::{without_icmp_errors, word};
 
 const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Fabric::CLIENT_V4), 43_000);
 /// Datagrams that come at once, and how many of them one after the other without a look.
@@ -52,7 +52,8 @@ fn dropped(fixture: &Fixture) -> Result<u64> {
 }
 
 pub(crate) fn told(sandbox: &Sandbox) -> Result<()> {
-    let fixture = Fixture::start(sandbox, "drops", Health::QUICK)?;
+    let mut fixture = Fixture::start(sandbox, "drops", Health::QUICK)?;
+    without_icmp_errors(&mut fixture)?;
     // One that is forwarded, which is none, and one that is dropped: it ends with that.
     let mut lines = drops(&fixture, "one.log", &["drops", "--count", "1"])?;
     let mut forwarded = FROM;

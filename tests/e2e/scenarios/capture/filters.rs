@@ -8,7 +8,7 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node};
 use lb_tests::traffic::name_over_udp;
 
-use crate::capture::command::RunningCapture;
+use crate::capture::command::{RunningCapture, without_icmp_errors};
 
 /// Where datagrams come from: two addresses of one /30, and one of another.
 const NEAR: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
@@ -27,7 +27,8 @@ struct Datagram {
 }
 
 pub(crate) fn each(sandbox: &Sandbox) -> Result<()> {
-    let fixture = Fixture::start(sandbox, "filters", Health::QUICK)?;
+    let mut fixture = Fixture::start(sandbox, "filters", Health::QUICK)?;
+    without_icmp_errors(&mut fixture)?;
     let client = &fixture.fabric.client;
     let datagrams = datagrams();
     // Who has a flow, by whose name comes back.

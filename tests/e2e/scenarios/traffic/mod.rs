@@ -2,6 +2,8 @@
 
 mod icmp_errors;
 mod icmp_replies;
+mod last_hop;
+mod not_forwarded;
 mod packet_sizes;
 mod small_mtu;
 
@@ -28,6 +30,15 @@ pub(crate) const CASES: &[Case] = &[
         packet_sizes::ten_megabytes_arrive_whole_both_ways,
     ),
     Case::waits("a_vip_answers_pings_by_itself", icmp_replies::a_vip_answers_pings_by_itself),
+    Case::waits("a_balancer_is_a_hop_of_traceroute", last_hop::a_balancer_is_a_hop_of_traceroute),
+    Case::waits(
+        "frames_for_a_group_are_not_forwarded",
+        not_forwarded::frames_for_a_group_are_not_forwarded,
+    ),
+    Case::waits(
+        "sources_that_no_router_forwards_are_no_clients",
+        not_forwarded::sources_that_no_router_forwards_are_no_clients,
+    ),
     Case::waits("answers_are_limited_and_counted", icmp_replies::answers_are_limited_and_counted),
     Case::works(
         "an_upload_fits_itself_to_the_tunnel",

@@ -27,13 +27,18 @@ use lb_tests::sample::Sample;
 /// Packets in a fixture.
 const PACKETS: u64 = 250;
 /// What so many packets of these fixtures end as at least once, the way out with the fewest among them.
-const COMMON: [&str; 6] = [
+const COMMON: [&str; 11] = [
     "transmitted",
     "redirected",
     "answered_echo",
     "echo_limited",
+    "echo_checksum",
     "answered_too_large",
     "too_large",
+    "answered_time_exceeded",
+    "hop_limit_exceeded",
+    "martian_source",
+    "broadcast_frame",
 ];
 /// Connections that a fixture remembers, at most.
 const REMEMBERED: usize = 6;
@@ -288,7 +293,7 @@ fn random_frame(random: &mut Rng, fixture: &MapFixture) -> Vec<u8> {
     // What does not fit is answered if it fills what the answer quotes.
     let most = if random.u8(..) < 32 { 1_500 } else { 60 };
     let mut packet = Packet::new(flow)
-        .hop_limit(random.u8(1..))
+        .hop_limit(random_hop_limit(random))
         .traffic_class(random.u8(..))
         .payload(&bytes(random, most));
     if random.u8(..) < 60 {
@@ -333,6 +338,11 @@ fn random_frame(random: &mut Rng, fixture: &MapFixture) -> Vec<u8> {
     mutated(random, frame)
 }
 
+/// One packet of sixteen is at its last hop.
+fn random_hop_limit(random: &mut Rng) -> u8 {
+    if random.u8(..) < 16 { random.u8(..2) } else { random.u8(1..) }
+}
+
 /// An ICMP message, most often an error about a packet that a backend of the flow sent.
 fn error(random: &mut Rng, flow: &Flow, protocol: u8) -> Vec<u8> {
     let quoted = Packet::new(if random.u8(..) < 240 { flow.answered() } else { *flow });
@@ -349,7 +359,8 @@ fn error(random: &mut Rng, flow: &Flow, protocol: u8) -> Vec<u8> {
     let kinds = if flow.vip.is_ipv4() { [3, 3, 11, 12, 5, 8] } else { [1, 2, 3, 4, 128, 136] };
     let (kind, rest) = (one_of(random, kinds), random.u32(..).to_be_bytes());
     let code = if random.bool() { 0 } else { random.u8(0..5) };
-    let packet = Packet::new(*flow).hop_limit(random.u8(1..)).traffic_class(random.u8(..));
+    let packet =
+        Packet::new(*flow).hop_limit(random_hop_limit(random)).traffic_class(random.u8(..));
     packet.error(kind, code, rest, &quoted[ETHERNET..end])
 }
 
@@ -412,6 +423,9 @@ fn sometimes_tagged(random: &mut Rng, frame: Vec<u8>) -> Vec<u8> {
 /// Half of the frames get one to three bytes of their headers changed, or an end at another place.
 fn mutated(random: &mut Rng, mut frame: Vec<u8>) -> Vec<u8> {
     frame = sometimes_tagged(random, frame);
+    if random.u8(..) < 4 {
+        frame[..6].copy_from_slice(&one_of(random, [[0xff; 6], [0x01, 0, 0x5e, 0, 0, 1], [4; 6]]));
+    }
     if random.bool() {
         return frame;
     }

@@ -11,7 +11,7 @@ use lb_tests::packets::{
 
 use super::{
     flows::{self, v4, v4_udp, v6, v6_udp},
-    oversize,
+    last_hop, oversize,
 };
 
 const OWNER: (usize, u16) = (0, 0);
@@ -67,7 +67,9 @@ fn packets() -> Vec<Row<MapFixture>> {
     let frame = extended(&Packet::new(v6()).tcp("A"), &options);
     rows.push(Row::sent_as("direct, behind options", fixture(4), (&v6(), 6, 0), frame, OWNER));
     let last = Packet::new(v4()).hop_limit(1).tcp("A");
-    rows.push(Row::dropped("direct, hop limit 1", fixture(4), last, "hop_limit_exceeded"));
+    let told = last_hop::answer(&v4(), &last);
+    let what = "direct, hop limit 1";
+    rows.push(Row::changed(what, fixture(4), (last, told), "answered_time_exceeded"));
     let syn = Packet::new(v4()).tcp("S");
     let behind = fixture(4).member(0, 0, |owner| owner.on_link = false);
     rows.push(Row::dropped("direct, behind a gateway", behind, syn.clone(), "next_hop_unresolved"));

@@ -19,8 +19,8 @@ const STEP: usize = 4;
 fn takes(row: &Row<MapFixture>) -> usize {
     let came = &row.frame;
     match (&row.expected.frame, row.expected.verdict) {
-        (Some(_), "answered_too_large") if quotes_ipv4(came) => 20 + 8,
-        (Some(_), "answered_too_large") => 40 + 8,
+        (Some(_), "answered_too_large" | "answered_time_exceeded") if quotes_ipv4(came) => 20 + 8,
+        (Some(_), "answered_too_large" | "answered_time_exceeded") => 40 + 8,
         (Some(left), _) => left.len().saturating_sub(came.len()),
         (None, _) => 0,
     }

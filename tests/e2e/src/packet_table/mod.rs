@@ -17,6 +17,7 @@ mod gue;
 mod headroom;
 mod icmp_errors;
 mod invariants;
+mod last_hop;
 mod malformed;
 mod not_forwarded;
 mod oversize;
@@ -61,6 +62,7 @@ fn balancer_rows() -> Vec<Row<MapFixture>> {
         entropy::rows(),
         direct_return::rows(),
         not_forwarded::rows(),
+        last_hop::rows(),
     ]
     .concat()
 }

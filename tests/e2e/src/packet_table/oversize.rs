@@ -5,7 +5,7 @@ use etherparse::{IpDscp, IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
 use crate::packet_table::row::Row;
 use lb_tests::packets::{
     fixture::{MapFixture, Room},
-    frames::{ETHERNET, Flow, HOST, Packet, SENDER, extended, hex},
+    frames::{ETHERNET, Flow, HOST, Packet, SENDER, extended, hex, ip_length},
 };
 
 use super::flows::{fixture, v4, v4_udp, v6, v6_udp};
@@ -23,6 +23,14 @@ fn version(flow: &Flow) -> u8 {
 /// The VIP's answer to a frame: packets of `room` bytes fit.
 pub(crate) fn answer(flow: &Flow, frame: &[u8], room: u16) -> Vec<u8> {
     let [high, low] = room.to_be_bytes();
+    let (kind, code) = if flow.vip.is_ipv4() { (3, 4) } else { (2, 0) };
+    error(flow, frame, (kind, code, [0, 0, high, low]))
+}
+
+/// The VIP's error about a frame: type, code and four bytes, then as much of the packet as 576 or 1,280 bytes take.
+pub(crate) fn error(flow: &Flow, frame: &[u8], (kind, code, rest): (u8, u8, [u8; 4])) -> Vec<u8> {
+    let most = if flow.vip.is_ipv4() { 548 } else { 1_232 };
+    let quoted = &frame[ETHERNET..][..ip_length(frame).min(most)];
     let ethernet = PacketBuilder::ethernet2(HOST, SENDER);
     let mut out = Vec::new();
     match (flow.vip.ip(), flow.client.ip()) {
@@ -33,8 +41,8 @@ pub(crate) fn answer(flow: &Flow, frame: &[u8], room: u16) -> Vec<u8> {
             header.dscp = IpDscp::try_new(0x30).unwrap();
             ethernet
                 .ip(etherparse::IpHeaders::Ipv4(header, Default::default()))
-                .icmpv4_raw(3, 4, [0, 0, high, low])
-                .write(&mut out, &frame[ETHERNET..][..548])
+                .icmpv4_raw(kind, code, rest)
+                .write(&mut out, quoted)
         }
         (std::net::IpAddr::V6(vip), std::net::IpAddr::V6(client)) => {
             let header = Ipv6Header {
@@ -45,8 +53,8 @@ pub(crate) fn answer(flow: &Flow, frame: &[u8], room: u16) -> Vec<u8> {
             };
             ethernet
                 .ip(etherparse::IpHeaders::Ipv6(header, Default::default()))
-                .icmpv6_raw(2, 0, [0, 0, high, low])
-                .write(&mut out, &frame[ETHERNET..][..1_232])
+                .icmpv6_raw(kind, code, rest)
+                .write(&mut out, quoted)
         }
         addresses => panic!("{addresses:?}: of two IP versions"),
     }

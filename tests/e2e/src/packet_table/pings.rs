@@ -11,7 +11,7 @@ use super::flows::{fixture, v4, v6};
 const ANSWERED: &str = "answered_echo";
 
 pub(crate) fn rows() -> Vec<Row<MapFixture>> {
-    [answered(), by_hand(), passed(), limited()].concat()
+    [answered(), by_hand(), damaged(), passed(), limited()].concat()
 }
 
 /// A request or an answer, with its identifier and number, and a payload.
@@ -91,6 +91,45 @@ fn by_hand() -> Vec<Row<MapFixture>> {
             Row::changed(what, fixture(4), (hex(frame), hex(after)), ANSWERED)
         })
         .into()
+}
+
+/// A wrong checksum, of the message or of its IPv4 header: a host discards it (RFC 1122, 3.2.1.2 and 3.2.2).
+fn damaged() -> Vec<Row<MapFixture>> {
+    let mut rows = Vec::new();
+    for flow in [v4(), v6()] {
+        let (request, _) = kinds(&flow);
+        let (version, at) = if flow.vip.is_ipv4() { (4, 34) } else { (6, 54) };
+        for length in [0, 1, 2, 3, 31, 56, 511, 1_400] {
+            let payload: Vec<u8> = (0..length).map(|byte| (byte * 5 + 1) as u8).collect();
+            let frame = message(&Packet::new(flow), request, &payload);
+            let last = frame.len() - 1;
+            for (what, place, bit) in [
+                ("the first bit of the checksum", at + 2, 0x80),
+                ("the last bit of the checksum", at + 3, 0x01),
+                ("its last byte", last, 0x10),
+            ] {
+                let mut frame = frame.clone();
+                frame[place] ^= bit;
+                let what = format!("IPv{version} ping of {length} bytes, {what} damaged");
+                rows.push(Row::dropped(what, fixture(4), frame, "echo_checksum"));
+            }
+        }
+        let mut none = message(&Packet::new(flow), request, b"hello");
+        none[at + 2..at + 4].fill(0);
+        let what = format!("IPv{version} ping without a checksum");
+        rows.push(Row::dropped(what, fixture(4), none.clone(), "echo_checksum"));
+        let full = fixture(4).with(|fixture| fixture.echoes = Room::Full);
+        let what = format!("IPv{version} ping without a checksum when enough were answered");
+        rows.push(Row::dropped(what, full, none, "echo_limited"));
+    }
+    let frame = message(&Packet::new(v4()), 8, b"hello");
+    for (what, place) in [("checksum", 24), ("TTL", 22), ("identification", 18)] {
+        let mut frame = frame.clone();
+        frame[place] ^= 1;
+        let what = format!("ping, the {what} of its header damaged");
+        rows.push(Row::dropped(what, fixture(4), frame, "echo_checksum"));
+    }
+    rows
 }
 
 fn passed() -> Vec<Row<MapFixture>> {

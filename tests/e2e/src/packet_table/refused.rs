@@ -11,23 +11,11 @@ use lb_tests::packets::{
 use super::flows::{fixture, v4, v4_udp, v6, v6_udp};
 
 pub(crate) fn rows() -> Vec<Row<MapFixture>> {
-    [hop_limits(), flags(), fragments(), sizes(), sources()].concat()
+    [flags(), fragments(), sizes(), sources()].concat()
 }
 
 fn version(flow: &Flow) -> u8 {
     if flow.vip.is_ipv4() { 4 } else { 6 }
-}
-
-fn hop_limits() -> Vec<Row<MapFixture>> {
-    let mut rows = Vec::new();
-    for flow in [v4(), v6()] {
-        for hop_limit in [0, 1] {
-            let frame = Packet::new(flow).hop_limit(hop_limit).tcp("A");
-            let what = format!("IPv{} hop limit {hop_limit}", version(&flow));
-            rows.push(Row::dropped(what, fixture(4), frame, "hop_limit_exceeded"));
-        }
-    }
-    rows
 }
 
 fn flags() -> Vec<Row<MapFixture>> {

@@ -91,7 +91,8 @@ fn set() -> Vec<Row<MapFixture>> {
     }
     // Answers go back to where the question came from.
     let with = |fixture: MapFixture| fixture.with(|fixture| fixture.vlans.extend([(INGRESS, 9)]));
-    let answers = [super::pings::rows(), super::oversize::rows()].concat().into_iter();
+    let answers = [super::pings::rows(), super::oversize::rows(), super::last_hop::rows()];
+    let answers = answers.concat().into_iter();
     for row in answers.filter(|row| row.expected.verdict.starts_with("answered_")) {
         let row = Row { fixture: with(row.fixture), ..row };
         rows.push(behind(row.clone(), "another VLAN set, with one tag", ONE, ONE));
