@@ -98,7 +98,7 @@ mod tests {
         assert!(table.starts_with("NO  VERDICT"), "{table}");
         assert_eq!(
             table.lines().filter(|line| line.contains(" too_large")).collect::<Vec<_>>(),
-            ["12  too_large            drop      The packet does not fit the backend's MTU"],
+            ["12  too_large               drop      The packet does not fit the backend's MTU"],
         );
     }
 }

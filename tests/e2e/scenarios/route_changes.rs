@@ -18,6 +18,9 @@ const MTU: u32 = 1600;
 const ARM_V4: [&str; 2] = ["10.9.0.2/24", "10.9.0.1/24"];
 const ARM_V6: [&str; 2] = ["fd00:9::2/64", "fd00:9::1/64"];
 
+/// Tunnels by the second arm come from its addresses.
+const ALLOWED: [&str; 4] = ["--allow-source", "10.9.0.2", "--allow-source", "fd00:9::2"];
+
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_gateway_with_another_mac_keeps_connections", another_gateway),
     Case::waits("a_second_interface_takes_connections_over_and_gives_them_back", second_arm),
@@ -42,7 +45,7 @@ fn another_gateway(sandbox: &Sandbox) -> Result<()> {
 }
 
 fn second_arm(sandbox: &Sandbox) -> Result<()> {
-    let fixture = Fixture::start(sandbox, "arm", Health::QUICK)?;
+    let fixture = Fixture::start_with(sandbox, "arm", Health::QUICK, &ALLOWED)?;
     let streams = streams(&fixture)?;
     ensure!(fixture.balancer.packets("redirected")? == 0, "there is one arm");
     add_arm(&fixture)?;

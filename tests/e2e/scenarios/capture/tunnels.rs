@@ -40,8 +40,12 @@ pub(crate) fn second_arm(fixture: &Fixture) -> Result<()> {
         ))?;
     }
     net.ready()?;
-    balancer.ip("route add 10.1.0.0/24 via 10.9.0.1\nroute add fd00:1::/64 via fd00:9::1\n\
-                 route add 10.2.0.0/24 via 10.9.0.1\nroute add fd00:2::/64 via fd00:9::1")
+    // Receivers allow the address of the first arm.
+    let (v4, v6) = (Fabric::BALANCER_V4, Fabric::BALANCER_V6);
+    balancer.ip(&format!(
+        "route add 10.1.0.0/24 via 10.9.0.1 src {v4}\nroute add fd00:1::/64 via fd00:9::1 src {v6}\n\
+         route add 10.2.0.0/24 via 10.9.0.1 src {v4}\nroute add fd00:2::/64 via fd00:9::1 src {v6}"
+    ))
 }
 
 pub(crate) fn in_gue(sandbox: &Sandbox) -> Result<()> {
