@@ -81,8 +81,10 @@ const FIRST_SERVICE: u32 = 0xc612_0000;
 #[inline(always)]
 fn refresh(frame: &mut Frame<'_>) -> Option<()> {
     let (flow, random) = next_flow();
-    let port = u32::from(flow as u16 ^ 0x5bd1);
-    let address = (flow as u32 | 0x0a00_0000).to_be();
+    // No source that routers do not forward, 127.0.0.0/8 and from 224.0.0.0 on: what the address lacks for that is in the
+    // port.
+    let port = u32::from(flow as u16 ^ (flow >> 29) as u16 ^ 0x5bd1);
+    let address = (flow as u32 & 0x5fff_ffff | 0x0a00_0000).to_be();
     let packets = setting(PACKETS);
     let (version, services) = (packets & 0xff, packets >> 8);
     if version == 4 {

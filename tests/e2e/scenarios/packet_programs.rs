@@ -29,7 +29,7 @@ const PROGRAMS: [(&str, &str, u32); 6] = [
     ("balancer", "balancer", 60_000),
     ("balancer", "balancer_slow", 240_000),
     ("balancer", "balancer_clock", 100),
-    ("receiver", "receiver", 80_000),
+    ("receiver", "receiver", 100_000),
     ("receiver", "receiver_tc", 30_000),
     ("probe", "probe", 2_000),
 ];
