@@ -50,7 +50,8 @@ struct ReadState {
 #[derive(Debug)]
 pub(super) struct Client {
     config: Arc<ClientConfig>,
-    verifier: Arc<dyn ServerCertVerifier>,
+    /// `None`: every certificate is taken.
+    verifier: Option<Arc<Verifier>>,
 }
 
 /// Identifies a version of a file: device, inode, length, and time of modification.
@@ -117,36 +118,37 @@ fn look(trust: &Trust) -> Option<Seen> {
 
 fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<Client>, String> {
     let provider = Arc::new(provider());
-    let verifier = verifier(trust, &provider)?;
+    let verifier = verifier(trust, &provider)?.map(Arc::new);
+    let first: Arc<dyn ServerCertVerifier> = match &verifier {
+        Some(verifier) => Arc::new(Recorder::new(Arc::clone(verifier), &Refusal::default())),
+        None => Arc::new(AcceptAnyCertificate::new(&provider)),
+    };
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| tls_text(&error))?.dangerous();
-    let mut config =
-        builder.with_custom_certificate_verifier(Arc::clone(&verifier)).with_no_client_auth();
+    let mut config = builder.with_custom_certificate_verifier(first).with_no_client_auth();
     config.alpn_protocols = protocol.alpn();
     // Each check makes a full handshake: a resumed session would not show the certificate.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(Client { config: Arc::new(config), verifier }))
 }
 
-fn verifier(
-    trust: &Trust,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, String> {
+fn verifier(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Option<Verifier>, String> {
     let at = |why: String| format!("{}: {why}", TlsConfig::place(trust));
     let roots = match trust {
-        Trust::Anybody => return Ok(Arc::new(AcceptAnyCertificate::new(provider))),
+        Trust::Anybody => return Ok(None),
         Trust::Host => Roots::of_host(),
         Trust::File(path) => Roots::from_file(path),
     };
-    Ok(Arc::new(Verifier::new(roots.map_err(at)?, provider).map_err(at)?))
+    Verifier::new(roots.map_err(at)?, provider).map_err(at).map(Some)
 }
 
 impl Client {
     /// The configuration of one handshake, which leaves in `refusal` why it does not take a certificate.
     pub(super) fn for_handshake(&self, refusal: &Refusal) -> Arc<ClientConfig> {
+        let Some(verifier) = &self.verifier else { return Arc::clone(&self.config) };
         let mut config = ClientConfig::clone(&self.config);
-        let recorder = Recorder::new(Arc::clone(&self.verifier), refusal);
+        let recorder = Recorder::new(Arc::clone(verifier), refusal);
         config.dangerous().set_certificate_verifier(Arc::new(recorder));
         Arc::new(config)
     }

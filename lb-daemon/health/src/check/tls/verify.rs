@@ -30,16 +30,16 @@ impl Refusal {
     }
 }
 
-/// Verifies as another verifier does, and keeps in words why a certificate is not taken: the library's errors leave out
-/// what the certificate is.
+/// Verifies in one handshake, and keeps in words why a certificate is not taken: the library's errors leave out what the
+/// certificate is.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    verifier: Arc<dyn ServerCertVerifier>,
+    verifier: Arc<Verifier>,
     refusal: Refusal,
 }
 
 impl Recorder {
-    pub(super) fn new(verifier: Arc<dyn ServerCertVerifier>, refusal: &Refusal) -> Self {
+    pub(super) fn new(verifier: Arc<Verifier>, refusal: &Refusal) -> Self {
         Self { verifier, refusal: refusal.clone() }
     }
 
@@ -63,7 +63,7 @@ impl ServerCertVerifier for Recorder {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.verifier.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        let verified = self.verifier.verify(end_entity, intermediates, (name, ocsp, now));
         self.record(verified, |error| certificate::explain(error, end_entity, intermediates))
     }
 
@@ -73,7 +73,7 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let verified = self.verifier.verify_tls12_signature(message, certificate, signature);
+        let verified = self.verifier.webpki.verify_tls12_signature(message, certificate, signature);
         self.record(verified, |error| certificate::explain_handshake(error, certificate))
     }
 
@@ -83,12 +83,12 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let verified = self.verifier.verify_tls13_signature(message, certificate, signature);
+        let verified = self.verifier.webpki.verify_tls13_signature(message, certificate, signature);
         self.record(verified, |error| certificate::explain_handshake(error, certificate))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
+        self.verifier.webpki.supported_verify_schemes()
     }
 }
 
@@ -109,44 +109,18 @@ impl Verifier {
         let webpki = webpki.build().map_err(|error| error.to_string())?;
         Ok(Self { webpki, trusted })
     }
-}
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
+    fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
+        (name, ocsp, now): (&ServerName<'_>, &[u8], UnixTime),
     ) -> Result<ServerCertVerified, Error> {
         match self.webpki.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
             // Byte for byte: another one with the same name and key is not what the operator has seen.
             Err(_) if self.trusted.contains(end_entity) => verify_trusted(end_entity, name, now),
             verified => verified,
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
     }
 }
 
