@@ -176,9 +176,7 @@ impl Status {
         }
         fields(&head)
     }
-}
 
-impl Status {
     /// `from 10.0.0.2 to 3 backends, from fd00::2 to 1 backend`
     fn tunnel_sources(&self) -> Option<String> {
         let mut backends: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

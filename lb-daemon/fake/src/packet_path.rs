@@ -26,7 +26,7 @@ use lb_model::{
     overrides::Overrides,
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool},
 };
-use lb_net::{Bonds, NamedIndices};
+use lb_net::{Bonds, ConfiguredInterfaces};
 use lb_publish::{
     publisher::{PacketPath, PublishedPools},
     reconcile::{
@@ -476,7 +476,7 @@ impl MemberPath for FakePacketPath {
         self.content().next_hops.retain(|address, _| backends.contains(address));
     }
 
-    fn set_named_indices(&mut self, _: &NamedIndices) {}
+    fn set_configured_interfaces(&mut self, _: &ConfiguredInterfaces) {}
 
     fn set_bonds(&mut self, bonds: &Bonds) {
         self.content().bonds.clone_from(bonds);

@@ -59,14 +59,14 @@ pub enum NetChange {
     /// The next hop of an address.
     NextHop(NextHopChange),
     /// The interfaces that settings name have other indices. Next hops that follow from these are reported again.
-    Named(Arc<NamedIndices>),
+    Interfaces(Arc<ConfiguredInterfaces>),
     /// Which interfaces are ports of bonds.
     Bonds(Bonds),
 }
 
-/// Indices of the interfaces that settings name.
+/// The interfaces that settings name, by their indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NamedIndices {
+pub struct ConfiguredInterfaces {
     /// Those that have the packet program.
     pub attached: BTreeSet<u32>,
     /// VLAN ids for frames that leave by an interface.

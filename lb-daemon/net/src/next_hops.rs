@@ -9,12 +9,13 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    NamedIndices, NetChange, NetError, SourceRules, connect,
+    ConfiguredInterfaces, NetChange, NetError, SourceRules, connect,
     events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
     neighbour::{self, NeighbourKey, neighbours},
     route::{self, Routes},
+    sources::changed,
 };
 use lb_base::queue::Sender;
 
@@ -42,7 +43,7 @@ pub struct NextHops {
     connection: JoinHandle<()>,
     hops: Hops,
     sources: SourceRules,
-    named: watch::Receiver<Arc<NamedIndices>>,
+    configured: watch::Receiver<Arc<ConfiguredInterfaces>>,
     changes: Sender<NetChange>,
     work: JoinSet<Completed>,
     /// Addresses to look up.
@@ -76,8 +77,8 @@ impl From<NetError> for End {
 }
 
 impl NextHops {
-    /// Resolves the `wanted` addresses, with the `sources` of tunnels to them, and sends `changes`; `named` are
-    /// the interfaces that have the packet program. Runs in the network namespace of the calling thread.
+    /// Resolves the `wanted` addresses, with the `sources` of tunnels to them, and sends `changes`; `configured` are
+    /// the interfaces of the settings. Runs in the network namespace of the calling thread.
     ///
     /// Ends without error when the sender of `wanted` or the receiver of `changes` is gone.
     ///
@@ -87,17 +88,17 @@ impl NextHops {
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
         sources: SourceRules,
         changes: Sender<NetChange>,
-        named: watch::Receiver<Arc<NamedIndices>>,
+        configured: watch::Receiver<Arc<ConfiguredInterfaces>>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Subscribe before the first reading, so that no change is missed.
         let events = Events::open(OF_NEXT_HOPS)?;
         let (handle, connection) = connect()?;
-        let attached = named.borrow().attached.clone();
+        let attached = configured.borrow().attached.clone();
         let next_hops = Self {
             handle,
             connection,
             hops: Hops::new(attached),
-            named,
+            configured,
             sources,
             changes,
             work: JoinSet::new(),
@@ -147,11 +148,11 @@ impl NextHops {
                     }
                     Err(_) => return End::ChannelClosed,
                 },
-                () = changed(&mut self.named) => {
-                    let named = self.named.borrow_and_update().clone();
-                    self.hops.set_attached(named.attached.clone());
+                () = changed(&mut self.configured) => {
+                    let configured = self.configured.borrow_and_update().clone();
+                    self.hops.set_attached(configured.attached.clone());
                     // Before the next hops that follow from it.
-                    if self.changes.send(NetChange::Named(named)).await.is_err() {
+                    if self.changes.send(NetChange::Interfaces(configured)).await.is_err() {
                         return End::ChannelClosed;
                     }
                     continue;
@@ -260,13 +261,6 @@ impl NextHops {
     fn wake(&self) -> Option<Instant> {
         let look_up = self.may_look_up().then_some(self.look_up_from);
         self.hops.next_due().into_iter().chain(look_up).chain(self.look_up_all).min()
-    }
-}
-
-/// Waits for another value; for ever once there is none.
-async fn changed<T>(of: &mut watch::Receiver<T>) {
-    if of.changed().await.is_err() {
-        std::future::pending().await
     }
 }
 

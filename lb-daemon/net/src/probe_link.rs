@@ -41,7 +41,7 @@ pub struct TunnelRoute {
     pub on_link: bool,
     /// Source of the tunnel; `None`: this host has no address for it.
     pub outer_source: Option<IpAddr>,
-    /// Source of the packets in the tunnel, which the backend answers directly; `None`: as `outer_source`.
+    /// Source of the packets in the tunnel, which the backend answers directly; `None`: the kernel chooses.
     pub inner_source: Option<IpAddr>,
 }
 
@@ -139,20 +139,19 @@ impl ProbeLink {
             Ok(route) => route,
             Err(unresolved) => return Ok(Err(unresolved)),
         };
-        let (mut outer, mut inner) =
-            (sources.known(backend, &route), sources.known_own(vip, backend, &route));
-        if outer.is_none() || inner.is_none() {
-            let addresses = LocalAddress::list(&self.handle).await;
-            let addresses = addresses.map_err(NetError::request("list addresses"))?;
-            outer = sources.choose(backend, &route, &addresses);
-            inner = sources.choose_own(vip, backend, &route, &addresses);
-        }
-        Ok(Ok(TunnelRoute {
+        let by = |addresses: &[LocalAddress]| TunnelRoute {
             interface: route.neighbour.interface,
             on_link: route.neighbour.address == backend,
-            outer_source: outer,
-            inner_source: inner,
-        }))
+            outer_source: sources.choose(backend, &route, addresses),
+            inner_source: sources.choose_inner((vip, backend), &route, addresses),
+        };
+        // A host's addresses are many on some, and the route has a source as a rule.
+        let found = by(&[]);
+        if found.outer_source.is_some() && found.inner_source.is_some() {
+            return Ok(Ok(found));
+        }
+        let addresses = LocalAddress::list(&self.handle).await;
+        Ok(Ok(by(&addresses.map_err(NetError::request("list addresses"))?)))
     }
 
     /// Removes the link with its rules and routes, if it exists.

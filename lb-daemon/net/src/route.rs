@@ -78,7 +78,7 @@ pub(super) async fn tunnel_routes(
         .iter_mut()
         .filter_map(|(address, route)| Some((*address, route.as_mut()?.as_mut().ok()?)))
         .collect();
-    let is_known = |(to, route): &(IpAddr, &mut Route)| sources.known(*to, route).is_some();
+    let is_known = |(to, route): &(IpAddr, &mut Route)| sources.choose(*to, route, &[]).is_some();
     let listed = match found.iter().all(is_known) {
         true => Vec::new(),
         false => LocalAddress::list(&handle).await.unwrap_or_else(|error| {

@@ -42,51 +42,35 @@ impl SourceRules {
         Self { given, services }
     }
 
-    /// The settings' addresses.
-    pub fn given(&self) -> GivenSources {
-        self.given
-    }
-
     /// Waits until services have other addresses; for ever once there are no more changes.
     pub(super) async fn changed(&mut self) {
-        if self.services.changed().await.is_err() {
-            std::future::pending().await
-        }
+        changed(&mut self.services).await;
     }
 
-    /// The source that is known from the settings or the route alone; `None`: the addresses of this host decide.
-    pub(super) fn known(&self, to: IpAddr, route: &Route) -> Option<IpAddr> {
-        let preferred = route.source.filter(|source| self.allows(*source, to));
-        self.given.outer(to).or(preferred)
-    }
-
-    /// The source of a tunnel to a backend by a route; `None`: this host has no address for it.
+    /// The source of a tunnel to a backend by a route; `None`: none of `addresses` is one. They decide only where neither
+    /// the settings nor the route have a source.
     pub(super) fn choose(
         &self,
         to: IpAddr,
         route: &Route,
         addresses: &[LocalAddress],
     ) -> Option<IpAddr> {
-        self.known(to, route).or_else(|| self.select(to, route, addresses))
+        let preferred = || route.source.filter(|source| self.allows(*source, to));
+        self.given.outer(to).or_else(preferred).or_else(|| self.select(to, route, addresses))
     }
 
-    /// As [`Self::known`], of this host's own packets to a VIP in the tunnel to a backend, which answers them directly.
-    pub(super) fn known_own(&self, vip: IpAddr, backend: IpAddr, route: &Route) -> Option<IpAddr> {
-        let is_alike = vip.is_ipv4() == backend.is_ipv4();
-        let preferred = route.source.filter(|source| is_alike && self.allows(*source, backend));
-        self.given.own(vip.is_ipv4()).or(preferred)
-    }
-
-    /// As [`Self::choose`], of those packets.
-    pub(super) fn choose_own(
+    /// The source of this host's own packets to a VIP in the tunnel to a backend, which answers them directly.
+    pub(super) fn choose_inner(
         &self,
-        vip: IpAddr,
-        backend: IpAddr,
+        (vip, backend): (IpAddr, IpAddr),
         route: &Route,
         addresses: &[LocalAddress],
     ) -> Option<IpAddr> {
-        let towards = if vip.is_ipv4() == backend.is_ipv4() { backend } else { vip };
-        self.known_own(vip, backend, route).or_else(|| self.select(towards, route, addresses))
+        let is_alike = vip.is_ipv4() == backend.is_ipv4();
+        let preferred = || route.source.filter(|it| is_alike && self.allows(*it, backend));
+        let towards = if is_alike { backend } else { vip };
+        let given = self.given.own(vip.is_ipv4());
+        given.or_else(preferred).or_else(|| self.select(towards, route, addresses))
     }
 
     /// By the rules of the kernel, of which those that concern a host with several addresses are kept: RFC 6724, section
@@ -125,6 +109,13 @@ impl SourceRules {
             && source.is_ipv4() == to.is_ipv4()
             && source != to
             && !self.services.borrow().contains(&source)
+    }
+}
+
+/// Waits for another value; for ever once there are no more changes.
+pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
+    if of.changed().await.is_err() {
+        std::future::pending().await
     }
 }
 
@@ -237,7 +228,7 @@ mod tests {
         assert_eq!(rules.choose(ip("10.1.0.11"), &v4, &[]), Some(ip("192.0.2.1")));
         assert_eq!(rules.choose(ip("fd00:1::11"), &v6, &[]), Some(ip("2001:db8::1")));
         assert_eq!(
-            rules.choose_own(ip("2001:db8:80::1"), ip("10.1.0.11"), &v4, &[]),
+            rules.choose_inner((ip("2001:db8:80::1"), ip("10.1.0.11")), &v4, &[]),
             Some(ip("2001:db8::1"))
         );
         let prefix_v4 = lb_model::Ipv4Prefix::new([10, 64, 0, 0].into(), 24);
@@ -245,7 +236,7 @@ mod tests {
         assert_eq!(rules.choose(ip("10.1.0.11"), &v4, &[]), Some(ip("10.64.0.0")));
         assert_eq!(rules.choose(ip("fd00:1::11"), &v6, &[]), Some(ip("fd00::2")));
         assert_eq!(
-            rules.choose_own(ip("198.51.100.1"), ip("10.1.0.11"), &v4, &[]),
+            rules.choose_inner((ip("198.51.100.1"), ip("10.1.0.11")), &v4, &[]),
             Some(ip("10.0.0.2"))
         );
     }
@@ -305,13 +296,13 @@ mod tests {
         let addresses = addresses.map(address);
         let rules = rules(GivenSources::default(), &[]);
         let v4 = route("10.0.0.1", Some("10.0.0.2"));
-        let own = |vip| rules.choose_own(ip(vip), ip("10.1.0.11"), &v4, &addresses);
+        let own = |vip| rules.choose_inner((ip(vip), ip("10.1.0.11")), &v4, &addresses);
         assert_eq!(own("198.51.100.1"), Some(ip("10.0.0.2")));
         assert_eq!(own("fd00:80::1"), Some(ip("fd00::2")));
         let elsewhere =
             Route { neighbour: NeighbourKey { interface: OTHER, ..v4.neighbour }, ..v4 };
         assert_eq!(
-            rules.choose_own(ip("fd00:80::1"), ip("10.1.0.11"), &elsewhere, &addresses),
+            rules.choose_inner((ip("fd00:80::1"), ip("10.1.0.11")), &elsewhere, &addresses),
             Some(ip("fd00:7::2"))
         );
     }

@@ -1,11 +1,7 @@
 //! Keeps the packet program on its interfaces while the daemon runs. An interface may be removed and come back (a driver
 //! that is loaded again, hot plug, netplan), and a driver or another tool may take the program off.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{
     task::spawn_blocking,
@@ -82,8 +78,7 @@ impl InterfaceKeeper {
         }
         let missing: BTreeMap<_, _> =
             missing.into_iter().map(|(name, error)| (name, cause(&error))).collect();
-        let known: BTreeSet<_> = self.missing.keys().cloned().collect();
-        for name in known.iter().filter(|name| !missing.contains_key(*name)) {
+        for name in self.missing.keys().filter(|name| !missing.contains_key(*name)) {
             self.conditions.end(&subject(name));
         }
         for (name, cause) in &missing {

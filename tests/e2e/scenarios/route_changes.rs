@@ -142,7 +142,7 @@ fn lab(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// Long connections by each tunnel.
-fn streams(fixture: &Fixture) -> Result<Vec<Stream>> {
+pub(crate) fn streams(fixture: &Fixture) -> Result<Vec<Stream>> {
     let open = |tunnel: Tunnel, seed| {
         Stream::open(&fixture.fabric.client, tunnel.endpoint(ECHO), seed)
             .with_context(|| format!("{tunnel:?}"))

@@ -31,8 +31,6 @@ pub(crate) struct BalancerFacts {
     pub(crate) vips: BTreeSet<IpAddr>,
     /// Backends in order of address.
     pub(crate) backends: Vec<PinnedBackend>,
-    /// Source addresses of the tunnels, of a prefix the first.
-    pub(crate) sources: BTreeSet<IpAddr>,
     /// The prefix that flows have their own source of IPv4 tunnels from.
     pub(crate) source_prefix: Option<Ipv4Prefix>,
     /// Packets dropped because they did not fit the MTU.
@@ -70,7 +68,7 @@ pub(crate) struct PinnedBackend {
 impl BalancerFacts {
     /// Whether tunnels may come from an address.
     pub(crate) fn has_source(&self, address: IpAddr) -> bool {
-        self.sources.contains(&address)
+        self.backends.iter().any(|backend| backend.source == Some(address))
             || self.source_prefix.is_some_and(|prefix| prefix.contains(address))
     }
 
@@ -91,8 +89,7 @@ impl BalancerFacts {
 
     fn from_maps(bpffs: &Path, maps: &PinnedMaps, names: &Names) -> Result<Self, MapsError> {
         let vips = maps.services()?.iter().map(|service| service.key.ip()).collect();
-        let (mut backends, mut sources) = (BTreeMap::new(), BTreeSet::new());
-        let mut source_prefix = None;
+        let (mut backends, mut source_prefix) = (BTreeMap::new(), None);
         for pool in 0..maps.pool_count() {
             let word = maps.pool(pool);
             if word.current() == 0 {
@@ -114,7 +111,6 @@ impl BalancerFacts {
                     let hop = hop.is_resolved().then(|| (hop.mac(), hop.interface().into()));
                     let source = (entry.source != [0; 4] && !form.is_direct())
                         .then(|| address_of(&entry.source, backend.version));
-                    sources.extend(source.filter(|_| hop.is_some()));
                     let mtu = backend.mtu.into();
                     let overhead = form.overhead(address.is_ipv4()).into();
                     let there = backends.entry(address);
@@ -142,7 +138,6 @@ impl BalancerFacts {
             region: names.0.own_region.clone(),
             vips,
             backends: backends.into_values().collect(),
-            sources,
             source_prefix,
             too_large: too_large.map_or(0, |(_, counter)| counter.packets),
         })

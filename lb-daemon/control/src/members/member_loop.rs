@@ -251,7 +251,7 @@ impl<W: MemberPath> MemberLoop<W> {
     fn apply_network_change(&mut self, change: NetChange) {
         match change {
             NetChange::NextHop(change) => self.apply_next_hop_change(change),
-            NetChange::Named(named) => self.words.set_named_indices(&named),
+            NetChange::Interfaces(configured) => self.words.set_configured_interfaces(&configured),
             NetChange::Bonds(bonds) => self.words.set_bonds(&bonds),
         }
     }

@@ -36,7 +36,7 @@ use words::Steps;
 use lb_base::{Namespace, loops::LoopCounters};
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
 use lb_model::{Name, ids::Ids};
-use lb_net::NamedIndices;
+use lb_net::ConfiguredInterfaces;
 
 pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum, pool_checksums};
@@ -112,7 +112,7 @@ pub const MOST_ANSWERS: u32 = 1_000_000;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The interfaces that settings name.
-    pub named: NamedIndices,
+    pub interfaces: ConfiguredInterfaces,
     /// ICMP errors per second; 0 for none. Each has at most 1,280 bytes, so by default a flood of packets
     /// that are too large causes at most 100 Mbit/s of answers.
     pub icmp_errors: u32,
@@ -125,7 +125,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            named: NamedIndices::default(),
+            interfaces: ConfiguredInterfaces::default(),
             icmp_errors: 10_000,
             icmp_echoes: 1_000,
             loop_counters: LoopCounters::default(),

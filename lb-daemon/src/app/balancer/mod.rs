@@ -1,10 +1,11 @@
 //! The balancer, from its arguments to its exit status: [`Resources`] opens everything that the host may refuse,
 //! [`Tasks`] starts what runs on it, waits until the first of them ends, and stops the others in order.
 
+mod configured_addresses;
 mod fleet;
 mod listeners;
 mod loops;
-mod own_addresses;
+
 mod resources;
 mod sensors;
 
@@ -52,7 +53,7 @@ pub(super) async fn run(
     let resources = Resources::open(&arguments, &shared, &watchdog, log).await?;
     let fleet_address = resources.fleet.address();
     let sources = arguments.sources()?;
-    tokio::spawn(own_addresses::follow(sources, fleet_address, shared.conditions.clone()));
+    tokio::spawn(configured_addresses::follow(sources, fleet_address, shared.conditions.clone()));
     let audit = resources.listeners.audit.clone();
 
     let stop = CancellationToken::new();

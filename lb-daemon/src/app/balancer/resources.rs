@@ -20,7 +20,7 @@ use lb_base::bytes::ByteSize;
 use lb_control::health_state::HealthState;
 use lb_maps::{Dataplane, Pins};
 use lb_model::map_memory::Budget;
-use lb_net::NamedIndices;
+use lb_net::ConfiguredInterfaces;
 use lb_publish::reconcile::{self, Reconciler};
 use lb_store::Store;
 
@@ -56,12 +56,12 @@ impl Resources {
             Dataplane::open(&options).map_err(failure::packet_path)?;
         let attached = Arc::new(attached);
         log_interfaces(&attached);
-        let interfaces = InterfaceKeeper::new(Arc::clone(&attached), shared.conditions.clone())?;
+        let keeper = InterfaceKeeper::new(Arc::clone(&attached), shared.conditions.clone())?;
         let sizes = maps.sizes();
         report_waiting(&shared.conditions, &options.sizes, &sizes);
-        let named = NamedIndices { attached: attached.indices(), vlans };
+        let configured = ConfiguredInterfaces { attached: attached.indices(), vlans };
         let settings = reconcile::Settings {
-            named: named.clone(),
+            interfaces: configured.clone(),
             icmp_errors: arguments.icmp_errors,
             icmp_echoes: arguments.icmp_echoes,
             loop_counters: shared.live.loops.member.clone(),
@@ -83,7 +83,7 @@ impl Resources {
                 sizes,
                 map_memory,
             },
-            sensors: SensorResources { attached, interfaces, named, health_state },
+            sensors: SensorResources { attached, keeper, configured, health_state },
             fleet,
             listeners,
         })

@@ -22,13 +22,13 @@ use lb_base::{error_chain, heartbeat::Heartbeat, queue::Sender};
 use lb_control::health_state::{HealthState, Keeper};
 use lb_health::{HealthChange, Prober, Target, Tunnels};
 use lb_maps::Attached;
-use lb_net::{NamedIndices, NetChange, NetError, NextHops, SourceRules};
+use lb_net::{ConfiguredInterfaces, NetChange, NetError, NextHops, SourceRules};
 use lb_publish::reconcile::DisplacedSweeper;
 
 pub(super) struct SensorResources {
     pub(super) attached: Arc<Attached>,
-    pub(super) interfaces: InterfaceKeeper,
-    pub(super) named: NamedIndices,
+    pub(super) keeper: InterfaceKeeper,
+    pub(super) configured: ConfiguredInterfaces,
     pub(super) health_state: HealthState,
 }
 
@@ -66,14 +66,14 @@ pub(super) fn start_sensors(
     });
     let SensorLinks { targets, addresses, sources, health_tx, network_tx } = links;
     let check_beat = watchdog.register("check");
-    let (named_tx, named) = watch::channel(Arc::new(resources.named));
+    let (configured_tx, configured) = watch::channel(Arc::new(resources.configured));
     let (prober, next_hops) = {
         let _on_sensors = on_sensors.enter();
         let (checks, streaks) =
             (shared.live.checks.clone(), resources.health_state.streaks.clone());
         (
             Prober::spawn(targets, health_tx, check_beat, checks, tunnels, streaks),
-            NextHops::spawn(addresses, sources, network_tx, named)
+            NextHops::spawn(addresses, sources, network_tx, configured)
                 .map_err(|error| Failure::about("next hops", &error))?,
         )
     };
@@ -87,10 +87,10 @@ pub(super) fn start_sensors(
     let displaced_check = on_own_thread("displaced", Handle::current(), sweeper)?;
     let attached = resources.attached;
     let interfaces = tokio::spawn(keep_interfaces(
-        resources.interfaces,
+        resources.keeper,
         watchdog.register("interfaces"),
         Arc::clone(&attached),
-        (start.arguments.vlan.clone(), named_tx),
+        (start.arguments.vlan.clone(), configured_tx),
     ));
     Ok(SensorTasks { displaced_check, prober, next_hops, interfaces, health_state, attached })
 }
@@ -129,23 +129,23 @@ impl SensorTasks {
     }
 }
 
-/// Keeps the program on its interfaces, and tells the indices that interfaces of the settings have then.
+/// Keeps the program on its interfaces, and tells which indices the interfaces of the settings have then.
 async fn keep_interfaces(
     mut keeper: InterfaceKeeper,
     heartbeat: Heartbeat,
     attached: Arc<Attached>,
-    (settings, named_tx): (Vec<Vlan>, watch::Sender<Arc<NamedIndices>>),
+    (settings, configured_tx): (Vec<Vlan>, watch::Sender<Arc<ConfiguredInterfaces>>),
 ) -> Failure {
     loop {
         if let Err(failure) = keeper.next().await {
             return failure;
         }
         // One that is gone has no index, and keeps its last one here.
-        let known = Arc::clone(&named_tx.borrow());
+        let known = Arc::clone(&configured_tx.borrow());
         let vlans = interfaces::vlan_ids(&settings).await.unwrap_or_else(|_| known.vlans.clone());
-        let now = NamedIndices { attached: attached.indices(), vlans };
+        let now = ConfiguredInterfaces { attached: attached.indices(), vlans };
         if now != *known {
-            named_tx.send_replace(Arc::new(now));
+            configured_tx.send_replace(Arc::new(now));
         }
         heartbeat.beat();
     }

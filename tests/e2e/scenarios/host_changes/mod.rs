@@ -7,16 +7,16 @@ mod receivers;
 
 use std::collections::BTreeSet;
 
+use crate::route_changes::streams;
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::{
-    fixture::{ECHO, Fixture, Health, Tunnel},
+    fixture::{Fixture, Health},
     harness::Case,
 };
 use lb_tests::{
     daemon::answers,
     process::{PATIENCE, until},
     sandbox::Sandbox,
-    traffic::Stream,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -64,18 +64,6 @@ fn documents(_: &Sandbox) -> Result<()> {
         ensure!(named.contains(&*format!("host_changes::{name}")), "no row for {name}");
     }
     Ok(())
-}
-
-/// Long connections by each tunnel.
-fn streams(fixture: &Fixture) -> Result<Vec<Stream>> {
-    let all = Tunnel::ALL.into_iter().flat_map(|tunnel| (0..3).map(move |seed| (tunnel, seed)));
-    let open = |(tunnel, seed): (Tunnel, u64)| {
-        Stream::open(&fixture.fabric.client, tunnel.endpoint(ECHO), seed)
-            .with_context(|| format!("{tunnel:?}"))
-    };
-    let streams = all.map(open).collect::<Result<Vec<_>>>()?;
-    Stream::all_go_on(&streams)?;
-    Ok(streams)
 }
 
 /// Waits until the tunnels to all backends come from these addresses.

@@ -17,7 +17,7 @@ use lb_model::{
     overrides::Overrides,
     plan::Plan,
 };
-use lb_net::{Bonds, NamedIndices};
+use lb_net::{Bonds, ConfiguredInterfaces};
 use lb_publish::{
     publisher::{PacketPath, PublishedPools},
     reconcile::{ApplySummary, InterfaceStatus, MemberPath, PathReader, ReconcileError},
@@ -147,7 +147,7 @@ impl MemberPath for Quiet {
 
     fn keep_next_hops(&mut self, _: &BTreeSet<IpAddr>) {}
 
-    fn set_named_indices(&mut self, _: &NamedIndices) {}
+    fn set_configured_interfaces(&mut self, _: &ConfiguredInterfaces) {}
     fn set_bonds(&mut self, _: &Bonds) {}
 }
 

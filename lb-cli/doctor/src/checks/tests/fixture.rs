@@ -134,7 +134,6 @@ pub(super) fn balancer() -> Facts {
             hop: Some((MAC, ETH0)),
             source: Some(ip("10.0.0.2")),
         }],
-        sources: [ip("10.0.0.2")].into(),
         source_prefix: None,
         too_large: 0,
         sent: 0,

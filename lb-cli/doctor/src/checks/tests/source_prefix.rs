@@ -58,7 +58,7 @@ fn with_prefix() -> Facts {
 pub(super) fn set(facts: &mut Facts, first: [u8; 4], bits: u8) {
     let balancer = facts.balancer.as_mut().unwrap();
     balancer.source_prefix = Ipv4Prefix::new(first.into(), bits);
-    balancer.sources = [first.into()].into();
+    balancer.backends[0].source = Some(first.into());
 }
 
 pub(super) fn own(facts: &mut Facts, addresses: &[&str]) {

@@ -60,7 +60,7 @@ fn in_the_prefix(facts: &mut Facts) {
 
 fn source_too(facts: &mut Facts) {
     facts.network.survey.addresses.push(address(ETH0, "203.0.113.1", 32));
-    facts.balancer.as_mut().unwrap().sources.insert(ip("203.0.113.1"));
+    facts.balancer.as_mut().unwrap().backends[0].source = Some(ip("203.0.113.1"));
 }
 
 fn on_link(facts: &mut Facts) {

@@ -39,7 +39,7 @@ use lb_model::{
     overrides::Overrides,
     plan::PlannedBackend,
 };
-use lb_net::{Bonds, NamedIndices};
+use lb_net::{Bonds, ConfiguredInterfaces};
 use locations::MemberLocations;
 use member_states::MemberStates;
 use next_hop_table::NextHopTable;
@@ -95,8 +95,8 @@ pub trait MemberPath: Send {
     /// Forgets the next hops of all other backends, unless packets may still meet them.
     fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>);
 
-    /// Sets the indices of the interfaces that settings name, for next hops that are set from now on.
-    fn set_named_indices(&mut self, named: &NamedIndices);
+    /// Sets the interfaces that settings name, for next hops that are set from now on.
+    fn set_configured_interfaces(&mut self, interfaces: &ConfiguredInterfaces);
 
     /// Sets which interfaces are ports of bonds.
     fn set_bonds(&mut self, bonds: &Bonds);
@@ -265,8 +265,8 @@ impl MemberPath for MemberWords {
         }
     }
 
-    fn set_named_indices(&mut self, named: &NamedIndices) {
-        self.settings.named = named.clone();
+    fn set_configured_interfaces(&mut self, interfaces: &ConfiguredInterfaces) {
+        self.settings.interfaces = interfaces.clone();
     }
 
     fn set_bonds(&mut self, bonds: &Bonds) {

@@ -24,8 +24,8 @@ impl MemberWords {
             .ok_or(ReconcileError::InterfaceIndex(hop.interface))?;
         // Frames of a VLAN interface leave by the interface beneath, and nothing else adds their tag. If the
         // program runs on the VLAN interface itself, its frames have no tag.
-        let by = hop.vlan.filter(|_| !self.settings.named.attached.contains(&hop.interface));
-        let set = self.settings.named.vlans.get(&hop.interface).copied();
+        let by = hop.vlan.filter(|_| !self.settings.interfaces.attached.contains(&hop.interface));
+        let set = self.settings.interfaces.vlans.get(&hop.interface).copied();
         let vlan = set.or(by.map(|vlan| vlan.id)).unwrap_or(0);
         let own = InterfaceWord::new(hop.interface_mac).with_vlan(vlan);
         let device = by.map_or(hop.interface, |vlan| vlan.beneath);
