@@ -14,10 +14,11 @@ use tokio::net::{TcpSocket, TcpStream};
 /// because of its size. The doctor checks whether clients' packets fit.
 const SEGMENT: u32 = 1_160;
 
-/// What a socket needs for its packets to go through a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a socket needs besides the address that it connects to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketOptions {
-    pub mark: u32,
+    /// The mark of packets that go through a tunnel.
+    pub mark: Option<u32>,
     /// Source address; `None`: the kernel chooses.
     pub source: Option<IpAddr>,
 }
@@ -29,33 +30,31 @@ pub struct Destination {
     pub host: IpAddr,
     /// What is connected to: the backend's address, or a VIP.
     pub server: SocketAddr,
-    /// How packets get into the tunnel; `None`: no tunnel.
-    pub tunnel: Option<SocketOptions>,
+    pub options: SocketOptions,
 }
 
 impl Destination {
-    /// A server without a tunnel.
-    pub const fn of(server: SocketAddr) -> Self {
-        Self { host: server.ip(), server, tunnel: None }
+    /// A server without a tunnel; `source` `None`: the kernel chooses.
+    pub const fn direct(server: SocketAddr, source: Option<IpAddr>) -> Self {
+        Self { host: server.ip(), server, options: SocketOptions { mark: None, source } }
     }
 
     /// The local address to bind, if any.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
-        let source = self.tunnel?.source?;
-        Some(SocketAddr::new(source, 0))
+        Some(SocketAddr::new(self.options.source?, 0))
     }
 
-    /// Prepares a socket for the tunnel.
+    /// Prepares a socket for the tunnel, if there is one.
     ///
     /// # Errors
     /// Setting the mark needs `CAP_NET_ADMIN`.
     pub(crate) fn prepare(&self, socket: &impl AsFd, is_tcp: bool) -> io::Result<()> {
-        let Some(tunnel) = self.tunnel else { return Ok(()) };
+        let Some(mark) = self.options.mark else { return Ok(()) };
         let socket = SockRef::from(socket);
         if is_tcp {
             socket.set_tcp_mss(SEGMENT)?;
         }
-        socket.set_mark(tunnel.mark)
+        socket.set_mark(mark)
     }
 }
 

@@ -14,13 +14,14 @@ use std::{
 
 use futures::future::{Either, select};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tracing::{debug, warn};
 
 use super::connect::{Destination, connect, is_answer, is_shortage};
 use lb_base::error_chain;
 use lb_model::{HealthCheck, HostProbe};
-use lb_net::NeighbourProbe;
+use lb_net::{NeighbourProbe, SourceRules};
 
 /// The sign that a host gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,7 @@ impl fmt::Display for Sign {
 #[derive(Clone, Debug)]
 pub struct HostProber {
     neighbour_probe: Option<Arc<NeighbourProbe>>,
+    sources: SourceRules,
     /// Whether it was logged that echo requests are not permitted. Clones share it.
     warned: Arc<AtomicBool>,
 }
@@ -67,13 +69,14 @@ impl HostQuestion<'_> {
 }
 
 impl HostProber {
-    /// Opens its sockets in the network namespace of the calling thread.
-    pub fn open() -> Self {
+    /// Opens its sockets in the network namespace of the calling thread; its packets have their source by `sources`.
+    pub fn open(sources: SourceRules) -> Self {
         let neighbour_probe = NeighbourProbe::open().map_err(|error| {
             let error = error_chain::message(&error);
             warn!("health: cannot probe neighbours: {error}");
         });
-        Self { neighbour_probe: neighbour_probe.ok().map(Arc::new), warned: Arc::default() }
+        let neighbour_probe = neighbour_probe.ok().map(Arc::new);
+        Self { neighbour_probe, sources, warned: Arc::default() }
     }
 
     /// How the host of a check is probed.
@@ -93,7 +96,7 @@ impl HostProber {
                 .await
                 .map(|answers| answers.filter(|answers| *answers).map(|_| Sign::Neighbour)),
             HostProbe::Icmp => match open_echo_socket(host) {
-                Ok(socket) => proof(host, ask_echo(socket, host).await),
+                Ok(socket) => proof(host, self.echo(socket, host).await),
                 Err(error) => proof(host, Err(error)),
             },
             HostProbe::Tcp => {
@@ -116,7 +119,7 @@ impl HostProber {
             return Ok(answers.then_some(Sign::Neighbour));
         }
         match (open_echo_socket(host), port) {
-            (Ok(socket), _) => proof(host, ask_echo(socket, host).await),
+            (Ok(socket), _) => proof(host, self.echo(socket, host).await),
             (Err(error), Some(port)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     warn!(
@@ -130,9 +133,37 @@ impl HostProber {
         }
     }
 
+    /// Sends one echo request and waits for the answer without a limit.
+    ///
+    /// # Errors
+    /// No route to the host.
+    async fn echo(&self, socket: UdpSocket, host: IpAddr) -> io::Result<Option<Sign>> {
+        if let Some(source) = self.source(host).await? {
+            SockRef::from(&socket).bind(&SocketAddr::new(source, 0).into())?;
+        }
+        socket.connect(SocketAddr::new(host, 0)).await?;
+        socket.send(&echo_request(host)).await?;
+        // The kernel delivers answers to this socket's requests from any sender.
+        let mut answer = [0; 64];
+        loop {
+            let (_, from) = socket.recv_from(&mut answer).await?;
+            if from.ip() == host {
+                return Ok(Some(Sign::Echo));
+            }
+        }
+    }
+
+    async fn source(&self, host: IpAddr) -> io::Result<Option<IpAddr>> {
+        self.sources.of_own_packets(host).await.map_err(io::Error::other)
+    }
+
     /// Connects to a port on which nothing should listen. Over UDP, Linux sends only one "port unreachable" a second.
     async fn port(&self, host: IpAddr, port: u16) -> io::Result<Option<Sign>> {
-        match connect(Destination::of(SocketAddr::new(host, port))).await {
+        let source = match self.source(host).await {
+            Ok(source) => source,
+            Err(error) => return proof(host, Err(error)),
+        };
+        match connect(Destination::direct(SocketAddr::new(host, port), source)).await {
             Ok(_) => Ok(Some(Sign::Port)),
             Err(error) if is_answer(&error) => Ok(Some(Sign::Port)),
             Err(error) => proof(host, Err(error)),
@@ -165,23 +196,6 @@ const REQUEST_V4: u8 = 8;
 
 /// Type of an echo request, RFC 4443.
 const REQUEST_V6: u8 = 128;
-
-/// Sends one echo request and waits for the answer without a limit.
-///
-/// # Errors
-/// No route to the host.
-async fn ask_echo(socket: UdpSocket, host: IpAddr) -> io::Result<Option<Sign>> {
-    socket.connect(SocketAddr::new(host, 0)).await?;
-    socket.send(&echo_request(host)).await?;
-    // The kernel delivers answers to this socket's requests from any sender.
-    let mut answer = [0; 64];
-    loop {
-        let (_, from) = socket.recv_from(&mut answer).await?;
-        if from.ip() == host {
-            return Ok(Some(Sign::Echo));
-        }
-    }
-}
 
 /// A socket for echo requests over ICMP, unprivileged if `net.ipv4.ping_group_range` allows it.
 ///

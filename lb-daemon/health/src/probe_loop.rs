@@ -1,6 +1,7 @@
 //! The loop of one probe: one address and one check definition.
 
 use std::{
+    io,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -30,6 +31,7 @@ use super::{
     tunnel::{TunnelError, TunnelPath, Tunnels},
 };
 use crate::counters::{self, Counters};
+use lb_net::SourceRules;
 
 /// How late a loop may be before it counts as stuck: far above the delays of a busy machine, far below the service
 /// manager's watchdog timeout.
@@ -119,7 +121,8 @@ impl ProbeLoop {
             if made {
                 self.progress.expect_by(started + definition.timeout);
             }
-            let destination = destination(address, definition.port, path.as_mut());
+            let sources = self.tunnels.sources();
+            let destination = destination(address, definition.port, path.as_mut(), sources);
             let checked = match timeout_at(started + definition.timeout, destination).await {
                 Ok(Ok(to)) => check(to, definition, &self.host_prober, tls.as_ref()).await,
                 Ok(Err(outcome)) => CheckResult::only(outcome),
@@ -205,14 +208,18 @@ async fn destination(
     backend: IpAddr,
     port: u16,
     path: Option<&mut TunnelPath>,
+    sources: &SourceRules,
 ) -> Result<Destination, Outcome> {
-    let Some(path) = path else { return Ok(Destination::of(SocketAddr::new(backend, port))) };
+    let Some(path) = path else {
+        let source = sources.of_own_packets(backend).await;
+        let source = source.map_err(|error| Outcome::NotMade(io::Error::other(error)))?;
+        return Ok(Destination::direct(SocketAddr::new(backend, port), source));
+    };
     match path.socket_options().await {
-        Ok(options) => Ok(Destination {
-            host: backend,
-            server: SocketAddr::new(path.vip(), port),
-            tunnel: Some(options),
-        }),
+        Ok(options) => {
+            let server = SocketAddr::new(path.vip(), port);
+            Ok(Destination { host: backend, server, options })
+        }
         Err(TunnelError::Shortage(error)) => Err(Outcome::NotMade(error)),
         Err(TunnelError::NoRoute(why)) => Err(Outcome::Failed(Failure::NoConnection {
             why: NoConnection::NoRoute(why),

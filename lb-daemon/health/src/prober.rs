@@ -104,7 +104,7 @@ impl Prober {
             origin: Instant::now(),
             starts: 0,
             room: Arc::new(Semaphore::new(room)),
-            host_prober: HostProber::open(),
+            host_prober: HostProber::open(tunnels.sources().clone()),
             tls: Arc::default(),
             tunnels,
             streaks,

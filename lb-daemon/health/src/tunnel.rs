@@ -128,6 +128,11 @@ impl Tunnels {
         Self(Arc::new(TunnelsInner { sources, attach, state: Mutex::default(), numbers }))
     }
 
+    /// The rules that this host's packets have their sources by.
+    pub fn sources(&self) -> &SourceRules {
+        &self.0.sources
+    }
+
     /// Removes everything that was created, for good.
     pub(super) async fn close(&self) {
         let mut state = self.0.state.lock().await;
@@ -370,7 +375,8 @@ impl TunnelPath {
             return unusable(format!("more than {MAX_PROBE_ROUTES} checks go through tunnels"));
         };
         number.enter(way)?;
-        Ok(SocketOptions { mark: PROBE_MARK | number.number, source: route.inner_source })
+        let mark = Some(PROBE_MARK | number.number);
+        Ok(SocketOptions { mark, source: route.inner_source })
     }
 }
 

@@ -69,6 +69,16 @@ pub(super) const OF_NEXT_HOPS: &[MulticastGroup] = &[
 pub(super) const OF_ADDRESSES: &[MulticastGroup] =
     &[MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
 
+/// What the kernel takes packets for: routes and rules, and addresses, which have local routes.
+pub(super) const OF_ROUTES: &[MulticastGroup] = &[
+    MulticastGroup::Ipv4Ifaddr,
+    MulticastGroup::Ipv6Ifaddr,
+    MulticastGroup::Ipv4Route,
+    MulticastGroup::Ipv6Route,
+    MulticastGroup::Ipv4Rule,
+    MulticastGroup::Ipv6Rule,
+];
+
 impl Events {
     /// Subscribes, in this thread's network namespace.
     pub(super) fn open(groups: &[MulticastGroup]) -> Result<Self, NetError> {

@@ -41,7 +41,7 @@ use std::{
     sync::Arc,
 };
 
-pub use addresses::HostAddresses;
+pub use addresses::{HostAddresses, LocalAddresses};
 pub use error::{NetError, Unresolved};
 pub use link::{Interface, LinkChanges, UnsupportedVlan, all_interfaces, interface_by_name};
 pub use neighbour_probe::NeighbourProbe;

@@ -7,7 +7,8 @@
 use std::{
     cmp::Reverse,
     collections::BTreeSet,
-    net::{IpAddr, Ipv6Addr},
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     sync::Arc,
 };
 
@@ -17,8 +18,10 @@ use rtnetlink::{Error, Handle};
 use tokio::sync::watch;
 
 use super::{
+    NetError,
     addresses::{local, own},
-    route::Route,
+    connect,
+    route::{Route, route_to},
 };
 use lb_model::next_hop::GivenSources;
 
@@ -71,6 +74,27 @@ impl SourceRules {
         let towards = if is_alike { backend } else { vip };
         let given = self.given.own(vip.is_ipv4());
         given.or_else(preferred).or_else(|| self.select(towards, route, addresses))
+    }
+
+    /// The source that this host's own packets to an address are to have; `None`: what the kernel takes. That is asked
+    /// of a socket, which costs a few microseconds; of netlink only where it is a service's address: answers would not
+    /// come back from a host that has the address too.
+    ///
+    /// # Errors
+    /// Netlink fails.
+    pub async fn of_own_packets(&self, to: IpAddr) -> Result<Option<IpAddr>, NetError> {
+        let kernels = kernels_choice(to).ok();
+        if !kernels.is_some_and(|source| self.services.borrow().contains(&source)) {
+            return Ok(None);
+        }
+        let (handle, _) = connect()?;
+        let answer = route_to(handle.clone(), to, 0).await;
+        let Ok(route) = answer.map_err(NetError::request("look up a route"))? else {
+            return Ok(None);
+        };
+        let addresses = LocalAddress::list(&handle).await;
+        let addresses = addresses.map_err(NetError::request("list addresses"))?;
+        Ok(self.choose_inner((to, to), &route, &addresses))
     }
 
     /// By the rules of the kernel, of which those that concern a host with several addresses are kept: RFC 6724, section
@@ -152,6 +176,18 @@ impl LocalAddress {
             is_secondary: flags.contains(AddressHeaderFlags::Secondary),
         })
     }
+}
+
+/// The source that the kernel takes for packets to an address, if there is a route.
+fn kernels_choice(to: IpAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = match to {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    // Nothing is sent; the port does not matter.
+    socket.connect((to, 9))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// Leading bits that two addresses of one IP version have in common; of two versions none.

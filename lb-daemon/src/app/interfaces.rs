@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::Failure;
 use crate::watchdog::ServiceManager;
 use lb_base::error_chain;
-use lb_maps::{Hook, Options, Pins, XdpMode};
+use lb_maps::{Hook, Options, Pins, XdpMode, links};
 use lb_net::{self, Interface};
 
 /// How long after the boot interfaces may still appear: those of slow drivers, bonds and VLANs come after the units
@@ -44,7 +44,7 @@ pub(super) struct NamedInterfaces<'a> {
 /// other names (`altname`) are known to netlink only.
 ///
 /// # Errors
-/// One does not appear. The settings are the cause, unless a pin shows that the interface existed before: then it may
+/// One does not appear. The settings are the cause, unless a pin shows that an interface existed before: then it may
 /// come back, and another start may succeed.
 pub(super) async fn wait_for(
     named: NamedInterfaces<'_>,
@@ -64,7 +64,8 @@ pub(super) async fn wait_for(
         let missing = |(_, name): &&(String, &str)| !own.0.contains_key(*name);
         let Some((setting, name)) = named.names.iter().find(missing) else { return Ok(own) };
         let existing = list_interfaces(all.iter().map(|known| known.name.as_str()));
-        let was_there = pins.has(name);
+        // Pins have the kernel's names. Which other names an interface had is not known once it is gone.
+        let was_there = links(pins).unwrap_or_default().iter().any(|pinned| pinned.index.is_none());
         if was_there || begun.elapsed() >= timeout {
             let subject = match setting.as_str() {
                 "interface" => (*name).to_owned(),

@@ -112,6 +112,22 @@ fn the_doctor_sees_it(fixture: &Fixture) -> Result<()> {
     let now = findings(fixture, "source_prefix")?;
     let missing = ("warning", "is not local to this host");
     ensure!(levels(&now) == [missing, ("ok", passes)], "{now:?}");
+    let subject = format!("local route to {PREFIX}");
+    let condition = |is_there: bool| {
+        until("status says the same", PATIENCE, || {
+            let found = answers::condition(&fixture.balancer.status()?, &subject).is_some();
+            Ok((found == is_there).then_some(()))
+        })
+    };
+    condition(true)?;
+    // Two halves are the whole; one is not.
+    let halves = ["10.64.0.0/25", "10.64.0.128/25"];
+    balancer.ip(&format!("route add local {} dev lo", halves[0]))?;
+    balancer.ip(&format!("route add local {} dev lo", halves[1]))?;
+    condition(false)?;
+    balancer.ip(&format!("route del local {} dev lo", halves[1]))?;
+    condition(true)?;
+    balancer.ip(&format!("route del local {} dev lo", halves[0]))?;
 
     router.sysctls(&[("net.ipv4.conf.balancer.rp_filter", "1")])?;
     router.ip(&format!("route del {PREFIX}"))?;

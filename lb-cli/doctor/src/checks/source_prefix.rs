@@ -4,7 +4,6 @@
 use std::net::IpAddr;
 
 use lb_base::count;
-use lb_net::Unresolved;
 
 use crate::{
     facts::{Facts, VipProbeResult, VipProbes},
@@ -19,9 +18,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let subject = prefix.to_string();
     let ends = [prefix.first(), prefix.last()].map(IpAddr::V4);
     let route = |address| facts.network.survey.routes.get(&address);
-    let is_local = |address| matches!(route(address), Some(Err(Unresolved::Own(_))));
     let add = format!("ip route add local {prefix} dev lo");
-    let own = if ends.into_iter().all(is_local) {
+    let own = if ends.into_iter().all(|end| facts.network.is_local(end)) {
         Finding::ok(CHECK, &subject, "is local to this host")
     } else if facts.sysctls.get("net.ipv4.ip_forward").is_some_and(|value| value != 0)
         && ends.into_iter().any(|address| matches!(route(address), Some(Ok(_))))

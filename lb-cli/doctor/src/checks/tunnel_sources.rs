@@ -26,7 +26,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn finding(facts: &Facts, source: IpAddr, backends: u64) -> Finding {
     let subject = source.to_string();
     let to = count(backends, "backend");
-    if !facts.network.own(source).is_empty() {
+    if facts.network.is_local(source) {
         return Finding::ok(CHECK, subject, format!("is the source of tunnels to {to}"));
     }
     let found = format!("is the source of tunnels to {to}, but no address of this host");

@@ -161,9 +161,11 @@ fn route_targets(
     receiver: Option<&ReceiverFacts>,
 ) -> Vec<IpAddr> {
     let backends = balancer.into_iter().flat_map(|b| b.backends.iter().map(|b| b.address));
+    let of_tunnels = balancer.into_iter().flat_map(|b| b.backends.iter().filter_map(|b| b.source));
     let vips = balancer.into_iter().flat_map(|b| b.vips.iter().copied());
     let served = receiver.into_iter().flat_map(|r| r.vips.iter().copied());
     let prefix = balancer.into_iter().filter_map(|b| b.source_prefix);
     let sources = prefix.flat_map(|prefix| [prefix.first(), prefix.last()]).map(IpAddr::V4);
-    backends.chain(vips).chain(served).chain(sources).chain(network::CLIENTS).collect()
+    let own = of_tunnels.chain(vips).chain(served).chain(sources);
+    backends.chain(own).chain(network::CLIENTS).collect()
 }

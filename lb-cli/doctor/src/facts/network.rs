@@ -9,7 +9,7 @@ use std::{
 use futures::{StreamExt, stream};
 use lb_maps::{Occupant, occupant};
 use lb_net::{
-    NeighbourProbe, NetError,
+    NeighbourProbe, NetError, Unresolved,
     device::{XdpFeatures, offloads, xdp_features},
     survey::{Address, Device, RouteInfo, Survey, survey},
 };
@@ -113,6 +113,12 @@ impl Network {
     /// The entries of an address on this host.
     pub(crate) fn own(&self, address: IpAddr) -> Vec<&Address> {
         self.survey.addresses.iter().filter(|own| own.address == address).collect()
+    }
+
+    /// Whether this host takes packets for an address: it has it, or a local route to a prefix of it.
+    pub(crate) fn is_local(&self, address: IpAddr) -> bool {
+        let is_routed = matches!(self.survey.routes.get(&address), Some(Err(Unresolved::Own(_))));
+        is_routed || !self.own(address).is_empty()
     }
 
     /// `None`: there is no route.

@@ -54,7 +54,9 @@ impl Echo {
     /// this host.
     pub(super) async fn open(vip: IpAddr, options: SocketOptions) -> io::Result<Self> {
         let socket = open_echo_socket(vip)?;
-        SockRef::from(&socket).set_mark(options.mark)?;
+        if let Some(mark) = options.mark {
+            SockRef::from(&socket).set_mark(mark)?;
+        }
         // Nobody is to make two of one, and whether one fits this host's next link is to be found out too.
         match vip {
             IpAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?,

@@ -163,7 +163,7 @@ fn results(
 ) -> impl Stream<Item = TargetResult> {
     let prober = Arc::new(TargetProber {
         tunnels: tunnels.clone(),
-        host_prober: HostProber::open(),
+        host_prober: HostProber::open(tunnels.sources().clone()),
         size,
         searches: MTU_SEARCHES.into(),
     });

@@ -170,7 +170,7 @@ impl TargetProber {
 async fn connection(target: &ProbeTarget, options: SocketOptions) -> Option<io::Result<Duration>> {
     let server = SocketAddr::new(target.vip, target.tcp_port?);
     let begun = Instant::now();
-    let to = Destination { host: target.backend, server, tunnel: Some(options) };
+    let to = Destination { host: target.backend, server, options };
     Some(match timeout(TIMEOUT, connect(to)).await {
         Ok(Ok(_)) => Ok(begun.elapsed()),
         Ok(Err(error)) if is_answer(&error) => Ok(begun.elapsed()),

@@ -1,4 +1,4 @@
-//! Conditions about addresses that the settings name and this host does not have.
+//! Conditions about addresses that the settings name and this host takes no packets for.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -7,17 +7,17 @@ use lb_base::{
     error_chain,
 };
 use lb_model::next_hop::GivenSources;
-use lb_net::{HostAddresses, NetError};
+use lb_net::{LocalAddresses, NetError};
 
-/// An address of the settings.
+/// Addresses of a setting.
 struct Named {
-    address: IpAddr,
+    addresses: Vec<IpAddr>,
     subject: Subject,
-    /// What does not work without it.
-    effect: &'static str,
+    /// What does not work without them, and what to do.
+    consequence: String,
 }
 
-/// Follows the addresses of this host for as long as the daemon runs.
+/// Follows what this host has of them for as long as the daemon runs.
 pub(super) async fn follow(sources: GivenSources, fleet: Option<IpAddr>, conditions: Conditions) {
     let named = named(sources, fleet);
     if named.is_empty() {
@@ -31,18 +31,40 @@ pub(super) async fn follow(sources: GivenSources, fleet: Option<IpAddr>, conditi
 
 fn named(sources: GivenSources, fleet: Option<IpAddr>) -> Vec<Named> {
     let given = [sources.own(true), sources.own(false)].into_iter().flatten();
-    let sources = given.map(|address| Named {
-        address,
-        subject: subject(format!("source {address}")),
-        effect: "answers to checks through tunnels, and ICMP errors about tunnels, do not come back",
+    let sources_of_their_own = given.map(|address| {
+        let effect =
+            "answers to checks through tunnels, and ICMP errors about tunnels, do not come back";
+        address_of_setting("source", address, effect)
     });
-    let fleet = fleet.map(|address| Named {
-        address,
-        subject: subject(format!("address in [fleet] {address}")),
-        effect: "no other balancer of the fleet reaches this one",
+    let fleet = fleet.map(|address| {
+        address_of_setting(
+            "address in [fleet]",
+            address,
+            "no other balancer of the fleet reaches this one",
+        )
     });
-    let followed = |it: &Named| !it.address.is_loopback() && !it.address.is_unspecified();
-    sources.chain(fleet).filter(followed).collect()
+    let prefix = sources.prefix_v4.map(|prefix| Named {
+        addresses: vec![prefix.first().into(), prefix.last().into()],
+        subject: subject(format!("local route to {prefix}")),
+        consequence: format!(
+            "the tunnel-source-prefix is not local to this host: ICMP errors about tunnels are lost; `ip route add local \
+             {prefix} dev lo`"
+        ),
+    });
+    let is_of_one_host = |it: &Named| {
+        it.addresses.iter().all(|address| !address.is_loopback() && !address.is_unspecified())
+    };
+    sources_of_their_own.chain(fleet).chain(prefix).filter(is_of_one_host).collect()
+}
+
+fn address_of_setting(setting: &str, address: IpAddr, effect: &str) -> Named {
+    Named {
+        addresses: vec![address],
+        subject: subject(format!("{setting} {address}")),
+        consequence: format!(
+            "not an address of this host: {effect}; give it to the host, or change the setting and restart"
+        ),
+    }
 }
 
 fn subject(text: String) -> Subject {
@@ -50,22 +72,18 @@ fn subject(text: String) -> Subject {
 }
 
 async fn check_each(named: &[Named], conditions: &Conditions) -> Result<(), NetError> {
-    let mut addresses = HostAddresses::follow()?;
+    let all = named.iter().flat_map(|it| it.addresses.iter().copied());
+    let mut addresses = LocalAddresses::follow(all.collect())?;
     loop {
         check(named, &addresses.next().await?, conditions);
     }
 }
 
-fn check(named: &[Named], own: &BTreeSet<IpAddr>, conditions: &Conditions) {
-    for Named { address, subject, effect } in named {
-        match own.contains(address) {
+fn check(named: &[Named], local: &BTreeSet<IpAddr>, conditions: &Conditions) {
+    for Named { addresses, subject, consequence } in named {
+        match addresses.iter().all(|it| local.contains(it)) {
             true => conditions.end(subject),
-            false => conditions.begin(
-                subject,
-                &format!(
-                    "not an address of this host: {effect}; give it to the host, or change the setting and restart"
-                ),
-            ),
+            false => conditions.begin(subject, consequence),
         }
     }
 }
@@ -91,6 +109,22 @@ mod tests {
         assert_eq!(subjects(&["fd00::2"]), ["source 10.0.0.2"]);
         assert_eq!(subjects(&["10.0.0.3"]), ["address in [fleet] fd00::2", "source 10.0.0.2"]);
         assert_eq!(subjects(&["10.0.0.2", "fd00::2", "10.0.0.3"]), [""; 0]);
+    }
+
+    #[test]
+    fn a_prefix_is_local_with_both_ends() {
+        let conditions = Conditions::default();
+        let prefix_v4 = lb_model::Ipv4Prefix::new([10, 64, 0, 0].into(), 24);
+        let named = named(GivenSources { prefix_v4, ..GivenSources::default() }, None);
+        for (local, expected) in [
+            (&["10.64.0.0"][..], &["local route to 10.64.0.0/24"][..]),
+            (&["10.64.0.0", "10.64.0.255"], &[]),
+            (&[], &["local route to 10.64.0.0/24"]),
+        ] {
+            check(&named, &local.iter().map(|it| ip(it)).collect(), &conditions);
+            let subjects: Vec<_> = conditions.now().into_iter().map(|it| it.subject).collect();
+            assert_eq!(subjects, expected, "{local:?}");
+        }
     }
 
     #[test]

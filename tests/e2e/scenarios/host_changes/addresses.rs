@@ -51,9 +51,24 @@ pub(super) fn services(sandbox: &Sandbox) -> Result<()> {
     wait_for_sources(&fixture, &v4, &v6)?;
     Stream::all_go_on(&streams).context("after a restart")?;
     Stream::finish_all(streams)?;
-    fixture.wait_up(&[])?;
+    checks_decide(&fixture)?;
     wait_for_no_condition(&fixture)?;
     no_problem(&fixture)
+}
+
+/// Checks without a tunnel get answers: a host that has the VIPs sends none to them. Shown by one that sends none at all
+/// for a while, and is taken back.
+fn checks_decide(fixture: &Fixture) -> Result<()> {
+    let backend = &fixture.fabric.backends[0];
+    let ways = ["blackhole 10.0.0.0/24", "blackhole fd00::/64"];
+    for way in ways {
+        backend.node.ip(&format!("route add {way}"))?;
+    }
+    fixture.wait_up(&[backend.name()]).context("one is silent")?;
+    for way in ways {
+        backend.node.ip(&format!("route del {way}"))?;
+    }
+    fixture.wait_up(&[]).context("it answers again")
 }
 
 /// The source that the kernel takes towards an address.

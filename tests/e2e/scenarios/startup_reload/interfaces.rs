@@ -126,5 +126,24 @@ pub(crate) fn by_another_name(sandbox: &Sandbox) -> Result<()> {
         host.stop(&mut running)?;
         detach(&host, role)?;
     }
+
+    // One that was there and is gone, with its other name: it may come back, so the unit tries again.
+    let ip = |line: &str| host.fabric.balancer.ip(line);
+    for role in ["balancer", "receiver"] {
+        ip("link add late0 type veth peer name late1")?;
+        ip("link set late0 up")?;
+        ip("link property add dev late0 altname carrier0")?;
+        host.write("settings.toml", &settings(&host, role, "carrier0", ""))?;
+        let mut running = start(&host, role)?;
+        until_ready(&host, &mut running)?;
+        host.stop(&mut running)?;
+        ip("link delete late0")?;
+        let mut again = start(&host, role)?;
+        ensure!(again.wait()?.code() == Some(1), "{}", again.output());
+        let words = last_words(&again);
+        let expected = "spillwayd: carrier0: the interface is gone: this host has eth0 and lo";
+        ensure!(words[0] == expected, "{words:?}");
+        detach(&host, role)?;
+    }
     Ok(())
 }

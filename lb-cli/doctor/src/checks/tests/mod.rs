@@ -31,14 +31,28 @@ type Row = (fn() -> Facts, fn(&mut Facts), &'static str, Level, &'static str, &'
 /// The command that restarts the daemon of the fixture.
 const RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer";
 
-const TUNNEL_SOURCES: &[Row] = &[(
-    balancer,
-    |f| f.balancer.as_mut().unwrap().backends[0].source = Some([10, 0, 0, 9].into()),
-    "tunnel_sources",
-    Level::Warning,
-    "10.0.0.9",
-    "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --source OWN_ADDRESS",
-)];
+const TUNNEL_SOURCES: &[Row] = &[
+    (
+        balancer,
+        |f| f.balancer.as_mut().unwrap().backends[0].source = Some([10, 0, 0, 9].into()),
+        "tunnel_sources",
+        Level::Warning,
+        "10.0.0.9",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --source OWN_ADDRESS",
+    ),
+    // No interface has it, but a local route.
+    (
+        balancer,
+        |f| {
+            f.balancer.as_mut().unwrap().backends[0].source = Some([10, 64, 0, 9].into());
+            source_prefix::own(f, &["10.64.0.9"]);
+        },
+        "tunnel_sources",
+        Ok,
+        "10.64.0.9",
+        "",
+    ),
+];
 
 const TABLES: &[&[Row]] = &[
     services::ROWS,
