@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lb_maps::Component;
+use lb_maps::{Component, StartRecord};
 
 use super::facts::{Facts, PinOwner, Unit};
 
@@ -38,7 +38,20 @@ pub(crate) fn start_command(
                 _ => start,
             }
         }
-        (None, None) => background(&with_option(guess_command_line(facts, component), change)),
+        (None, None) => start_dead(facts, component, change),
+    }
+}
+
+/// Starts a daemon that no unit starts, as the last one was started.
+fn start_dead(facts: &Facts, component: Component, change: Option<(&str, &str)>) -> String {
+    let started = facts.component(component).and_then(|installed| installed.started.as_ref());
+    let Some(StartRecord { directory, command }) = started else {
+        return background(&with_option(guess_command_line(facts, component), change));
+    };
+    let start = background(&with_option(command.clone(), change));
+    match directory.as_os_str() == "/" {
+        true => start,
+        false => format!("cd {} && {start}", quote(&directory.display().to_string())),
     }
 }
 
@@ -212,6 +225,7 @@ mod tests {
                 component: Component::Balancer,
                 links,
                 owner,
+                started: None,
                 maps_problem: None,
             }],
             balancer: Some(BalancerFacts { region: Some("eu".into()), ..BalancerFacts::default() }),
@@ -225,6 +239,25 @@ mod tests {
             start_command(&facts(None), Component::Balancer, None),
             "setsid -f spillwayd balancer --interface eth0,eth1 --bpffs /b --region eu \
              --socket '/a b/s'"
+        );
+    }
+
+    #[test]
+    fn a_dead_daemon_is_started_as_the_last_one_was() {
+        let mut facts = facts(None);
+        let line = words("/d balancer --config lb.toml --http 127.0.0.1:9750");
+        let started = |directory: &str| StartRecord { directory: directory.into(), command: line };
+        facts.components[0].started = Some(started("/etc/a b"));
+        assert_eq!(
+            start_command(&facts, Component::Balancer, None),
+            "cd '/etc/a b' && setsid -f /d balancer --config lb.toml --http 127.0.0.1:9750"
+        );
+        if let Some(started) = &mut facts.components[0].started {
+            started.directory = "/".into();
+        }
+        assert_eq!(
+            start_command(&facts, Component::Balancer, Some(("http", "127.0.0.1:1"))),
+            "setsid -f /d balancer --config lb.toml --http 127.0.0.1:1"
         );
     }
 

@@ -33,7 +33,7 @@ use lb_base::{
     conditions::Conditions,
     kernel::{BTF, OLDEST, version},
 };
-use lb_maps::Attached;
+use lb_maps::{Attached, Pins, StartRecord};
 use lb_observe::{
     http::{self, HttpCredentials},
     metrics::Counter,
@@ -150,6 +150,14 @@ fn check_kernel() -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Keeps with the pins how this daemon was started. Without it a daemon that was killed is started by hand.
+fn record_start(pins: &Pins, line: &[OsString]) {
+    let recorded = StartRecord::of_this_process(line).and_then(|record| record.write(pins));
+    if let Err(error) = recorded {
+        tracing::debug!("how this daemon was started is not kept: {error}");
+    }
 }
 
 fn log_interfaces(attached: &Attached) {

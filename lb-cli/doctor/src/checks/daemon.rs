@@ -1,14 +1,10 @@
 //! The daemons: running, of this version, and with the packet path up to date.
 
-use lb_base::{
-    conditions::{FLEET_CERTIFICATE, HTTP_CERTIFICATE},
-    receiver_socket,
-};
 use lb_maps::Component;
-use spillway_proto::v1::ConditionReason;
 
+use super::conditions;
 use crate::{
-    facts::{Condition, DaemonState, Facts, PinOwner, ReceiverState, Unit},
+    facts::{DaemonState, Facts, PinOwner, ReceiverState, Unit},
     finding::Finding,
     start_command::start_command,
 };
@@ -23,7 +19,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 let more = daemon.into_iter().flat_map(|daemon| {
                     let region = unknown_region(facts, daemon).into_iter();
                     region
-                        .chain(conditions(facts, daemon))
+                        .chain(conditions::of_balancer(facts, daemon))
                         .chain(balancer_pending_settings(facts, daemon))
                 });
                 own.into_iter().chain(more).collect()
@@ -129,15 +125,9 @@ fn receiver(facts: &Facts, owner: &PinOwner) -> Vec<Finding> {
             ))]
         }
         Some(ReceiverState::Answers(answer)) => {
-            let reload = reload_command(Some(owner));
-            let judge =
-                |it: &receiver_socket::Condition| match it.subject == HTTP_CERTIFICATE.text() {
-                    true => expires(&it.subject, &it.cause),
-                    false => refused(&it.subject, &it.cause, &reload),
-                };
-            let conditions = answer.conditions.iter().map(judge);
             let first = Finding::ok("daemon", "receiver", runs);
             let waits = pending_settings(facts, Component::Receiver, &answer.waiting_settings);
+            let conditions = conditions::of_receiver(facts, owner, &answer.conditions);
             std::iter::once(first).chain(conditions).chain(waits).collect()
         }
         None => vec![Finding::ok("daemon", "receiver", runs)],
@@ -159,80 +149,14 @@ fn pending_settings(facts: &Facts, component: Component, names: &[String]) -> Op
     Some(finding.mend(start_command(facts, component, None)))
 }
 
-/// Something that the daemon refused on a reload or at its start.
-fn refused(subject: &str, cause: &str, reload: &str) -> Finding {
-    let why = match subject {
-        "settings" => "the daemon keeps what was in force before, but its next start would fail",
-        _ => "the daemon keeps what was in force before",
-    };
-    let finding = Finding::warning("daemon", subject, cause).why(why);
-    finding.mend(format!("{reload}  # after correcting it"))
-}
-
-/// A certificate that expires. Nothing was refused: the daemon goes on with it.
-fn expires(subject: &str, cause: &str) -> Finding {
-    let why = match subject {
-        _ if subject == HTTP_CERTIFICATE.text() => "metrics and status page cannot be read then",
-        _ if subject == FLEET_CERTIFICATE.text() => {
-            "the fleet takes no changes here then, and capacities are shared without this balancer"
-        }
-        _ => "the API is then reached through the unix socket only",
-    };
-    Finding::warning("daemon", subject, cause).why(why).mend(
-        "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself",
-    )
-}
-
-/// The command that reloads the daemon that holds the pins.
-fn reload_command(owner: Option<&PinOwner>) -> String {
-    match owner {
-        Some(PinOwner { unit: Some(unit), .. }) => format!("systemctl reload {unit}"),
-        Some(owner) => format!("kill -HUP {}", owner.pid),
-        None => "systemctl reload UNIT".into(),
-    }
-}
-
 /// The daemon's own region is not in the configuration.
 fn unknown_region(facts: &Facts, daemon: &DaemonState) -> Option<Finding> {
     let DaemonState::Answers { configuration, .. } = daemon else { return None };
     let region = configuration.unknown_region.as_ref()?;
     let other = start_command(facts, Component::Balancer, Some(("region", "REGION")));
-    let finding = Finding::warning("daemon", region_subject(region), "is not in the configuration")
+    let subject = conditions::region_subject(region);
+    let finding = Finding::warning("daemon", subject, "is not in the configuration")
         .why("it is this balancer's own region, so no region comes first here")
         .mend(format!("spillway region create {region}"));
     Some(finding.or(other))
-}
-
-/// The subject that the daemon uses for a region.
-fn region_subject(region: &str) -> String {
-    format!("region {region}")
-}
-
-fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
-    let DaemonState::Answers { conditions, configuration, .. } = daemon else { return Vec::new() };
-    let region = configuration.unknown_region.as_deref().map(region_subject);
-    let owner = facts.component(Component::Balancer).and_then(|installed| installed.owner.as_ref());
-    let reload = reload_command(owner);
-    let judge = |Condition { reason, subject, cause }: &Condition| {
-        if *reason == ConditionReason::StoredConfiguration {
-            return Finding::problem("daemon", subject, cause)
-                .why("backends are not checked, and no change reaches the packet path")
-                .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml");
-        }
-        // No file is wrong.
-        if *reason == ConditionReason::NarrowPath {
-            return Finding::warning("daemon", subject, cause)
-                .why("clients cannot make their packets small enough")
-                .mend("spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface");
-        }
-        let expiring = [ConditionReason::CertificateExpires, ConditionReason::AuthoritiesExpire];
-        if expiring.contains(reason) {
-            return expires(subject, cause);
-        }
-        refused(subject, cause, &reload)
-    };
-    let is_reported = |it: &&Condition| {
-        Some(&it.subject) == region.as_ref() || it.reason == ConditionReason::PacketPath
-    };
-    conditions.iter().filter(|it| !is_reported(it)).map(judge).collect()
 }

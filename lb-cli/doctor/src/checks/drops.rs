@@ -102,13 +102,9 @@ fn mended(facts: &Facts, stats: &InterfaceStats, finding: Finding) -> Finding {
     let name = &stats.interface;
     let is = |stage: &str| stats.driver_drops.iter().any(|it| it.frames > 0 && it.stage == stage);
     if stats.driver == "veth" && is("transmit") {
-        let allow = "--allow-source 192.0.2.1/32 --vip 192.0.2.2";
-        let spillwayd = &facts.environment.spillwayd;
         return finding
             .why("the other end of the pair takes what the program sends back only with a packet program of its own, such as a receiver that allows nothing")
-            .mend(format!(
-                "setsid -f ip netns exec NAMESPACE sh -c 'mount -t bpf bpf /sys/fs/bpf && exec {spillwayd} receiver --interface PEER {allow}'"
-            ));
+            .mend(pass_at_other_end(facts));
     }
     if stats.driver == "veth" {
         return finding
@@ -118,6 +114,14 @@ fn mended(facts: &Facts, stats: &InterfaceStats, finding: Finding) -> Finding {
     finding
         .why("they were to go to backends, and are lost; the queue for sending was full, or the card refused them")
         .mend(format!("ethtool -g {name}  # then: ethtool -G {name} tx MAXIMUM"))
+}
+
+/// Gives the other end of a veth pair a packet program, which passes all packets on.
+pub(super) fn pass_at_other_end(facts: &Facts) -> String {
+    let spillwayd = &facts.environment.spillwayd;
+    format!(
+        "setsid -f ip netns exec NAMESPACE sh -c 'mount -t bpf bpf /sys/fs/bpf && exec {spillwayd} receiver --interface PEER --allow-source 192.0.2.1/32 --vip 192.0.2.2'"
+    )
 }
 
 /// `rx_queue_N_xdp_tx_errors: 12`, for each counter and tracepoint that is not zero.

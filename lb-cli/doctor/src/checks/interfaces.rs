@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use lb_maps::{AttachedMode, Component, Linked};
 
+use super::{conditions, drops};
 use crate::{
     facts::{Facts, InstalledComponent},
     finding::Finding,
@@ -25,7 +26,13 @@ fn mode(facts: &Facts, installed: &InstalledComponent, link: &Linked) -> Finding
     let native = card.and_then(|card| card.xdp).map(|xdp| xdp.native);
     let (component, name) = (installed.component, link.name.clone());
     let start = |change| start_command(facts, component, change);
+    let why = conditions::why_not_attached(facts, component, &name);
     match (link.index, link.mode) {
+        (None, _) if installed.owner.is_some() => {
+            Finding::problem("mode", name.clone(), "the interface no longer exists")
+                .why("its packets are lost; the daemon attaches its program as soon as it is back")
+                .mend(format!("ip -brief link  # where is {name}, under which name?"))
+        }
         (None, _) => Finding::problem("mode", name, "the interface no longer exists")
             .why(format!("the {component}'s program was on it"))
             .mend("ip -brief link  # then start the daemon with an existing interface"),
@@ -43,7 +50,7 @@ fn mode(facts: &Facts, installed: &InstalledComponent, link: &Linked) -> Finding
                 .mend(start(None))
         }
         (Some(_), None) => Finding::problem("mode", name, format!("the {component} is not attached"))
-            .why("the program was detached, and packets bypass it")
+            .why(why.unwrap_or("the program was detached, and packets bypass it"))
             .mend(start(None)),
         (Some(index), Some(AttachedMode::Native)) if let Some((mtu, most)) = excess_mtu(facts, index) => {
             Finding::problem("mode", name.clone(), format!("native, but the MTU is {mtu} and {driver} supports {most}"))
@@ -52,13 +59,17 @@ fn mode(facts: &Facts, installed: &InstalledComponent, link: &Linked) -> Finding
                 .or(start(Some(("xdp-mode", "generic"))))
         }
         (Some(_), Some(AttachedMode::Native)) => {
-            let veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
-            // This end cannot see whether the other end has one.
-            let note = match veth && component == Component::Balancer {
-                true => "; the other end of the pair needs an XDP program too, or packets sent back do not arrive",
-                false => "",
-            };
-            Finding::ok("mode", name, format!("native, in {driver}{note}"))
+            let is_veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
+            if !is_veth || component != Component::Balancer {
+                return Finding::ok("mode", name, format!("native, in {driver}"));
+            }
+            // Linux sets the feature at this end while the other one has GRO or an XDP program.
+            if card.and_then(|card| card.xdp).is_some_and(|xdp| !xdp.transmits) {
+                return Finding::problem("mode", name, format!("native, in {driver}, but the other end of the pair has no XDP program"))
+                    .why("every packet that the program sends back is lost")
+                    .mend(drops::pass_at_other_end(facts));
+            }
+            Finding::ok("mode", name, format!("native, in {driver}; the other end of the pair needs an XDP program too, GRO is not enough"))
         }
         (Some(_), Some(AttachedMode::Generic)) => match native {
             Some(false) => Finding::warning("mode", name, format!("generic; {driver} does not support native"))

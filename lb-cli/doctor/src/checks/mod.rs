@@ -1,5 +1,6 @@
 //! The checks by theme, and their order. A check judges facts and reads nothing.
 
+mod conditions;
 mod daemon;
 mod drops;
 mod host;

@@ -1,5 +1,6 @@
 //! What a receiver needs: allow lists, tunnel endpoints, ARP and the reverse path filter.
 
+use lb_base::count;
 use lb_common::abi::limits::MAX_ENDPOINTS;
 use lb_maps::{Component, Linked};
 
@@ -183,13 +184,17 @@ fn link_rp_filter(facts: &Facts, link: &Linked) -> Option<Finding> {
         return Some(Finding::ok("rp_filter", &link.name, format!("is {value}")));
     }
     let back = facts.network.route_to_clients(true).map(|route| route.interface);
-    let finding = match back.is_some() && back == link.index {
-        true => Finding::warning("rp_filter", &link.name, "is strict (1)").why(
-            "packets of a client whose return route is not this interface are dropped silently",
-        ),
-        false => Finding::problem("rp_filter", &link.name, "is strict (1)").why(
+    let why = "packets of a client whose return route is not this interface are dropped silently";
+    let finding = match (back.is_some() && back == link.index, facts.host.filtered) {
+        (false, _) => Finding::problem("rp_filter", &link.name, "is strict (1)").why(
             "the return route to clients is not this interface: their packets are dropped silently",
         ),
+        (true, 0) => Finding::warning("rp_filter", &link.name, "is strict (1)").why(why),
+        (true, filtered) => {
+            let packets = count(filtered, "packet");
+            let found = format!("is strict (1), and this host has dropped {packets} by it");
+            Finding::problem("rp_filter", &link.name, found).why(why)
+        }
     };
     Some(finding.mend("sysctl -w net.ipv4.conf.all.rp_filter=2"))
 }

@@ -114,6 +114,15 @@ pub enum ReceiverState {
     Answers(Answer),
 }
 
+impl ReceiverState {
+    pub(crate) fn conditions(&self) -> &[lb_base::receiver_socket::Condition] {
+        match self {
+            Self::Silent(..) => &[],
+            Self::Answers(answer) => &answer.conditions,
+        }
+    }
+}
+
 /// A pool that services use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PoolServices {

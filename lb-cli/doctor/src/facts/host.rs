@@ -25,6 +25,8 @@ pub(crate) struct Host {
     pub(crate) page: u32,
     /// Effective capabilities of this program as bits.
     pub(crate) capabilities: u64,
+    /// Packets that the reverse path filters of this network namespace have dropped; 0: unknown.
+    pub(crate) filtered: u64,
 }
 
 impl Host {
@@ -42,8 +44,18 @@ impl Host {
                 .and_then(|page| page.try_into().ok())
                 .unwrap_or(0),
             capabilities: process::effective_capabilities("self").unwrap_or(0),
+            filtered: text("/proc/self/net/netstat")
+                .and_then(|text| kernel_counter(&text, "TcpExt", "IPReversePathFilter"))
+                .unwrap_or(0),
         }
     }
+}
+
+/// A counter of /proc/net/netstat, which has two lines a group: its names and its values.
+fn kernel_counter(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(": "));
+    let (names, values) = (lines.next()?.split(' '), lines.next()?.split(' '));
+    names.zip(values).find(|(known, _)| *known == name)?.1.parse().ok()
 }
 
 /// Kernel parameters of a network namespace, by dotted name.
@@ -96,6 +108,17 @@ fn read_number(path: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counter_stands_below_its_name() {
+        let text = "TcpExt: SyncookiesSent IPReversePathFilter\nTcpExt: 3 12\nIpExt: InMcastPkts\nIpExt: 7\n";
+        let counter = |group, name| kernel_counter(text, group, name);
+        assert_eq!(counter("TcpExt", "IPReversePathFilter"), Some(12));
+        assert_eq!(counter("IpExt", "InMcastPkts"), Some(7));
+        assert_eq!(counter("IpExt", "IPReversePathFilter"), None);
+        let own = fs::read_to_string("/proc/self/net/netstat").unwrap();
+        assert!(kernel_counter(&own, "TcpExt", "IPReversePathFilter").is_some(), "{own}");
+    }
 
     #[test]
     fn the_larger_of_all_and_own_counts() {

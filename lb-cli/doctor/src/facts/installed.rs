@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use lb_maps::{Component, DEFAULT_BPFFS, Linked, Pins, links};
+use lb_maps::{Component, DEFAULT_BPFFS, Linked, Pins, StartRecord, links};
 
 use super::maps::MapsProblem;
 use crate::process;
@@ -40,6 +40,8 @@ pub struct InstalledComponent {
     pub(crate) links: Vec<Linked>,
     /// The daemon that holds the pins; `None`: none runs.
     pub owner: Option<PinOwner>,
+    /// How its last daemon was started; `None`: unknown.
+    pub(crate) started: Option<StartRecord>,
     /// Why its maps cannot be read; `None`: they can.
     pub(crate) maps_problem: Option<MapsProblem>,
 }
@@ -52,6 +54,7 @@ impl InstalledComponent {
             component,
             links: links(&pins).unwrap_or_default(),
             owner: PinOwner::find(pins.root()),
+            started: StartRecord::read(&pins),
             maps_problem: None,
         })
     }

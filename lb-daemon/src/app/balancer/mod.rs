@@ -28,6 +28,7 @@ use lb_base::conditions::Conditions;
 use lb_control::{FollowedFile, WaitingSettings};
 use lb_health::Tunnels;
 use lb_inspect::stats;
+use lb_maps::Pins;
 use lb_member::Membership;
 use lb_observe::metrics::Live;
 use listeners::{ListenerLinks, ListenerTasks, start_listeners};
@@ -55,6 +56,8 @@ pub(super) async fn run(
     let sources = arguments.sources()?;
     tokio::spawn(configured_addresses::follow(sources, fleet_address, shared.conditions.clone()));
     let audit = resources.listeners.audit.clone();
+    let pins = Pins::new(&arguments.options().bpffs, lb_maps::Component::Balancer);
+    super::record_start(&pins, &line);
 
     let stop = CancellationToken::new();
     let stop_guard = stop.clone().drop_guard();

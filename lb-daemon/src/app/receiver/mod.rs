@@ -69,6 +69,7 @@ pub(super) async fn run(
         Receiver::open(&options, &allowed.lists()).map_err(failure::packet_path)?;
     let attached = Arc::new(attached);
     super::log_interfaces(&attached);
+    super::record_start(&pins, &line);
 
     let keeper = InterfaceKeeper::new(attached.clone(), conditions.clone())?;
     let rounds = watchdog.register("interfaces");

@@ -209,14 +209,16 @@ pub(crate) fn transmitted(sandbox: &Sandbox) -> Result<()> {
     let lost = Counts { program, sent: 0, dropped, tx_dropped: DATAGRAMS };
     let counted = fixture.send(TRANSMITTED, true)?;
     ensure!(counted == lost, "{counted:?}, not {lost:?}");
-    let wrong = fixture.host.until_wrong(&[("driver_drops", "warning", "eth0")])?;
+    let faults = [("mode", "problem", "eth0"), ("driver_drops", "warning", "eth0")];
+    let wrong = fixture.host.until_wrong(&faults)?;
     let found = "40 frames dropped after the program, which has counted 80 packets as sent \
                  (rx_queue_N_xdp_tx_errors: 40), and none now";
-    ensure!(wrong[0].found == found, "{wrong:?}");
+    ensure!(wrong[1].found == found, "{wrong:?}");
     let now = fixture.wrong_meanwhile(("driver_drops", "problem", "eth0"))?;
 
     // The command is for the other end.
     let command = now.first_command()?;
+    ensure!(command == wrong[0].first_command()?, "{command}");
     let command = command.replace("NAMESPACE", router.namespace()).replace("PEER", "balancer");
     fixture.host.paste(&command)?;
     until("the program is there", PATIENCE, || {

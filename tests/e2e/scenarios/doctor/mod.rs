@@ -11,7 +11,9 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use host::DoctorHost;
 use lb_e2e::harness::Case;
-use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Receiver, Service};
+use lb_tests::daemon::{
+    Balancer, Binaries, Document, HTTP_ADDRESS, Member, Pool, Receiver, Service, scrape,
+};
 use lb_tests::process::Running;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Backend, Fabric, REGIONS};
@@ -142,12 +144,14 @@ fn a_balancer(sandbox: &Sandbox) -> Result<()> {
 
 fn daemons(sandbox: &Sandbox) -> Result<()> {
     let (fabric, binaries) = set_up(sandbox, "daemons")?;
-    let mut balancer = Balancer::started(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
+    let mut balancer = Balancer::new(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
+    balancer.write_settings(&format!("http = \"{HTTP_ADDRESS}\"\n"))?;
+    balancer.start()?;
     balancer.apply(&document(&fabric))?;
     let host = DoctorHost::unprobing(&fabric.balancer, &binaries, &balancer);
     host.until_wrong(&[])?;
 
-    // The daemon is killed: its maps say how it was started, but for what it was not told.
+    // The daemon is killed: it is started as it was, with its settings file.
     balancer.kill()?;
     let silent = [("services", "warning", "balancer"), ("daemon", "problem", "balancer")];
     let wrong = host.until_wrong(&silent)?;
@@ -155,6 +159,7 @@ fn daemons(sandbox: &Sandbox) -> Result<()> {
     let status = balancer.status()?;
     ensure!(status.region == REGIONS[0] && status.generation == 1, "{status:?}");
     ensure!(status.interfaces[0].mode == "native", "{status:?}");
+    scrape(&fabric.balancer).context("metrics are served as before")?;
     kill(pid_of_daemon(&host)?, Signal::SIGKILL).context("kill the daemon")?;
     host.until_wrong(&silent)?;
 
@@ -203,6 +208,17 @@ fn a_backend(sandbox: &Sandbox) -> Result<()> {
     host.until_wrong(&[])?;
 
     host.mends("sysctl -q -w net.ipv4.conf.all.rp_filter=1", &[("rp_filter", "warning", "eth0")])?;
+    // The way back to some clients is another one.
+    let router = &fabric.router;
+    router.ip("address add 192.0.2.9/32 dev lo")?;
+    node.ip("link add other0 type dummy\nlink set other0 up\nroute add 192.0.2.0/24 dev other0")?;
+    let lost = format!(
+        "sysctl -q -w net.ipv4.conf.all.rp_filter=1 && \
+         ! ip netns exec {} ping -q -c 1 -W 1 -I 192.0.2.9 {}",
+        router.namespace(),
+        fabric.backends[0].v4
+    );
+    host.mends(&lost, &[("rp_filter", "problem", "eth0")])?;
     host.mends(
         "ip address delete 203.0.113.1/32 dev lo",
         &[("served_vips", "problem", "203.0.113.1")],

@@ -1,7 +1,8 @@
 use lb_base::receiver_socket::{Answer, Condition};
 use lb_maps::Component;
 use spillway_proto::v1::ConditionReason::{
-    self, CertificateExpires, File, NarrowPath, PacketPath, Region,
+    self, CertificateExpires, File, HostAddress, Interface, NarrowPath, PacketPath, Region,
+    SourceAddress,
 };
 
 use super::{
@@ -74,6 +75,31 @@ pub(super) const ROWS: &[Row] = &[
         "spillway apply -f FILE",
     ),
     (balancer, condition, "daemon", Warning, "/etc/web.toml", "kill -HUP 7  # after correcting it"),
+    (
+        balancer,
+        |f| has_condition(f, HostAddress, "source 10.0.0.9"),
+        "daemon",
+        Warning,
+        "source 10.0.0.9",
+        "",
+    ),
+    (
+        balancer,
+        |f| has_condition(f, SourceAddress, "IPv6 source address"),
+        "daemon",
+        Problem,
+        "IPv6 source address",
+        "ip address add ADDRESS/BITS dev INTERFACE",
+    ),
+    // Of an interface that is no longer pinned; of others `mode` says more.
+    (
+        balancer,
+        |f| has_condition(f, Interface, "interface eth7"),
+        "daemon",
+        Problem,
+        "interface eth7",
+        "ip -details link show  # what is there; the daemon attaches its program by itself",
+    ),
     (
         balancer,
         narrow,
@@ -185,10 +211,14 @@ fn never_started(facts: &mut Facts) {
 }
 
 fn condition(facts: &mut Facts) {
+    has_condition(facts, File, "/etc/web.toml");
+}
+
+fn has_condition(facts: &mut Facts, reason: ConditionReason, subject: &str) {
     let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
         panic!("it answers")
     };
-    conditions.push(daemon_condition(File, "/etc/web.toml", "line 3: unknown field"));
+    conditions.push(daemon_condition(reason, subject, "why"));
 }
 
 fn narrow(facts: &mut Facts) {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 const RING: &str = "ethtool -g eth0  # then: ethtool -G eth0 tx MAXIMUM";
-const PASSING: &str = "setsid -f ip netns exec NAMESPACE sh -c 'mount -t bpf bpf /sys/fs/bpf && exec spillwayd receiver --interface PEER --allow-source 192.0.2.1/32 --vip 192.0.2.2'";
+pub(super) const PASSING: &str = "setsid -f ip netns exec NAMESPACE sh -c 'mount -t bpf bpf /sys/fs/bpf && exec spillwayd receiver --interface PEER --allow-source 192.0.2.1/32 --vip 192.0.2.2'";
 const PEER: &str = "ethtool -K PEER gro on  # at the other end of the pair, in its namespace";
 
 pub(super) const ROWS: &[Row] = &[

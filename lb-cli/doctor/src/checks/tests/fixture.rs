@@ -81,6 +81,7 @@ pub(super) fn host(component: Component) -> Facts {
             jit: Some(1),
             page: 4_096,
             capabilities: ALL_CAPABILITIES,
+            filtered: 0,
         },
         environment: Environment {
             bpffs: "/sys/fs/bpf".into(),
@@ -103,6 +104,7 @@ pub(super) fn host(component: Component) -> Facts {
                 capabilities: Some(ALL_CAPABILITIES),
                 unit: None,
             }),
+            started: None,
             maps_problem: None,
         }],
         network: Network {

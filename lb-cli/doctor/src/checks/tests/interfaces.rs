@@ -3,6 +3,7 @@ use lb_net::{device::XdpFeatures, survey::Device};
 
 use super::{
     RESTART, Row,
+    drops::PASSING,
     fixture::{ETH0, backend, balancer, card, device, offload},
 };
 use crate::{
@@ -20,6 +21,16 @@ pub(super) const MODE: &[Row] = &[
         "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --xdp-mode native",
     ),
     (balancer, generic_only, "mode", Warning, "eth0", ""),
+    (balancer, |f| veth(f, false), "mode", Problem, "eth0", PASSING),
+    (balancer, |f| veth(f, true), "mode", Ok, "eth0", ""),
+    (
+        balancer,
+        |f| f.components[0].links[0].index = None,
+        "mode",
+        Problem,
+        "eth0",
+        "ip -brief link  # where is eth0, under which name?",
+    ),
     (balancer, |f| f.components[0].links[0].mode = None, "mode", Problem, "eth0", RESTART),
     (
         balancer,
@@ -48,6 +59,12 @@ const RESTART_RECEIVER: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d 
 fn grown(facts: &mut Facts, mtu: u32) {
     card(facts).driver = Some("virtio_net".into());
     facts.network.survey.devices[1].interface.mtu = mtu;
+}
+
+/// Whether the other end has GRO or a program.
+fn veth(facts: &mut Facts, transmits: bool) {
+    card(facts).driver = Some("veth".into());
+    card(facts).xdp = Some(XdpFeatures { native: true, transmits });
 }
 
 fn generic_only(facts: &mut Facts) {

@@ -90,6 +90,7 @@ fn refused_beside(facts: &mut Facts) {
         component,
         links: Vec::new(),
         owner: None,
+        started: None,
         maps_problem: None,
     });
 }

@@ -148,6 +148,19 @@ pub(super) const RP_FILTER: &[Row] = &[
         "eth0",
         "sysctl -w net.ipv4.conf.all.rp_filter=2",
     ),
+    // Some client's packets come by another way than the one back.
+    (
+        backend,
+        |f| {
+            set(f, "net.ipv4.conf.all.rp_filter", 1);
+            f.host.filtered = 3;
+        },
+        "rp_filter",
+        Problem,
+        "eth0",
+        "sysctl -w net.ipv4.conf.all.rp_filter=2",
+    ),
+    (backend, |f| f.host.filtered = 3, "nothing", Ok, "", ""),
     (
         backend,
         elsewhere_back,

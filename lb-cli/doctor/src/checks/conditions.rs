@@ -1,0 +1,146 @@
+//! The conditions that daemons report, by what they cost.
+
+use lb_base::{
+    conditions::{FLEET_CERTIFICATE, HTTP_CERTIFICATE},
+    receiver_socket,
+};
+use lb_maps::Component;
+use spillway_proto::v1::ConditionReason;
+
+use crate::{
+    facts::{Condition, DaemonState, Facts, PinOwner},
+    finding::Finding,
+};
+
+const INTERFACE: &str = "interface ";
+
+pub(super) fn of_balancer(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
+    let DaemonState::Answers { conditions, configuration, .. } = daemon else { return Vec::new() };
+    let region = configuration.unknown_region.as_deref().map(region_subject);
+    let owner = facts.component(Component::Balancer).and_then(|installed| installed.owner.as_ref());
+    let reload = reload_command(owner);
+    let is_reported = |it: &&Condition| {
+        Some(&it.subject) == region.as_ref()
+            || it.reason == ConditionReason::PacketPath
+            || is_of_linked_interface(facts, Component::Balancer, &it.subject)
+    };
+    let others = conditions.iter().filter(|it| !is_reported(it));
+    others.map(|condition| of_reason(condition, &reload)).collect()
+}
+
+pub(super) fn of_receiver(
+    facts: &Facts,
+    owner: &PinOwner,
+    conditions: &[receiver_socket::Condition],
+) -> Vec<Finding> {
+    let reload = reload_command(Some(owner));
+    let of_subject =
+        |receiver_socket::Condition { subject, cause }: &receiver_socket::Condition| {
+            if subject == HTTP_CERTIFICATE.text() {
+                return expires(subject, cause);
+            }
+            match subject.starts_with(INTERFACE) {
+                true => not_attached(subject, cause),
+                false => refused(subject, cause, &reload),
+            }
+        };
+    let is_reported = |it: &&receiver_socket::Condition| {
+        is_of_linked_interface(facts, Component::Receiver, &it.subject)
+    };
+    conditions.iter().filter(|it| !is_reported(it)).map(of_subject).collect()
+}
+
+/// Why the daemon cannot attach its program to an interface, if it says so.
+pub(super) fn why_not_attached<'a>(
+    facts: &'a Facts,
+    component: Component,
+    interface: &str,
+) -> Option<&'a str> {
+    let subject = format!("{INTERFACE}{interface}");
+    match component {
+        Component::Balancer => match facts.daemon.as_ref()? {
+            DaemonState::Answers { conditions, .. } => {
+                conditions.iter().find(|it| it.subject == subject).map(|it| &*it.cause)
+            }
+            DaemonState::Silent(_) => None,
+        },
+        Component::Receiver => {
+            let conditions = facts.receiver_state.as_ref()?.conditions();
+            conditions.iter().find(|it| it.subject == subject).map(|it| &*it.cause)
+        }
+    }
+}
+
+/// Whether the check `mode` looks at what a condition is about.
+fn is_of_linked_interface(facts: &Facts, component: Component, subject: &str) -> bool {
+    let Some(interface) = subject.strip_prefix(INTERFACE) else { return false };
+    let links = facts.component(component).into_iter().flat_map(|installed| &installed.links);
+    links.into_iter().any(|link| link.name == interface)
+}
+
+fn of_reason(Condition { reason, subject, cause }: &Condition, reload: &str) -> Finding {
+    use ConditionReason as Reason;
+    match reason {
+        Reason::StoredConfiguration => Finding::problem("daemon", subject, cause)
+            .why("backends are not checked, and no change reaches the packet path")
+            .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml"),
+        Reason::Interface => not_attached(subject, cause),
+        Reason::SourceAddress => Finding::problem("daemon", subject, cause)
+            .why("their clients are sent to other backends, or get no answer")
+            .mend("ip address add ADDRESS/BITS dev INTERFACE"),
+        Reason::NarrowPath => Finding::warning("daemon", subject, cause)
+            .why("clients cannot make their packets small enough")
+            .mend("spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface"),
+        Reason::CertificateExpires | Reason::AuthoritiesExpire => expires(subject, cause),
+        Reason::File | Reason::Settings | Reason::TlsFiles | Reason::HttpFiles => {
+            refused(subject, cause, reload)
+        }
+        // The cause says what to do.
+        _ => Finding::warning("daemon", subject, cause)
+            .why("the daemon goes on without it; `spillway status` shows since when"),
+    }
+}
+
+fn not_attached(subject: &str, cause: &str) -> Finding {
+    Finding::problem("daemon", subject, cause)
+        .why("packets bypass the packet program")
+        .mend("ip -details link show  # what is there; the daemon attaches its program by itself")
+}
+
+/// Something that the daemon refused on a reload or at its start.
+fn refused(subject: &str, cause: &str, reload: &str) -> Finding {
+    let why = match subject {
+        "settings" => "the daemon keeps what was in force before, but its next start would fail",
+        _ => "the daemon keeps what was in force before",
+    };
+    let finding = Finding::warning("daemon", subject, cause).why(why);
+    finding.mend(format!("{reload}  # after correcting it"))
+}
+
+/// A certificate that expires. Nothing was refused: the daemon goes on with it.
+fn expires(subject: &str, cause: &str) -> Finding {
+    let why = match subject {
+        _ if subject == HTTP_CERTIFICATE.text() => "metrics and status page cannot be read then",
+        _ if subject == FLEET_CERTIFICATE.text() => {
+            "the fleet takes no changes here then, and capacities are shared without this balancer"
+        }
+        _ => "the API is then reached through the unix socket only",
+    };
+    Finding::warning("daemon", subject, cause).why(why).mend(
+        "openssl x509 -enddate -subject -noout -in FILE  # after renewing it; the daemon reads it again by itself",
+    )
+}
+
+/// The command that reloads the daemon that holds the pins.
+fn reload_command(owner: Option<&PinOwner>) -> String {
+    match owner {
+        Some(PinOwner { unit: Some(unit), .. }) => format!("systemctl reload {unit}"),
+        Some(owner) => format!("kill -HUP {}", owner.pid),
+        None => "systemctl reload UNIT".into(),
+    }
+}
+
+/// The subject that the daemon uses for a region.
+pub(super) fn region_subject(region: &str) -> String {
+    format!("region {region}")
+}
