@@ -8,13 +8,13 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval, sleep},
 };
 
-use super::Failure;
+use super::{Failure, interfaces};
 use lb_base::{
     conditions::{ConditionReason, Conditions, Subject},
     error_chain,
 };
 use lb_maps::{AttachError, Attached, Restored};
-use lb_net::{LinkChanges, NetError};
+use lb_net::{Interface, LinkChanges, NetError};
 
 /// Time between two looks without an event: the kernel reports none when a program is taken off.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -28,6 +28,8 @@ pub(super) struct InterfaceKeeper {
     conditions: Conditions,
     changes: LinkChanges,
     turns: Interval,
+    /// The interfaces as the settings name them, in the order of [`Attached`].
+    given: Vec<String>,
     /// Why interfaces are without the program, by name.
     missing: BTreeMap<String, String>,
 }
@@ -35,11 +37,15 @@ pub(super) struct InterfaceKeeper {
 impl InterfaceKeeper {
     /// # Errors
     /// Interfaces cannot be followed.
-    pub(super) fn new(attached: Arc<Attached>, conditions: Conditions) -> Result<Self, Failure> {
+    pub(super) fn new(
+        attached: Arc<Attached>,
+        given: Vec<String>,
+        conditions: Conditions,
+    ) -> Result<Self, Failure> {
         let changes = LinkChanges::follow().map_err(cannot_follow)?;
         let mut turns = interval(LOOK_INTERVAL);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Self { attached, conditions, changes, turns, missing: BTreeMap::new() })
+        Ok(Self { attached, conditions, changes, turns, given, missing: BTreeMap::new() })
     }
 
     /// Waits for an event, or for a while, and looks at all interfaces.
@@ -59,10 +65,25 @@ impl InterfaceKeeper {
     }
 
     async fn look(&mut self) {
-        let attached = Arc::clone(&self.attached);
-        // A driver may take a second to attach a program.
-        if let Ok(restored) = spawn_blocking(move || attached.restore()).await {
-            self.report(restored);
+        let looked = async {
+            let all =
+                lb_net::all_interfaces().await.map_err(|error| error_chain::message(&error))?;
+            let names = own_names(&self.given, &all);
+            let attached = Arc::clone(&self.attached);
+            // A driver may take a second to attach a program.
+            let restored = spawn_blocking(move || attached.restore(&names)).await;
+            restored
+                .map_err(|error| error_chain::message(&error))?
+                .map_err(|error| error_chain::message(&error))
+        };
+        match looked.await {
+            Ok(restored) => self.report(restored),
+            Err(error) => {
+                tracing::warn!(
+                    error,
+                    "interfaces: cannot look at the packet program there: {error}"
+                );
+            }
         }
     }
 
@@ -76,8 +97,10 @@ impl InterfaceKeeper {
                 "interface {interface}: the packet program was gone, and is attached again ({mode})"
             );
         }
-        let missing: BTreeMap<_, _> =
-            missing.into_iter().map(|(name, error)| (name, cause(&error))).collect();
+        let missing: BTreeMap<_, _> = missing
+            .into_iter()
+            .map(|(at, error)| (self.given[at].clone(), cause(&error)))
+            .collect();
         for name in self.missing.keys().filter(|name| !missing.contains_key(*name)) {
             self.conditions.end(&subject(name));
         }
@@ -86,6 +109,18 @@ impl InterfaceKeeper {
         }
         self.missing = missing;
     }
+}
+
+/// The kernel's own names of interfaces that the settings name; `None`: there is no such interface, or it has the place of
+/// another one.
+fn own_names(given: &[String], all: &[Interface]) -> Vec<Option<String>> {
+    let mut names = Vec::with_capacity(given.len());
+    for given in given {
+        let own =
+            interfaces::named_interface(all, given).map(|interface| Some(interface.name.clone()));
+        names.push(own.filter(|own| !names.contains(own)).flatten());
+    }
+    names
 }
 
 fn cannot_follow(error: NetError) -> Failure {
@@ -103,6 +138,9 @@ fn cause(error: &AttachError) -> String {
             "gone, and its packets with it; the packet program is attached as soon as it is back"
                 .into()
         }
+        AttachError::Renamed { now, .. } => format!(
+            "is called {now} now; the packet program goes on there, but the next start needs that name in the settings"
+        ),
         error => {
             let cause = error_chain::message(error);
             let cause = cause.split_once(": ").map_or(cause.as_str(), |(_, cause)| cause);

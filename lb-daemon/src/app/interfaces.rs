@@ -58,23 +58,28 @@ pub(super) async fn wait_for(
         let all = all_interfaces().await?;
         let mut own = OwnNames::default();
         own.0.extend(named.names.iter().filter_map(|(_, name)| {
-            let found = all.iter().find(|known| known.is_called(name))?;
-            Some(((*name).to_owned(), found.name.clone()))
+            Some(((*name).to_owned(), named_interface(&all, name)?.name.clone()))
         }));
         let missing = |(_, name): &&(String, &str)| !own.0.contains_key(*name);
         let Some((setting, name)) = named.names.iter().find(missing) else { return Ok(own) };
         let existing = list_interfaces(all.iter().map(|known| known.name.as_str()));
         // Pins have the kernel's names. Which other names an interface had is not known once it is gone.
-        let was_there = links(pins).unwrap_or_default().iter().any(|pinned| pinned.index.is_none());
+        let pinned = links(pins).unwrap_or_default();
+        let renamed = pinned.iter().find(|it| it.pinned_as == *name && it.name != *name);
+        let was_there = renamed.is_some() || pinned.iter().any(|it| it.index.is_none());
         if was_there || begun.elapsed() >= timeout {
             let subject = match setting.as_str() {
                 "interface" => (*name).to_owned(),
                 setting => format!("{setting}: {name}"),
             };
-            let what = if was_there { "the interface is gone" } else { "no such interface" };
+            let what = match renamed {
+                Some(now) => format!("the interface is called {} now", now.name),
+                None if was_there => "the interface is gone".into(),
+                None => "no such interface".into(),
+            };
             let flag = setting.split(' ').next().unwrap_or_default();
             let failure = Failure::new(format!("{subject}: {what}: {existing}")).hint(
-                match (was_there, named.file) {
+                match (was_there && renamed.is_none(), named.file) {
                     (true, _) => "the daemon can start when the interface is back".to_owned(),
                     (_, Some(file)) => {
                         format!("name one of them as `{flag}` in {}", file.display())
@@ -99,21 +104,28 @@ pub(super) async fn wait_for(
     }
 }
 
+/// The interface of a name: its own comes before the other names of others.
+pub(super) fn named_interface<'a>(all: &'a [Interface], name: &str) -> Option<&'a Interface> {
+    let own = all.iter().find(|known| known.name == name);
+    own.or_else(|| all.iter().find(|known| known.is_called(name)))
+}
+
 /// Names of interfaces as the settings have them, with the kernel's own name of each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OwnNames(BTreeMap<String, String>);
 
 impl OwnNames {
-    /// The interfaces of the settings by the kernel's names, each once.
-    pub(super) fn of(&self, interfaces: &[String]) -> Vec<String> {
-        let mut names = Vec::new();
+    /// The interfaces of the settings, each once: as the settings name them, and by the kernel's names.
+    pub(super) fn of(&self, interfaces: &[String]) -> (Vec<String>, Vec<String>) {
+        let (mut as_given, mut names) = (Vec::new(), Vec::new());
         for given in interfaces {
             let own = self.0.get(given).unwrap_or(given);
             if !names.contains(own) {
                 names.push(own.clone());
+                as_given.push(given.clone());
             }
         }
-        names
+        (as_given, names)
     }
 }
 
@@ -243,8 +255,10 @@ mod tests {
         let names = [("enp129s0f0np0alternative", "eth0"), ("eth0", "eth0"), ("wan", "eth1")];
         let own = OwnNames(names.map(|(given, own)| (given.into(), own.into())).into());
         let of = |given: &[&str]| own.of(&given.iter().map(|it| (*it).into()).collect::<Vec<_>>());
-        assert_eq!(of(&["enp129s0f0np0alternative", "wan"]), ["eth0", "eth1"]);
-        assert_eq!(of(&["wan", "eth0", "enp129s0f0np0alternative"]), ["eth1", "eth0"]);
+        assert_eq!(of(&["enp129s0f0np0alternative", "wan"]).1, ["eth0", "eth1"]);
+        let (given, own) = of(&["wan", "eth0", "enp129s0f0np0alternative"]);
+        assert_eq!(own, ["eth1", "eth0"]);
+        assert_eq!(given, ["wan", "eth0"]);
     }
 
     #[test]

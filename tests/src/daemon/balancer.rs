@@ -342,8 +342,12 @@ impl Balancer {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start spillway")?;
         if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-            use std::io::Write as _;
-            stdin.write_all(input.as_bytes()).context("write to spillway")?;
+            use std::io::{ErrorKind, Write as _};
+            match stdin.write_all(input.as_bytes()) {
+                // A command that reads nothing may have ended.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+                written => written.context("write to spillway")?,
+            }
         }
         child.wait_with_output().context("wait for spillway")
     }

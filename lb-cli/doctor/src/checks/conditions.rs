@@ -25,7 +25,7 @@ pub(super) fn of_balancer(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
             || is_of_linked_interface(facts, Component::Balancer, &it.subject)
     };
     let others = conditions.iter().filter(|it| !is_reported(it));
-    others.map(|condition| of_reason(condition, &reload)).collect()
+    others.map(|condition| of_reason(facts, condition, &reload)).collect()
 }
 
 pub(super) fn of_receiver(
@@ -40,7 +40,7 @@ pub(super) fn of_receiver(
                 return expires(subject, cause);
             }
             match subject.starts_with(INTERFACE) {
-                true => not_attached(subject, cause),
+                true => not_attached(facts, Component::Receiver, subject, cause),
                 false => refused(subject, cause, &reload),
             }
         };
@@ -78,13 +78,17 @@ fn is_of_linked_interface(facts: &Facts, component: Component, subject: &str) ->
     links.into_iter().any(|link| link.name == interface)
 }
 
-fn of_reason(Condition { reason, subject, cause }: &Condition, reload: &str) -> Finding {
+fn of_reason(
+    facts: &Facts,
+    Condition { reason, subject, cause }: &Condition,
+    reload: &str,
+) -> Finding {
     use ConditionReason as Reason;
     match reason {
         Reason::StoredConfiguration => Finding::problem("daemon", subject, cause)
             .why("backends are not checked, and no change reaches the packet path")
             .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml"),
-        Reason::Interface => not_attached(subject, cause),
+        Reason::Interface => not_attached(facts, Component::Balancer, subject, cause),
         Reason::SourceAddress => Finding::problem("daemon", subject, cause)
             .why("their clients are sent to other backends, or get no answer")
             .mend("ip address add ADDRESS/BITS dev INTERFACE"),
@@ -101,7 +105,15 @@ fn of_reason(Condition { reason, subject, cause }: &Condition, reload: &str) -> 
     }
 }
 
-fn not_attached(subject: &str, cause: &str) -> Finding {
+/// An interface of the settings that `mode` does not look at: it is without the program, or has another name now.
+fn not_attached(facts: &Facts, component: Component, subject: &str, cause: &str) -> Finding {
+    let links = facts.component(component).into_iter().flat_map(|installed| &installed.links);
+    let mut attached = links.filter(|link| link.mode.is_some());
+    if attached.any(|link| cause.contains(&format!("is called {} now", link.name))) {
+        return Finding::warning("daemon", subject, cause)
+            .why("a start does not find it by the name in the settings")
+            .mend("ip link set INTERFACE name NAME  # or change `interface` in the settings");
+    }
     Finding::problem("daemon", subject, cause)
         .why("packets bypass the packet program")
         .mend("ip -details link show  # what is there; the daemon attaches its program by itself")

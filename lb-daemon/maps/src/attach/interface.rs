@@ -305,6 +305,9 @@ pub enum AttachError {
     /// There is no such interface.
     #[error("{0}: no such interface")]
     NoInterface(String),
+    /// The interface has the program, but not a name that the settings know.
+    #[error("{interface}: is called {now} now, and still has the packet program")]
+    Renamed { interface: String, now: String },
     /// The interface has the other component, or one of another layout.
     #[error(
         "{interface}: already used by {other}, and an interface can have only one component: stop that \

@@ -27,6 +27,7 @@ use crate::{
 };
 
 pub use detach::{Detached, LockedPins, detach};
+use hook::Attachment;
 pub(crate) use hook::link_message;
 pub use hook::{AttachedMode, Hook, XdpMode};
 pub use interface::{AttachError, Interface};
@@ -88,8 +89,8 @@ pub struct Attached {
 pub struct Restored {
     /// The interfaces that have the program again.
     pub attached: Vec<Interface>,
-    /// Those that have it not, by name.
-    pub missing: Vec<(String, AttachError)>,
+    /// Those that have it not, or have no name by which the settings know them, by their place in [`Options::interfaces`].
+    pub missing: Vec<(usize, AttachError)>,
 }
 
 impl Attached {
@@ -106,11 +107,16 @@ impl Attached {
     ) -> Result<(Self, T), DataplaneError> {
         let pins = Pins::new(&options.bpffs, component);
         bpffs::prepare(&options.bpffs)?;
+        let first = !pins.root().exists();
+        let mut lock = None;
+        if !first {
+            lock = Some(prepare(&pins)?);
+            pinned::follow_names(&pins)?;
+        }
         for interface in &options.interfaces {
             interface::may_have(&pins, interface, options.hook)?;
         }
-        let first = !pins.root().exists();
-        let lock = prepare(&pins)?;
+        let lock = lock.map_or_else(|| prepare(&pins), Ok)?;
         let make = || -> Result<_, DataplaneError> {
             let mut loaded =
                 loader::load(&options.objects, component, options.hook, &pins, &options.sizes)?;
@@ -135,7 +141,7 @@ impl Attached {
     /// The interfaces, each with what the kernel reports now.
     pub fn interfaces(&self) -> Vec<Interface> {
         let now = |interface: Interface| Interface {
-            mode: pinned::mode(&self.pins, &interface),
+            mode: self.attachment(&interface.name, interface.index).map(|it| it.mode),
             ..interface
         };
         let interfaces = self.known().clone();
@@ -148,38 +154,77 @@ impl Attached {
     }
 
     /// Looks at each interface, and attaches the program again where it is gone: the interface was removed and is back, or
-    /// something took the program off. The maps stay, and the link is a new one under the same pin.
-    pub fn restore(&self) -> Restored {
+    /// something took the program off. The maps stay, and the link is a new one under the same pin. `names` are the names
+    /// that the interfaces of [`Options::interfaces`] have now; `None`: there is none by which the settings know it.
+    ///
+    /// # Errors
+    /// Pins cannot be read or renamed.
+    pub fn restore(&self, names: &[Option<String>]) -> Result<Restored, BpffsError> {
+        pinned::follow_names(&self.pins)?;
         let mut restored = Restored::default();
         // Not in the loop's head, which would hold the lock for all of it.
         let interfaces = self.known().clone();
-        for known in interfaces {
-            match self.restore_one(&known) {
-                Ok(None) => {}
-                Ok(Some(interface)) => {
-                    let mut all = self.known();
-                    all.iter_mut()
-                        .filter(|it| it.name == interface.name)
-                        .for_each(|it| *it = interface.clone());
-                    restored.attached.push(interface);
+        for (place, (known, name)) in interfaces.iter().zip(names).enumerate() {
+            match self.restore_one(known, name.as_deref()) {
+                Ok((interface, was_gone)) => {
+                    self.known()[place] = interface.clone();
+                    restored.attached.extend(was_gone.then_some(interface));
                 }
-                Err(error) => restored.missing.push((known.name, error)),
+                Err(error) => {
+                    if let AttachError::Renamed { now, .. } = &error {
+                        self.known()[place].name.clone_from(now);
+                    }
+                    restored.missing.push((place, error));
+                }
             }
         }
-        restored
+        self.remove_others()?;
+        Ok(restored)
     }
 
-    /// The interface if it has the program again; `None`: it has it as before.
-    fn restore_one(&self, known: &Interface) -> Result<Option<Interface>, AttachError> {
-        let index = interface::index_of(&known.name)?;
-        if index == known.index && pinned::mode(&self.pins, known).is_some() {
-            return Ok(None);
+    /// The interface, and whether the program was gone from it.
+    fn restore_one(
+        &self,
+        known: &Interface,
+        name: Option<&str>,
+    ) -> Result<(Interface, bool), AttachError> {
+        let Some(name) = name else {
+            let interface = known.name.clone();
+            let is_on = |now: &String| self.attachment(now, known.index).is_some();
+            return Err(match pinned::name_of(known.index).filter(is_on) {
+                Some(now) => AttachError::Renamed { interface, now },
+                None => AttachError::NoInterface(interface),
+            });
+        };
+        let index = interface::index_of(name)?;
+        if let Some(Attachment { mode, .. }) = self.attachment(name, index) {
+            return Ok((Interface { name: name.into(), index, mode: Some(mode) }, false));
         }
-        let refused = |source| AttachError::Refused { interface: known.name.clone(), source };
+        let refused = |source| AttachError::Refused { interface: name.into(), source };
         let mut program = PinnedProgram::open(&self.pins, self.hook).map_err(refused)?;
-        let attached =
-            interface::attach(&mut program.program(), &self.pins, &known.name, self.hook);
-        attached.map(|(interface, _)| Some(interface))
+        let attached = interface::attach(&mut program.program(), &self.pins, name, self.hook);
+        attached.map(|(interface, _)| (interface, true))
+    }
+
+    /// Our program on an interface by a pin of its name.
+    fn attachment(&self, interface: &str, index: u32) -> Option<Attachment> {
+        let own = pinned::own_program(&self.pins);
+        let is_own = |now: &Attachment| own.is_none_or(|own| now.program == own);
+        pinned::attached(&self.pins, interface, index).filter(is_own)
+    }
+
+    /// Takes the program off interfaces whose place another one has: one that was renamed, when its name is back.
+    fn remove_others(&self) -> Result<(), BpffsError> {
+        for name in detach::attached(&self.pins)? {
+            if self.known().iter().all(|known| known.name != name) {
+                tracing::warn!(
+                    interface = name,
+                    "interface {name}: detached, because another one has its place"
+                );
+                pinned::remove(&self.pins, &name)?;
+            }
+        }
+        Ok(())
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<Interface>> {

@@ -11,7 +11,6 @@ use nix::net::if_::if_nametoindex;
 use super::{
     detach,
     hook::{self, AttachedMode},
-    interface::Interface,
     pinned,
 };
 use crate::{BpffsError, Pins};
@@ -111,8 +110,11 @@ pub(super) fn describe(id: u32) -> String {
 /// An interface with a pinned link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linked {
+    /// Its name now; of one that is gone its last.
     pub name: String,
-    /// Its index; `None`: there is no interface of this name.
+    /// The name of the pin, which is that of the interface when the daemon looked last.
+    pub pinned_as: String,
+    /// Its index; `None`: it is gone.
     pub index: Option<u32>,
     /// Whether its place is at tc's hook.
     pub at_tc: bool,
@@ -126,12 +128,13 @@ pub struct Linked {
 /// # Errors
 /// The directory of the links cannot be read.
 pub fn links(pins: &Pins) -> Result<Vec<Linked>, BpffsError> {
-    let linked = |name: String| {
-        let index = if_nametoindex(name.as_str()).ok();
-        let interface = |index| Interface { name: name.clone(), index, mode: None };
-        let mode = index.and_then(|index| pinned::mode(pins, &interface(index)));
-        let at_tc = pinned::is_for_tc(pins, &name);
-        Linked { name, index, at_tc, mode }
+    let linked = |pinned_as: String| {
+        let on = pinned::index_here(&pins.link(&pinned_as));
+        let name = on.and_then(pinned::name_of).unwrap_or_else(|| pinned_as.clone());
+        let index = on.or_else(|| if_nametoindex(name.as_str()).ok());
+        let attached = index.and_then(|index| pinned::attached(pins, &pinned_as, index));
+        let at_tc = pinned::is_for_tc(pins, &pinned_as);
+        Linked { name, pinned_as, index, at_tc, mode: attached.map(|it| it.mode) }
     };
     Ok(detach::attached(pins)?.into_iter().map(linked).collect())
 }

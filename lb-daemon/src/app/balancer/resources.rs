@@ -45,7 +45,8 @@ impl Resources {
         let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
         let own_names =
             interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
-        options.interfaces = own_names.of(&options.interfaces);
+        let (given, own) = own_names.of(&options.interfaces);
+        options.interfaces = own;
         let store = open_store(&arguments.state_dir, arguments.any_schema, log)?;
         let fleet = open_fleet(arguments, &pins)?;
         let listeners = ListenerResources::open(arguments, shared).await?;
@@ -56,7 +57,7 @@ impl Resources {
             Dataplane::open(&options).map_err(failure::packet_path)?;
         let attached = Arc::new(attached);
         log_interfaces(&attached);
-        let keeper = InterfaceKeeper::new(Arc::clone(&attached), shared.conditions.clone())?;
+        let keeper = InterfaceKeeper::new(Arc::clone(&attached), given, shared.conditions.clone())?;
         let sizes = maps.sizes();
         report_waiting(&shared.conditions, &options.sizes, &sizes);
         let configured = ConfiguredInterfaces { attached: attached.indices(), vlans };

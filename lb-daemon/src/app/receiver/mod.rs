@@ -55,7 +55,8 @@ pub(super) async fn run(
     let manager = watchdog.manager();
     let pins = Pins::new(&options.bpffs, lb_maps::Component::Receiver);
     let own_names = interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
-    options.interfaces = own_names.of(&options.interfaces);
+    let (given, own) = own_names.of(&options.interfaces);
+    options.interfaces = own;
     let shared = Shared { log_dropped: log.dropped(), ..Shared::default() };
     let Shared { certificates, conditions, http_refused, .. } = &shared;
     let http_listener =
@@ -71,7 +72,7 @@ pub(super) async fn run(
     super::log_interfaces(&attached);
     super::record_start(&pins, &line);
 
-    let keeper = InterfaceKeeper::new(attached.clone(), conditions.clone())?;
+    let keeper = InterfaceKeeper::new(attached.clone(), given, conditions.clone())?;
     let rounds = watchdog.register("interfaces");
     let stop = CancellationToken::new();
     let stop_guard = stop.clone().drop_guard();

@@ -13,7 +13,10 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node, REGIONS};
 use lb_tests::traffic::datagrams;
 
-use super::{IN_ORDER, host::DoctorHost};
+use super::{
+    IN_ORDER,
+    host::{DoctorHost, Fault},
+};
 
 const PORT: u16 = 7;
 const DATAGRAMS: u64 = 40;
@@ -167,7 +170,7 @@ impl Fixture {
     }
 
     /// What the doctor finds while datagrams are lost all the time.
-    fn wrong_meanwhile(&self, fault: (&str, &str, &str)) -> Result<Finding> {
+    fn wrong_meanwhile(&self, faults: &[Fault]) -> Result<Vec<Finding>> {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| -> Result<()> {
@@ -178,10 +181,10 @@ impl Fixture {
                 }
                 Ok(())
             });
-            let wrong = self.host.until_wrong(&[fault]);
+            let wrong = self.host.until_wrong(faults);
             done.store(true, Ordering::Relaxed);
             sending.join().map_err(|_| anyhow::anyhow!("the sender panicked"))??;
-            Ok(wrong?[0].clone())
+            wrong
         })
     }
 }
@@ -214,11 +217,12 @@ pub(crate) fn transmitted(sandbox: &Sandbox) -> Result<()> {
     let found = "40 frames dropped after the program, which has counted 80 packets as sent \
                  (rx_queue_N_xdp_tx_errors: 40), and none now";
     ensure!(wrong[1].found == found, "{wrong:?}");
-    let now = fixture.wrong_meanwhile(("driver_drops", "problem", "eth0"))?;
+    let faults = [("mode", "problem", "eth0"), ("driver_drops", "problem", "eth0")];
+    let now = fixture.wrong_meanwhile(&faults)?;
 
     // The command is for the other end.
-    let command = now.first_command()?;
-    ensure!(command == wrong[0].first_command()?, "{command}");
+    let command = now[0].first_command()?;
+    ensure!(command == now[1].first_command()?, "{now:?}");
     let command = command.replace("NAMESPACE", router.namespace()).replace("PEER", "balancer");
     fixture.host.paste(&command)?;
     until("the program is there", PATIENCE, || {

@@ -211,14 +211,15 @@ fn a_backend(sandbox: &Sandbox) -> Result<()> {
     // The way back to some clients is another one.
     let router = &fabric.router;
     router.ip("address add 192.0.2.9/32 dev lo")?;
-    node.ip("link add other0 type dummy\nlink set other0 up\nroute add 192.0.2.0/24 dev other0")?;
-    let lost = format!(
-        "sysctl -q -w net.ipv4.conf.all.rp_filter=1 && \
-         ! ip netns exec {} ping -q -c 1 -W 1 -I 192.0.2.9 {}",
-        router.namespace(),
-        fabric.backends[0].v4
-    );
-    host.mends(&lost, &[("rp_filter", "problem", "eth0")])?;
+    node.ip("link add other0 type veth peer name other1\nlink set other0 up\nlink set other1 up\nroute add 192.0.2.0/24 dev other0")?;
+    let target = fabric.backends[0].v4.to_string();
+    // The filter holds for ARP too, so the router has to know the MAC.
+    router.run("ping", ["-q", "-c", "1", "-W", "5", &target])?;
+    node.sysctls(&[("net.ipv4.conf.all.rp_filter", "1")])?;
+    let lost = router.run("ping", ["-q", "-c", "1", "-W", "1", "-I", "192.0.2.9", &target]);
+    ensure!(lost.is_err(), "{lost:?}");
+    let wrong = host.until_wrong(&[("rp_filter", "problem", "eth0")])?;
+    host.mend(&wrong[0])?;
     host.mends(
         "ip address delete 203.0.113.1/32 dev lo",
         &[("served_vips", "problem", "203.0.113.1")],

@@ -174,13 +174,15 @@ impl Outcome {
         self.rates.arrived_per_second(0, from..to) / self.capacity
     }
 
-    /// Says that between two moments at least this part of what one limiter of the whole capacity admits was used.
+    /// Says that between two moments at least this part of what one limiter of the whole capacity admits was used. A sender
+    /// that others held up sends in bursts: where one limiter leaves room free then, several leave a fifth of that more.
     pub(super) fn judge_use(&self, from: Duration, to: Duration, least: f64) -> Result<Use> {
         let by_one = self.by_one_limiter().into_iter();
         let by_one =
             by_one.filter(|(it, is_admitted)| *is_admitted && (from..to).contains(&it.sent));
         let by_one = by_one.count() as f64 / (to - from).as_secs_f64() / self.capacity;
         let part = Use { part: self.used(from, to), by_one };
+        let least = least - 0.2 * (1.0 - by_one).max(0.0);
         let range = least * part.by_one..=MOST_USED;
         ensure!(range.contains(&part.part), "{part}\n{}", self.rates);
         Ok(part)

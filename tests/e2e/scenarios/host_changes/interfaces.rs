@@ -167,3 +167,130 @@ pub(super) fn another_program(sandbox: &Sandbox) -> Result<()> {
     let streams = streams(&fixture)?;
     Stream::finish_all(streams)
 }
+
+/// The names of the interfaces that status shows, with the mode of the program there.
+fn shown(fixture: &Fixture) -> Result<Vec<(String, String)>> {
+    let interfaces = fixture.balancer.status()?.interfaces;
+    Ok(interfaces.into_iter().map(|it| (it.name, it.mode)).collect())
+}
+
+fn native(names: &[&str]) -> Vec<(String, String)> {
+    names.iter().map(|name| ((*name).into(), "native".into())).collect()
+}
+
+/// The program stays where it is, and the next start finds it by the new name.
+pub(super) fn renamed(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox, "if-renamed", PATIENT)?;
+    let streams = streams(&fixture)?;
+    let balancer = fixture.fabric.balancer.clone();
+    let before = fixture.balancer.packets("transmitted")?;
+    balancer.ip("link set eth0 name wan0")?;
+    wait_for_condition(&fixture, SUBJECT, "is called wan0 now")?;
+    ensure!(shown(&fixture)? == native(&["wan0"]), "{:?}", shown(&fixture)?);
+    Stream::all_go_on(&streams).context("under another name")?;
+    no_problem(&fixture)?;
+    balancer.ip("link set wan0 name eth0")?;
+    wait_for_no_condition(&fixture)?;
+    ensure!(shown(&fixture)? == native(&["eth0"]), "{:?}", shown(&fixture)?);
+
+    // While a daemon runs, and while none does.
+    for (first, dead) in [("wan1", false), ("wan2", true)] {
+        if dead {
+            fixture.balancer.kill()?;
+        }
+        balancer.ip(&format!("link set {} name {first}", fixture.balancer.interface))?;
+        if !dead {
+            wait_for_condition(&fixture, SUBJECT, "is called wan1 now")?;
+            fixture.balancer.kill()?;
+        }
+        fixture.balancer.interface = first.into();
+        fixture.balancer.start()?;
+        ensure!(shown(&fixture)? == native(&[first]), "{:?}", shown(&fixture)?);
+        Stream::all_go_on(&streams).with_context(|| format!("as {first}"))?;
+        let pins: Vec<_> = std::fs::read_dir(fixture.balancer.pins().links())?
+            .map(|pin| Ok(pin?.file_name()))
+            .collect::<Result<_>>()?;
+        ensure!(pins == [first], "{pins:?}");
+    }
+    ensure!(fixture.balancer.packets("transmitted")? > before, "the counters began anew");
+    wait_for_no_condition(&fixture)?;
+    Stream::finish_all(streams)?;
+    // Another one of the name in the settings takes its place, and the first one loses the program.
+    balancer.ip("link set wan2 name old0")?;
+    wait_for_condition(&fixture, "interface wan2", "is called old0 now")?;
+    let Fabric { net, router, .. } = &fixture.fabric;
+    net.link(&balancer, "wan2", router, "second", MTU)?;
+    wait_for_no_condition(&fixture)?;
+    until("the first one is without it", PATIENCE, || {
+        let link = &balancer.ip_json("link show dev old0")?[0];
+        Ok(link["xdp"].is_null().then_some(()))
+    })
+}
+
+/// Two interfaces exchange their names, while a daemon runs and while none does.
+pub(super) fn exchanged(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox, "if-exchange", PATIENT)?;
+    let Fabric { net, balancer, router, .. } = &fixture.fabric;
+    net.link(balancer, "eth1", router, "second", MTU)?;
+    net.pass_all(router, "second")?;
+    let balancer = balancer.clone();
+    let exchange = || {
+        balancer.ip("link set eth0 name aside\nlink set eth1 name eth0\nlink set aside name eth1")
+    };
+    fixture.balancer.stop()?;
+    fixture.balancer.interface = "eth0,eth1".into();
+    fixture.balancer.start()?;
+    let streams = streams(&fixture)?;
+    let both = native(&["eth0", "eth1"]);
+    ensure!(shown(&fixture)? == both, "{:?}", shown(&fixture)?);
+    for dead in [false, true, true, false] {
+        if dead {
+            fixture.balancer.kill()?;
+        }
+        exchange()?;
+        Stream::all_go_on(&streams).context("they are exchanged")?;
+        if !dead {
+            fixture.balancer.kill()?;
+        }
+        fixture.balancer.start()?;
+        wait_for_no_condition(&fixture)?;
+        ensure!(shown(&fixture)? == both, "{:?}", shown(&fixture)?);
+        Stream::all_go_on(&streams).context("after a start")?;
+    }
+    let output = fixture.balancer.running().context("it does not run")?.output();
+    ensure!(!output.contains("attached again"), "{output}");
+    Stream::finish_all(streams)?;
+    no_problem(&fixture)
+}
+
+/// The settings have another name than the kernel (`altname`), and the interface comes back under another one of the
+/// kernel's.
+pub(super) fn by_its_other_name(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = Fixture::start(sandbox, "if-altname", PATIENT)?;
+    let balancer = fixture.fabric.balancer.clone();
+    let long = "enp129s0f0np0carrier";
+    let name = |own: &str| balancer.ip(&format!("link property add dev {own} altname {long}"));
+    name("eth0")?;
+    fixture.balancer.stop()?;
+    fixture.balancer.interface = long.into();
+    fixture.balancer.start()?;
+    let streams = streams(&fixture)?;
+    // Renamed, it is the same one to the settings.
+    balancer.ip("link set eth0 name eth5")?;
+    until("the new name is shown", PATIENCE, || {
+        Ok((shown(&fixture)? == native(&["eth5"])).then_some(()))
+    })?;
+    wait_for_no_condition(&fixture)?;
+    Stream::all_go_on(&streams).context("under another name")?;
+    balancer.ip("link del eth5")?;
+    let subject = format!("interface {long}");
+    wait_for_condition(&fixture, &subject, "gone, and its packets with it")?;
+    make_link(&fixture.fabric, "eth0")?;
+    name("eth0")?;
+    configure(&fixture.fabric)?;
+    wait_for_no_condition(&fixture)?;
+    ensure!(shown(&fixture)? == native(&["eth0"]), "{:?}", shown(&fixture)?);
+    Stream::all_go_on(&streams).context("after its return")?;
+    Stream::finish_all(streams)?;
+    no_problem(&fixture)
+}

@@ -94,6 +94,7 @@ pub(super) fn host(component: Component) -> Facts {
             component,
             links: vec![Linked {
                 name: "eth0".into(),
+                pinned_as: "eth0".into(),
                 index: Some(ETH0),
                 at_tc: false,
                 mode: Some(AttachedMode::Native),
