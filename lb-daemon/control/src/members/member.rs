@@ -32,6 +32,8 @@ pub(crate) struct Member {
     /// Whether it may have connections, as far as is known. A backend that never passed a check has none.
     has_served: bool,
     hold_down: HoldDown,
+    /// When it went down, and what its hold-down was before. `None`: it is not down.
+    failed: Option<(Instant, HoldDown)>,
     /// `None` before the first configuration.
     hold_times: Option<HoldDownTimes>,
     /// Whether the configuration drains it.
@@ -145,6 +147,7 @@ impl Member {
             undrained: (MemberState::Pending, not_checked(Accepts::Nothing)),
             has_served: false,
             hold_down: HoldDown::default(),
+            failed: None,
             hold_times: None,
             drained: false,
             overridden: Overridden::NONE,
@@ -175,7 +178,7 @@ impl Member {
         let has_other_times = self.hold_times.is_some() && self.hold_times != times;
         let was_drained = mem::replace(&mut self.drained, backend.admin_state == AdminState::Drain);
         if has_other_times || (was_drained && !self.drained) {
-            self.hold_down = HoldDown::default();
+            self.forget_failures();
         }
         self.hold_times = times;
         self.weighted = backend.weight > 0;
@@ -195,7 +198,7 @@ impl Member {
         let has_ended = |was: bool, is: bool| was && !is;
         if has_ended(before.drained, now.drained) || has_ended(before.disabled, now.disabled) {
             // The operator's way to end a hold.
-            self.hold_down = HoldDown::default();
+            self.forget_failures();
         }
         if has_ended(before.disabled, now.disabled) {
             // Its connections have moved, so it comes back as a new one.
@@ -223,15 +226,16 @@ impl Member {
         self.up_since = None;
     }
 
-    /// Takes a result of checks. Returns whether state or reason changed.
+    /// Takes a result of checks. Failures before `excused` may be this host's own. Returns whether state or reason changed.
     pub(super) fn take_health_change(
         &mut self,
         change: &HealthChange,
         now: SystemTime,
         at: Instant,
+        excused: Option<Instant>,
     ) -> bool {
         self.is_decided |= change.undecided.is_none();
-        self.take_result(change, at);
+        self.take_result(change, at, excused);
         self.update_state(now)
     }
 
@@ -280,6 +284,7 @@ impl Member {
     fn recover(&mut self, accepts: Accepts, restored: Option<HoldDown>) {
         self.has_served = accepts != Accepts::Nothing;
         self.undrained = (MemberState::recovered(accepts), not_checked(accepts));
+        self.failed = None;
         // If nothing is known of what it did before the start, its next return is the first one.
         self.hold_down = restored.unwrap_or_else(|| match accepts {
             Accepts::OpenOnly => HoldDown::DOWN,
@@ -293,7 +298,7 @@ impl Member {
 
     /// If the host answers, its connections stay, if it can have any. The state also stays while a row of
     /// failures is not complete.
-    fn take_result(&mut self, change: &HealthChange, at: Instant) {
+    fn take_result(&mut self, change: &HealthChange, at: Instant, excused: Option<Instant>) {
         let reason = change.reason.clone();
         self.agent_report = change.report.clone();
         self.has_served |= change.health == Health::Passing;
@@ -303,8 +308,18 @@ impl Member {
         }
         if let Some(times) = self.hold_times.filter(|_| self.has_served) {
             match change.health {
-                Health::Passing => self.hold_down.pass(at, times),
-                Health::Failing | Health::Silent => self.hold_down.fail(at, times),
+                Health::Passing => {
+                    let failed = self.failed.take();
+                    // Judged only now, because the news of an interface may come after the failure.
+                    if let Some((_, before)) = failed.filter(|(at, _)| excused >= Some(*at)) {
+                        self.hold_down = before;
+                    }
+                    self.hold_down.pass(at, times);
+                }
+                Health::Failing | Health::Silent => {
+                    self.failed.get_or_insert((at, self.hold_down));
+                    self.hold_down.fail(at, times);
+                }
             }
         }
         self.undrained = match change.health {
@@ -323,7 +338,7 @@ impl Member {
         }
         self.decided_by = decided_by;
         self.agent_report = AgentReport::default();
-        self.hold_down = HoldDown::default();
+        self.forget_failures();
         self.is_decided = decided_by != DecidedBy::Checks;
         let (state, reason) = match decided_by {
             DecidedBy::Operator => {
@@ -340,6 +355,10 @@ impl Member {
         // A disabled backend comes back as a new one: its connections have moved.
         self.has_served = state.accepts() != Accepts::Nothing;
         self.undrained = (state, reason);
+    }
+
+    fn forget_failures(&mut self) {
+        (self.hold_down, self.failed) = (HoldDown::default(), None);
     }
 
     /// Whether the configuration, an override or its agent drains it.

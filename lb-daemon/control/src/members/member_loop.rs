@@ -8,6 +8,7 @@ use std::{
 use super::{
     MemberCommand, MemberUpdate, clock,
     mailbox::MailboxSender,
+    path_losses::{PathLosses, is_own_silence, longest_row},
     portions::{PortionRequest, PortionWriter},
     table::Members,
     wall_clock,
@@ -76,6 +77,7 @@ pub struct MemberLoop<W> {
     without_room: BTreeMap<IpAddr, NextHop>,
     /// Backends of pools with direct return.
     direct: Arc<BTreeSet<IpAddr>>,
+    path_losses: PathLosses,
 }
 
 impl<W: MemberPath> MemberLoop<W> {
@@ -106,6 +108,7 @@ impl<W: MemberPath> MemberLoop<W> {
             next_hops: BTreeMap::new(),
             without_room: BTreeMap::new(),
             direct: Arc::default(),
+            path_losses: PathLosses::default(),
         }
     }
 
@@ -176,7 +179,10 @@ impl<W: MemberPath> MemberLoop<W> {
         let (now, at) = (wall_clock(), clock());
         let mut pools: BTreeMap<Name, BTreeMap<IpAddr, Accepts>> = BTreeMap::new();
         for change in &*changes {
-            let Some(taken) = self.members.take_health_change(change, now, at) else { continue };
+            let lost = self.path_losses.last(change.address, at);
+            let excused = lost.map(|lost| lost + longest_row(&self.configuration, &change.pool));
+            let taken = self.members.take_health_change(change, now, at, excused);
+            let Some(taken) = taken else { continue };
             if taken.is_held {
                 self.health_counters.hold_downs.inc();
             }
@@ -258,8 +264,10 @@ impl<W: MemberPath> MemberLoop<W> {
 
     fn apply_next_hop_change(&mut self, change: NextHopChange) {
         let NextHopChange { address, hop } = change;
+        let is_own_silence = hop.as_ref().is_err_and(|why| is_own_silence(address, why));
         let hop = hop.map_err(|why| NoNextHop::Other(error_chain::message(&why)));
         let hop = self.check_next_hop(address, hop);
+        self.path_losses.set(address, hop.is_err() && !is_own_silence, clock());
         // After each configuration the sensors report everything again, mostly unchanged.
         if self.next_hops.get(&address) != Some(&hop) {
             self.set_next_hop(address, hop);
@@ -330,6 +338,7 @@ impl<W: MemberPath> MemberLoop<W> {
             MemberCommand::KeepNextHops(backends) => {
                 self.next_hops.retain(|address, _| backends.contains(address));
                 self.without_room.retain(|address, _| backends.contains(address));
+                self.path_losses.keep(&backends);
                 // A sensor may have reported one after its backend was removed.
                 self.words.keep_next_hops(&backends);
             }

@@ -9,6 +9,7 @@ mod mailbox;
 mod member;
 mod member_loop;
 mod panic;
+mod path_losses;
 mod portions;
 mod shares;
 mod table;

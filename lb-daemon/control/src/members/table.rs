@@ -217,12 +217,14 @@ impl Members {
         path.set_states(name, &rises);
     }
 
-    /// Takes a result of checks. `None`: checks do not decide about the member.
+    /// Takes a result of checks. Failures before `excused` may be this host's own. `None`: checks do not decide about the
+    /// member.
     pub(super) fn take_health_change(
         &mut self,
         change: &HealthChange,
         now: SystemTime,
         at: Instant,
+        excused: Option<Instant>,
     ) -> Option<TakenResult> {
         let HealthChange { pool, address, .. } = change;
         let members = self.pools.get_mut(pool)?;
@@ -232,7 +234,7 @@ impl Members {
         }
         let (is_news, taken) = members.change(address, |member| {
             let before = member.counts();
-            let is_news = member.take_health_change(change, now, at);
+            let is_news = member.take_health_change(change, now, at, excused);
             let counts = member.counts();
             let is_held = counts.held > before.held;
             (

@@ -2,8 +2,9 @@
 
 use Accepts::{All, Nothing, OpenOnly};
 
-use super::*;
-use lb_model::MemberState::{self, HeldDown, Unhealthy, Up};
+use super::{next_hops::hop, *};
+use lb_model::MemberState::{self, HeldDown, Unhealthy, Unreachable, Up};
+use lb_net::Unresolved;
 
 const ONE: &str = "10.0.0.1";
 const REFUSED: &str = "check tcp: connection refused";
@@ -89,13 +90,9 @@ async fn a_failure_ends_a_hold_and_counts() {
     daemon.flap().await;
     seconds(5).await;
     daemon.report_health("web", ONE, Silent, "check tcp: timed out").await;
-    assert_eq!(daemon.first().await, (MemberState::Unreachable, Nothing, None));
+    assert_eq!(daemon.first().await, (Unreachable, Nothing, None));
     seconds(30).await;
-    assert_eq!(
-        daemon.first().await,
-        (MemberState::Unreachable, Nothing, None),
-        "no hold brings it up"
-    );
+    assert_eq!(daemon.first().await, (Unreachable, Nothing, None), "no hold brings it up");
     daemon.report_health("web", ONE, Passing, "all checks pass").await;
     assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(20)));
     // A result that is no news does not prolong it.
@@ -260,5 +257,100 @@ async fn a_backend_that_never_passed_stays_without_connections_over_restarts() {
         assert_eq!(daemon.first().await.1, Nothing);
     }
     daemon.report_health("web", ONE, Passing, "all checks pass").await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+}
+
+fn silent(gateway: &str) -> Unresolved {
+    Unresolved::Silent { gateway: ip(gateway), interface: "eth0".into() }
+}
+
+impl Daemon {
+    /// The first backend's host goes silent.
+    async fn lose(&self) {
+        self.report_health("web", ONE, Silent, "check tcp: network is unreachable").await;
+        assert_eq!(self.backend("web", ONE).await.state, Unreachable);
+    }
+
+    async fn recover(&self) {
+        self.report_health("web", ONE, Passing, "all checks pass").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_while_this_host_has_no_next_hop_does_not_count() {
+    let daemon = Daemon::returned(&held("")).await;
+    for lost in [
+        Unresolved::NoRoute,
+        Unresolved::Gone(7),
+        Unresolved::Down("eth0".into()),
+        Unresolved::NoCarrier("eth0".into()),
+        silent("10.0.0.254"),
+    ] {
+        daemon.resolve(ONE, Ok(hop(1))).await;
+        daemon.resolve(ONE, Err(lost.clone())).await;
+        daemon.lose().await;
+        // More than a row of failures.
+        seconds(20).await;
+        daemon.resolve(ONE, Ok(hop(1))).await;
+        daemon.recover().await;
+        assert_eq!(daemon.first().await, (Up, All, None), "{lost}");
+        seconds(1).await;
+    }
+    assert_eq!(daemon.running.counters.hold_downs.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_around_the_loss_of_a_next_hop_do_not_count_and_later_ones_do() {
+    let daemon = Daemon::returned(&held("")).await;
+    daemon.resolve(ONE, Ok(hop(1))).await;
+    // The check is faster than the news of the interface.
+    daemon.lose().await;
+    daemon.resolve(ONE, Err(Unresolved::NoRoute)).await;
+    daemon.resolve(ONE, Ok(hop(1))).await;
+    daemon.recover().await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+    // The row of failures ends after the next hop is back.
+    daemon.resolve(ONE, Err(Unresolved::NoRoute)).await;
+    daemon.resolve(ONE, Ok(hop(1))).await;
+    seconds(2).await;
+    daemon.lose().await;
+    daemon.recover().await;
+    assert_eq!(daemon.first().await, (Up, All, None));
+    seconds(30).await;
+    daemon.flap().await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(10)), "its own failure");
+    // The hold for that goes on, and no longer.
+    seconds(4).await;
+    daemon.resolve(ONE, Err(Unresolved::NoRoute)).await;
+    daemon.lose().await;
+    daemon.resolve(ONE, Ok(hop(1))).await;
+    daemon.recover().await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(6)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_does_not_answer_on_its_own_link_is_held_down() {
+    let daemon = Daemon::returned(&held("")).await;
+    daemon.resolve(ONE, Ok(NextHop { gateway: ip(ONE), ..hop(1) })).await;
+    daemon.resolve(ONE, Err(silent(ONE))).await;
+    daemon.lose().await;
+    daemon.resolve(ONE, Ok(NextHop { gateway: ip(ONE), ..hop(1) })).await;
+    daemon.recover().await;
+    assert_eq!(daemon.first().await, (HeldDown, OpenOnly, Some(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_drain_forgets_failures_also_without_a_next_hop() {
+    let text = held("");
+    let daemon = Daemon::returned(&text).await;
+    daemon.flap().await;
+    daemon.flap().await;
+    daemon.resolve(ONE, Err(Unresolved::NoRoute)).await;
+    daemon.lose().await;
+    let first = "address = \"10.0.0.1\"";
+    let drained = text.replace(first, &format!("{first}\nadmin_state = \"drain\""));
+    daemon.apply(&drained).await.unwrap();
+    daemon.apply(&text).await.unwrap();
+    daemon.recover().await;
     assert_eq!(daemon.first().await, (Up, All, None));
 }
