@@ -4,15 +4,13 @@ use lb_base::{
     conditions::{FLEET_CERTIFICATE, HTTP_CERTIFICATE},
     receiver_socket,
 };
-use lb_maps::Component;
+use lb_maps::{Component, Occupant};
 use spillway_proto::v1::ConditionReason;
 
 use crate::{
-    facts::{Condition, DaemonState, Facts, PinOwner},
+    facts::{Condition, DaemonState, Facts, INTERFACE, PinOwner, unattached},
     finding::Finding,
 };
-
-const INTERFACE: &str = "interface ";
 
 pub(super) fn of_balancer(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
     let DaemonState::Answers { conditions, configuration, .. } = daemon else { return Vec::new() };
@@ -56,19 +54,13 @@ pub(super) fn why_not_attached<'a>(
     component: Component,
     interface: &str,
 ) -> Option<&'a str> {
-    let subject = format!("{INTERFACE}{interface}");
-    match component {
-        Component::Balancer => match facts.daemon.as_ref()? {
-            DaemonState::Answers { conditions, .. } => {
-                conditions.iter().find(|it| it.subject == subject).map(|it| &*it.cause)
-            }
-            DaemonState::Silent(_) => None,
-        },
-        Component::Receiver => {
-            let conditions = facts.receiver_state.as_ref()?.conditions();
-            conditions.iter().find(|it| it.subject == subject).map(|it| &*it.cause)
-        }
-    }
+    let unattached = unattached(facts.daemon.as_ref(), facts.receiver_state.as_ref(), component);
+    unattached.into_iter().find(|(name, _)| *name == interface).map(|(_, cause)| cause)
+}
+
+/// Whether the daemon says that an interface lacks its program, which it attaches as soon as it can.
+pub(super) fn has_unattached(facts: &Facts, component: Component) -> bool {
+    !unattached(facts.daemon.as_ref(), facts.receiver_state.as_ref(), component).is_empty()
 }
 
 /// Whether the check `mode` looks at what a condition is about.
@@ -78,12 +70,9 @@ fn is_of_linked_interface(facts: &Facts, component: Component, subject: &str) ->
     links.into_iter().any(|link| link.name == interface)
 }
 
-fn of_reason(
-    facts: &Facts,
-    Condition { reason, subject, cause }: &Condition,
-    reload: &str,
-) -> Finding {
+fn of_reason(facts: &Facts, condition: &Condition, reload: &str) -> Finding {
     use ConditionReason as Reason;
+    let Condition { reason, subject, cause } = condition;
     match reason {
         Reason::StoredConfiguration => Finding::problem("daemon", subject, cause)
             .why("backends are not checked, and no change reaches the packet path")
@@ -114,9 +103,25 @@ fn not_attached(facts: &Facts, component: Component, subject: &str, cause: &str)
             .why("a start does not find it by the name in the settings")
             .mend("ip link set INTERFACE name NAME  # or change `interface` in the settings");
     }
+    let interface = subject.strip_prefix(INTERFACE).unwrap_or(subject);
+    let occupant = facts.network.card(interface).and_then(|card| card.occupant.as_ref());
+    let command = occupant.map_or_else(|| LOOK.into(), |it| removal_command(it, interface));
     Finding::problem("daemon", subject, cause)
         .why("packets bypass the packet program")
-        .mend("ip -details link show  # what is there; the daemon attaches its program by itself")
+        .mend(command)
+}
+
+/// For an interface that a running daemon attaches its program to as soon as it can.
+pub(super) const LOOK: &str =
+    "ip -details link show  # what is there; the daemon attaches its program by itself";
+
+/// Takes another's program off an interface.
+pub(super) fn removal_command(occupant: &Occupant, interface: &str) -> String {
+    let removal = occupant.removal(interface).replace('`', "");
+    match removal.split_once(", ") {
+        Some((command, note)) => format!("{command}  # {note}"),
+        None => removal,
+    }
 }
 
 /// Something that the daemon refused on a reload or at its start.

@@ -40,17 +40,20 @@ fn mode(facts: &Facts, installed: &InstalledComponent, link: &Linked) -> Finding
         (Some(_), None) if !link.at_tc && card.is_some_and(|card| card.occupant.is_some()) => {
             let occupant = card.and_then(|card| card.occupant.as_ref());
             let (by, removal) = occupant
-                .map(|by| (by.to_string(), by.removal(&name).replace('`', "")))
+                .map(|by| (by.to_string(), conditions::removal_command(by, &name)))
                 .unwrap_or_default();
-            let (command, note) = removal.split_once(", ").unwrap_or((&removal, ""));
-            let note = if note.is_empty() { String::new() } else { format!("  # {note}") };
-            Finding::problem("mode", name, format!("the {component} is not attached: another XDP program is ({by})"))
+            let finding = Finding::problem("mode", name, format!("the {component} is not attached: another XDP program is ({by})"))
                 .why("an interface takes one XDP program, and packets bypass ours")
-                .mend(format!("{command}{note}"))
-                .mend(start(None))
+                .mend(removal);
+            if why.is_some() { finding } else { finding.mend(start(None)) }
+        }
+        (Some(_), None) if let Some(why) = why => {
+            Finding::problem("mode", name, format!("the {component} is not attached"))
+                .why(why)
+                .mend(conditions::LOOK)
         }
         (Some(_), None) => Finding::problem("mode", name, format!("the {component} is not attached"))
-            .why(why.unwrap_or("the program was detached, and packets bypass it"))
+            .why("the program was detached, and packets bypass it")
             .mend(start(None)),
         (Some(index), Some(AttachedMode::Native)) if let Some((mtu, most)) = excess_mtu(facts, index) => {
             Finding::problem("mode", name.clone(), format!("native, but the MTU is {mtu} and {driver} supports {most}"))

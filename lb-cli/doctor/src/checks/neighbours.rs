@@ -1,12 +1,19 @@
 //! The next hop of each backend.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use lb_maps::Component;
-use lb_net::{Unresolved, survey::RouteInfo};
+use lb_net::{
+    Interface, Unresolved,
+    survey::{Device, RouteInfo},
+};
+use spillway_proto::v1::ConditionReason;
 
 use crate::{
-    facts::{Facts, PinnedBackend},
+    facts::{DaemonState, Facts, IdleReason, PinnedBackend},
     finding::Finding,
     start_command::start_command,
 };
@@ -49,6 +56,7 @@ fn judge(facts: &Facts, backend: &PinnedBackend) -> Option<Finding> {
     let route = format!("ip{six} route replace {address}/{bits} via GATEWAY");
     match facts.network.survey.routes.get(&address)? {
         Ok(route) => judge_hop(facts, backend, route),
+        Err(Unresolved::NoRoute) if let Some(finding) = without_link(facts) => Some(finding),
         Err(Unresolved::Own(_)) => problem(
             "is an address of this host".into(),
             format!("spillway backend delete {address}"),
@@ -59,6 +67,29 @@ fn judge(facts: &Facts, backend: &PinnedBackend) -> Option<Finding> {
         Err(why) => problem(why.to_string(), route),
     }
 }
+
+/// An interface of the balancer's that is down: the kernel drops the routes over it.
+fn without_link(facts: &Facts) -> Option<Finding> {
+    let linked = facts.component(Component::Balancer).into_iter().flat_map(|it| &it.links);
+    let linked: BTreeSet<_> = linked.filter_map(|link| link.index).collect();
+    let sending = facts.balancer.iter().flat_map(|balancer| &balancer.interfaces);
+    let sending: BTreeSet<_> = sending.map(|it| &it.stats.interface).collect();
+    let mut used = facts.network.devices().filter(|device| {
+        let index = Some(device.interface.index).into_iter().chain(device.lower);
+        index.into_iter().any(|it| linked.contains(&it)) || sending.contains(&device.interface.name)
+    });
+    let is_off = |device: &&Device| !device.interface.up || !device.interface.carrier;
+    let Interface { name, up, .. } = &used.find(is_off)?.interface;
+    let (found, cable) = match up {
+        false => ("the interface is down, and no route leads to its backends", ""),
+        true => (NO_CARRIER, CABLE),
+    };
+    let finding = Finding::problem("neighbours", name, found).why(WHY);
+    Some(finding.mend(format!("ip link set dev {name} up{cable}")))
+}
+
+const NO_CARRIER: &str = "the interface has no carrier";
+const CABLE: &str = "  # and check the cable";
 
 fn judge_hop(facts: &Facts, backend: &PinnedBackend, route: &RouteInfo) -> Option<Finding> {
     let RouteInfo { interface, gateway, .. } = *route;
@@ -104,15 +135,45 @@ fn judge_hop(facts: &Facts, backend: &PinnedBackend, route: &RouteInfo) -> Optio
         (Some((_, at)), None) if at == interface && !known.is_some_and(|known| known.failed) => {
             None
         }
-        (_, None) if !device.carrier => problem(
-            "the interface has no carrier",
-            format!("ip link set dev {name} up  # and check the cable"),
-        ),
+        (_, None) if !device.carrier => {
+            problem(NO_CARRIER, format!("ip link set dev {name} up{CABLE}"))
+        }
         (_, None) => problem("does not answer", resolve_again(gateway, &name)),
-        (_, Some(_)) => problem(
+        (None, Some(_)) => {
+            let cause = reported_cause(facts, backend.address);
+            let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+            let found = format!("the packet path has no next hop{cause}");
+            problem(&found, command_for_missing_hop(facts, backend.address, &name))
+        }
+        (Some(_), Some(_)) => problem(
             "the packet path has another MAC address than the kernel",
             start_command(facts, Component::Balancer, None),
         ),
+    }
+}
+
+/// Why the daemon gave a backend no next hop, as far as it says so: of backends of services.
+fn reported_cause(facts: &Facts, backend: IpAddr) -> Option<&str> {
+    let Some(DaemonState::Answers { configuration, .. }) = &facts.daemon else { return None };
+    let mut backends = configuration.served.iter().flat_map(|pool| &pool.backends);
+    backends.find_map(|it| match &it.idle {
+        Some(IdleReason::NoNextHop(why)) if it.address.parse() == Ok(backend) => Some(&**why),
+        _ => None,
+    })
+}
+
+/// For a backend whose neighbour the kernel knows.
+fn command_for_missing_hop(facts: &Facts, backend: IpAddr, interface: &str) -> String {
+    let Some(DaemonState::Answers { conditions, .. }) = &facts.daemon else {
+        return start_command(facts, Component::Balancer, None);
+    };
+    let version = if backend.is_ipv4() { "IPv4 " } else { "IPv6 " };
+    let lacks_source = conditions
+        .iter()
+        .any(|it| it.reason == ConditionReason::SourceAddress && it.subject.starts_with(version));
+    match lacks_source {
+        true => format!("ip address add ADDRESS/BITS dev {interface}"),
+        false => format!("spillway status  # why {backend} has no next hop"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use lb_maps::{Component, Pins};
 
+use super::conditions;
 use crate::{
     facts::{Facts, InstalledComponent, MapsProblem, MapsProblemKind},
     finding::Finding,
@@ -14,7 +15,9 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         let subject = facts.pin_directory(installed.component).display().to_string();
         let start = || start_command(facts, installed.component, None);
         findings.push(match &installed.maps_problem {
-            None if installed.links.is_empty() => without_interface(facts, installed, subject),
+            None if is_left_behind(facts, installed) => {
+                without_interface(facts, installed, subject)
+            }
             None => Finding::ok("pins", subject, "are complete and of this version"),
             Some(MapsProblem { kind, why }) => match kind {
                 MapsProblemKind::Denied => Finding::problem("pins", subject, "cannot be read")
@@ -61,6 +64,11 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         );
     }
     findings
+}
+
+/// Whether maps have no link, and no daemon says that it will attach its program.
+fn is_left_behind(facts: &Facts, installed: &InstalledComponent) -> bool {
+    installed.links.is_empty() && !conditions::has_unattached(facts, installed.component)
 }
 
 /// Maps without a link are left by a daemon that lost its interfaces, or never had any.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use lb_base::receiver_socket::Answer;
+use lb_maps::Component;
 use spillway_proto::v1::{
     AdminState, Backend, BackendState, BackendStatus, ConditionReason, Configuration,
     ExportResponse, GroupStatus, Isolation, Pool, StatusResponse, state_reason::Cause,
@@ -114,12 +115,25 @@ pub enum ReceiverState {
     Answers(Answer),
 }
 
-impl ReceiverState {
-    pub(crate) fn conditions(&self) -> &[lb_base::receiver_socket::Condition] {
-        match self {
-            Self::Silent(..) => &[],
-            Self::Answers(answer) => &answer.conditions,
+/// How the subject of a condition about an interface begins.
+pub(crate) const INTERFACE: &str = "interface ";
+
+/// The interfaces that lack the program of a component by what its daemon says, with the causes.
+pub(crate) fn unattached<'a>(
+    balancer: Option<&'a DaemonState>,
+    receiver: Option<&'a ReceiverState>,
+    component: Component,
+) -> Vec<(&'a str, &'a str)> {
+    let of_subject =
+        |subject: &'a str, cause: &'a str| Some((subject.strip_prefix(INTERFACE)?, cause));
+    match (component, balancer, receiver) {
+        (Component::Balancer, Some(DaemonState::Answers { conditions, .. }), _) => {
+            conditions.iter().filter_map(|it| of_subject(&it.subject, &it.cause)).collect()
         }
+        (Component::Receiver, _, Some(ReceiverState::Answers(answer))) => {
+            answer.conditions.iter().filter_map(|it| of_subject(&it.subject, &it.cause)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -16,7 +16,7 @@ use lb_net::NetError;
 #[cfg(test)]
 pub(crate) use self::{daemon::DaemonConfiguration, daemon::PoolBackend, network::NetworkCard};
 pub(crate) use self::{
-    daemon::{Condition, IdleReason, PoolServices},
+    daemon::{Condition, INTERFACE, IdleReason, PoolServices, unattached},
     host::{Host, Sysctls},
     installed::Unit,
     maps::{
@@ -102,11 +102,17 @@ impl Facts {
             installed.maps_problem = read.err();
         }
         let backends = balancer.iter().filter(|_| is_probing).flat_map(|b| &b.backends);
+        let sending = balancer.iter().flat_map(|balancer| &balancer.interfaces);
+        let sending = sending.map(|it| &*it.stats.interface);
+        let (daemon, receiver_state) = (answers.daemon.as_ref(), answers.receiver.as_ref());
+        let unattached =
+            Component::ALL.map(|component| unattached(daemon, receiver_state, component));
+        let unattached = unattached.iter().flatten().map(|(interface, _)| *interface);
         let network = Network::read(
             route_targets(balancer.as_ref(), receiver.as_ref()),
             &backends.map(|backend| backend.address).collect(),
             &components,
-            balancer.iter().flat_map(|balancer| &balancer.interfaces),
+            sending.chain(unattached),
         )
         .await?;
         let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));

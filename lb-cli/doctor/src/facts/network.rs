@@ -14,7 +14,7 @@ use lb_net::{
     survey::{Address, Device, RouteInfo, Survey, survey},
 };
 
-use super::{installed::InstalledComponent, maps::SendingInterface};
+use super::installed::InstalledComponent;
 
 /// Two internet addresses that stand for clients: only their routes are looked up.
 pub(super) const CLIENTS: [IpAddr; 2] =
@@ -29,7 +29,8 @@ const MAX_CONCURRENT: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network {
     pub(crate) survey: Survey,
-    /// Devices with a program or that programs send out of, and the ports of bonds with a program, by index.
+    /// Devices with a program or that programs send out of, those that lack the program, and the ports of bonds with a
+    /// program, by index.
     pub(crate) cards: BTreeMap<u32, NetworkCard>,
     /// Whether neighbours answered that the kernel had not confirmed lately; others are missing.
     pub(crate) answered: BTreeMap<IpAddr, bool>,
@@ -49,7 +50,8 @@ pub(crate) struct NetworkCard {
 }
 
 impl Network {
-    /// Reads everything, with the routes `to` these addresses, and probes the next hops of `backends`.
+    /// Reads everything, with the routes `to` these addresses and the cards of `others` beside those with a program, and
+    /// probes the next hops of `backends`.
     ///
     /// # Errors
     /// Netlink fails.
@@ -57,7 +59,7 @@ impl Network {
         to: Vec<IpAddr>,
         backends: &BTreeSet<IpAddr>,
         components: &[InstalledComponent],
-        sending: impl Iterator<Item = &'a SendingInterface>,
+        others: impl Iterator<Item = &'a str>,
     ) -> Result<Self, NetError> {
         let to: BTreeSet<_> = to.into_iter().collect();
         let answered = match backends.is_empty() {
@@ -69,9 +71,8 @@ impl Network {
         let indices =
             components.iter().flat_map(|component| &component.links).filter_map(|link| link.index);
         let mut network = Self { survey, cards: BTreeMap::new(), answered };
-        let sending =
-            sending.filter_map(|it| network.find(&it.stats.interface)).collect::<Vec<_>>();
-        for index in indices.chain(sending) {
+        let others = others.filter_map(|name| network.find(name)).collect::<Vec<_>>();
+        for index in indices.chain(others) {
             let ports = network.ports(index).map(|port| port.interface.index);
             let all: Vec<_> = std::iter::once(index).chain(ports).collect();
             let survey = &network.survey;

@@ -1,13 +1,15 @@
 use lb_maps::{AttachedMode, Hold, Occupant};
 use lb_net::{device::XdpFeatures, survey::Device};
+use spillway_proto::v1::ConditionReason;
 
 use super::{
     RESTART, Row,
     drops::PASSING,
     fixture::{ETH0, backend, balancer, card, device, offload},
+    run_all,
 };
 use crate::{
-    facts::Facts,
+    facts::{Condition, DaemonState, Facts},
     finding::Level::{Ok, Problem, Warning},
 };
 
@@ -52,6 +54,56 @@ pub(super) const MODE: &[Row] = &[
     (balancer, |f| grown(f, 3_507), "mode", Problem, "eth0", "ip link set dev eth0 mtu 3506"),
     (backend, taken_off_at_tc, "mode", Problem, "eth0", RESTART_RECEIVER),
 ];
+
+fn reports(facts: &mut Facts, cause: &str) {
+    let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    conditions.push(Condition {
+        reason: ConditionReason::Interface,
+        subject: "interface eth0".into(),
+        cause: cause.into(),
+    });
+}
+
+/// A daemon that could not attach its program again has taken the link's pin away, and tries again by itself. A new one
+/// would refuse to start.
+#[test]
+fn no_restart_is_offered_while_the_daemon_attaches_its_program_by_itself() {
+    let cause = "the packet program is not attached, tried again twice a second";
+    let look = "ip -details link show  # what is there; the daemon attaches its program by itself";
+    let other = || Some(Occupant { program: "other (id 7)".into(), hold: Hold::Interface });
+    let off = "ip link set dev eth0 xdp off";
+    for (is_pinned, occupant, check, subject, mend) in [
+        (false, other(), "daemon", "interface eth0", off),
+        (false, None, "daemon", "interface eth0", look),
+        (true, other(), "mode", "eth0", off),
+        (true, None, "mode", "eth0", look),
+    ] {
+        let mut facts = balancer();
+        card(&mut facts).occupant = occupant.clone();
+        match is_pinned {
+            true => facts.components[0].links[0].mode = None,
+            false => facts.components[0].links.clear(),
+        }
+        reports(&mut facts, cause);
+        let wrong: Vec<_> = run_all(&facts).into_iter().filter(|it| it.level != Ok).collect();
+        assert_eq!(wrong.len(), 1, "{wrong:#?}");
+        assert_eq!((wrong[0].check, &*wrong[0].subject), (check, subject));
+        assert_eq!((&wrong[0].mend[..], &wrong[0].or), (&[mend.to_owned()][..], &None), "{check}");
+        let text = format!("{}: {}", wrong[0].found, wrong[0].why);
+        assert!(occupant.is_none() || is_pinned == text.contains("other (id 7)"), "{text}");
+    }
+    // Without its condition the daemon does not know of it.
+    let mut facts = balancer();
+    facts.components[0].links.clear();
+    let wrong: Vec<_> = run_all(&facts).into_iter().filter(|it| it.level != Ok).collect();
+    assert_eq!(
+        (wrong.len(), wrong[0].check, &*wrong[0].mend[0]),
+        (1, "pins", RESTART),
+        "{wrong:#?}"
+    );
+}
 
 const RESTART_RECEIVER: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
 
