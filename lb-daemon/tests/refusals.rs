@@ -148,6 +148,7 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
             &["--source", "10.0.0.1,10.0.0.2"],
             "--source: 10.0.0.1 and 10.0.0.2 are of the same family",
         ),
+        (&["--interface", ""], "must be the name of an interface"),
         (&["--xdp-mode", "fast"], "invalid value 'fast' for '--xdp-mode <MODE>'"),
         (&["--hook", "tc"], "only the receiver has a program for tc, the balancer's is for XDP"),
         (&["--socket-mode", "888"], "must be permission bits in octal, such as 660"),

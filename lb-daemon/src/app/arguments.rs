@@ -181,6 +181,7 @@ pub(super) struct PathArguments {
     config: Option<PathBuf>,
     /// Interface that packets arrive on; may be given several times
     #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
+    #[arg(value_parser = interface_name)]
     pub(super) interface: Vec<String>,
     /// Seconds to wait at the start for an interface that does not exist yet [default: until 120 seconds after boot]
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(0..=3600))]
@@ -411,6 +412,13 @@ fn only_xdp(text: &str) -> Result<(), String> {
 
 fn endpoint(text: &str, example: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("must be an address and a port, such as {example}"))
+}
+
+fn interface_name(text: &str) -> Result<String, &'static str> {
+    match text.trim().is_empty() {
+        true => Err("must be the name of an interface"),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn source_prefix(text: &str) -> Result<Ipv4Prefix, String> {

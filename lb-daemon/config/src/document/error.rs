@@ -102,10 +102,11 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
     (at, format!("{found}, expected {expected}"))
 }
 
-/// A character that a word processor put in place of the one that was typed: where the parser stopped, or before it on the
-/// line, if a string did not end where it was meant to.
-fn typographic(text: &str, at: usize, message: &str) -> Option<String> {
-    let is_quote = |c: char| "“”„‟‘’‚‛«»‹›″′".contains(c);
+/// What is wrong with a TOML text that the parser refused at a byte with a message, if the cause is a character that a word
+/// processor put in place of the one that was typed: there, or before it on the line, if a string did not end where it was
+/// meant to.
+pub fn typographic(text: &str, at: usize, message: &str) -> Option<String> {
+    let is_quote = |c: char| "“”„‟‘’‚‛«»‹›″′❝❞❛❜〝〞〟＂＇".contains(c);
     let (before, after) = text.split_at_checked(at)?;
     let stopped_at = after.chars().next()?;
     if is_quote(stopped_at) {

@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use error::DocumentError;
+pub use error::{DocumentError, typographic};
 pub use health_check::{
     AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, UdpCheck,
 };

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use toml::de::{DeTable, DeValue};
 
 use crate::app::Failure;
-use lb_config::document::line_and_column;
+use lb_config::document::{line_and_column, typographic};
 
 #[derive(Debug)]
 pub(super) struct SettingsFile {
@@ -60,6 +60,8 @@ impl SettingsFile {
             Err(error) => {
                 let at = error.span().map(|span| span.start);
                 let cause = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+                let typographic = at.and_then(|at| typographic(&file.text, at, &cause));
+                let cause = typographic.unwrap_or(cause);
                 return Err(file.wrong(at, &cause).hint(HINT));
             }
         };

@@ -185,6 +185,32 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "line 1, column 1: region: takes a value, not true or false",
             "--help says",
         ),
+        (
+            "region = \"eu\"\ninterface = [\"\"]",
+            "line 2, column 1: interface: \"\": must be the name of an interface",
+            "--help says of `interface`: ",
+        ),
+        (
+            "interface = [\"eth0\", \" \"]",
+            "line 1, column 1: interface: \" \": must be the name of an interface",
+            "--help says of `interface`: ",
+        ),
+        (
+            "interface = “eth0”",
+            "line 1, column 13: “ (U+201C) is a typographic quotation mark; write straight ones: \"…\"",
+            "a settings file is TOML",
+        ),
+        (
+            "region = \"eu”\ninterface = \"eth0\"",
+            "line 1, column 14: invalid basic string, expected `\"`; ” (U+201D) before it is a typographic quotation mark \
+             and ends no string",
+            "a settings file is TOML",
+        ),
+        (
+            "region =\u{a0}\"eu\"",
+            "line 1, column 9: here is a blank (U+00A0) that is no space; write a space",
+            "a settings file is TOML",
+        ),
         ("region = [\"a\", \"b\"]", "line 1, column 1: region: takes one value", "--help says"),
         (
             "source = [[1]]",

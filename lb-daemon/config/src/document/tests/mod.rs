@@ -127,6 +127,18 @@ fn a_mistake_is_told_with_its_line() {
             "line 2, column 8: ‘ (U+2018) is a typographic quotation mark; write straight ones: \"…\"",
         ),
         (
+            "[[region]]\nname = ❝eu❞\n",
+            "line 2, column 8: ❝ (U+275D) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
+            "[[region]]\nname = ＂eu＂\n",
+            "line 2, column 8: ＂ (U+FF02) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
+            "[[region]]\nname = «eu»\n",
+            "line 2, column 8: « (U+00AB) is a typographic quotation mark; write straight ones: \"…\"",
+        ),
+        (
             "[[region]]\nname = \"eu”\n[[pool]]\n",
             "line 2, column 12: invalid basic string, expected `\"`; ” (U+201D) before it is a typographic quotation mark \
              and ends no string",
