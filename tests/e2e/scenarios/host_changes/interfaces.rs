@@ -3,14 +3,18 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_e2e::{fixture::Fixture, harness};
+use lb_e2e::{
+    fixture::{Fixture, Health, configuration},
+    harness,
+};
 use lb_tests::{
-    daemon::answers,
+    daemon::answers::{self, reason},
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::Fabric,
     traffic::Stream,
 };
+use spillway_proto::v1::BackendState;
 
 use super::{PATIENT, no_problem, streams, wait_for_condition, wait_for_no_condition};
 
@@ -94,6 +98,35 @@ pub(super) fn made_again(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
+/// Checks fail while the balancer has no interface. That is not the backends' fault, however often it happens.
+pub(super) fn holds_nothing_down(sandbox: &Sandbox) -> Result<()> {
+    let fixture = Fixture::start(sandbox, "if-no-hold", Health::QUICK)?;
+    let text = configuration(&fixture.fabric, Health::QUICK).text();
+    let off = "hold_down = \"0s\"";
+    ensure!(text.contains(off), "{text}");
+    fixture.balancer.apply(&text.replace(off, "hold_down = \"120s\""))?;
+    for round in 0..3 {
+        fixture.fabric.balancer.ip("link del eth0")?;
+        wait_for_states(&fixture, |state| state == BackendState::Unreachable)
+            .with_context(|| format!("round {round}"))?;
+        make_link(&fixture.fabric, "eth0")?;
+        configure(&fixture.fabric)?;
+        wait_for_states(&fixture, |state| state == BackendState::Up)
+            .with_context(|| format!("round {round}"))?;
+    }
+    no_problem(&fixture)
+}
+
+fn wait_for_states(fixture: &Fixture, is: impl Fn(BackendState) -> bool) -> Result<()> {
+    let mut last = Vec::new();
+    until("the states of all backends", PATIENCE, || {
+        let status = fixture.balancer.status()?;
+        last = status.backends.iter().map(|it| (it.state(), reason(it).to_owned())).collect();
+        Ok(last.iter().all(|(state, _)| is(*state)).then_some(()))
+    })
+    .with_context(|| format!("{last:?}"))
+}
+
 /// Down and up, and to another namespace and back.
 pub(super) fn away(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "if-away", PATIENT)?;
@@ -158,6 +191,13 @@ pub(super) fn another_program(sandbox: &Sandbox) -> Result<()> {
     balancer.ip("link set next0 down\nlink set next0 name eth0\nlink set eth0 up")?;
     let words = "the packet program is not attached, tried again twice a second: another XDP program is attached";
     wait_for_condition(&fixture, SUBJECT, words)?;
+    // Its pin is gone, but a new daemon would refuse to start.
+    let output = fixture.balancer.try_cli(&["doctor", "--no-probes"], None)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let problems = text.lines().filter(|line| line.starts_with("problem ")).collect::<Vec<_>>();
+    ensure!(problems.iter().any(|it| it.contains("interface eth0")), "{text}");
+    ensure!(text.contains("ip link set dev eth0 xdp off"), "{text}");
+    ensure!(!text.contains("kill ") && !text.contains("have no interface"), "{text}");
     let status = fixture.balancer.status()?;
     ensure!(answers::condition(&status, SUBJECT).is_some_and(|it| it.contains("pass")), "its name");
     balancer.ip("link set eth0 xdp off")?;

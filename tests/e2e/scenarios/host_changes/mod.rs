@@ -25,6 +25,10 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("an_address_of_the_settings_is_missed", addresses::of_settings),
     Case::waits("a_host_without_an_address_says_so", addresses::missing),
     Case::waits("an_interface_that_is_made_again_has_the_program", interfaces::made_again),
+    Case::waits(
+        "an_interface_that_is_made_again_holds_no_backend_down",
+        interfaces::holds_nothing_down,
+    ),
     Case::waits("an_interface_that_is_away_for_a_while_is_taken_back", interfaces::away),
     Case::waits("a_program_that_is_taken_off_is_back", interfaces::taken_off),
     Case::waits("another_program_is_named_until_it_is_gone", interfaces::another_program),
