@@ -13,14 +13,17 @@ use std::{
 };
 
 use futures::TryStreamExt;
-use netlink_packet_route::address::{AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
+};
 use rtnetlink::{Error, Handle};
 use tokio::sync::watch;
 
 use super::{
     NetError,
-    addresses::{local, own},
+    addresses::own,
     connect,
+    neighbour::NeighbourKey,
     route::{Route, route_to},
 };
 use lb_model::next_hop::GivenSources;
@@ -97,28 +100,15 @@ impl SourceRules {
         Ok(self.choose_inner((to, to), &route, &addresses))
     }
 
-    /// By the rules of the kernel, of which those that concern a host with several addresses are kept: RFC 6724, section
-    /// 5, rules 3, 5, 6 and 8; for IPv4 `inet_select_addr`: of the interface, in the subnet of the next hop, not
-    /// secondary. The lowest of several that are equal.
+    /// What the kernel would take of the addresses that are allowed.
     fn select(&self, to: IpAddr, route: &Route, addresses: &[LocalAddress]) -> Option<IpAddr> {
-        let next_hop = match to.is_ipv4() == route.neighbour.address.is_ipv4() {
-            true => route.neighbour.address,
-            false => to,
-        };
-        let rank = |known: &&LocalAddress| {
-            let subnet = common_bits(known.address, next_hop) >= known.prefix;
-            (
-                Reverse(known.is_deprecated),
-                known.interface == route.neighbour.interface,
-                is_unique_local(known.address) == is_unique_local(to),
-                to.is_ipv4() && subnet,
-                to.is_ipv4() && !known.is_secondary,
-                if to.is_ipv6() { common_bits(known.address, to) } else { 0 },
-                Reverse(known.address),
-            )
-        };
         let usable = addresses.iter().filter(|known| self.allows(known.address, to));
-        usable.max_by_key(rank).map(|known| known.address)
+        let usable: Vec<_> = usable.copied().collect();
+        let selected = match to {
+            IpAddr::V4(_) => select_v4(to, &route.neighbour, &usable),
+            IpAddr::V6(_) => select_v6(to, route.neighbour.interface, &usable),
+        };
+        selected.map(|it| it.address)
     }
 
     /// Whether packets to an address may have a source.
@@ -136,6 +126,49 @@ impl SourceRules {
     }
 }
 
+/// As `inet_select_addr` of the kernel.
+fn select_v4(
+    to: IpAddr,
+    next_hop: &NeighbourKey,
+    addresses: &[LocalAddress],
+) -> Option<LocalAddress> {
+    let is_on_link = next_hop.address == to;
+    let route_scope = if is_on_link { AddressScope::Link } else { AddressScope::Universe };
+    let candidates = addresses.iter().enumerate().filter(|(place, it)| {
+        // Deleting a primary address promotes the next one of its subnet.
+        let is_secondary = addresses[..*place].iter().any(|earlier| it.is_secondary_to(earlier));
+        let is_of_route = it.interface == next_hop.interface;
+        !is_secondary
+            && u8::from(it.scope) <= u8::from(route_scope)
+            && (is_of_route || it.scope != AddressScope::Link)
+    });
+    let rank = |(_, it): &(usize, &LocalAddress)| {
+        let is_of_route = it.interface == next_hop.interface;
+        (!is_of_route, is_of_route && !it.has_in_subnet(next_hop.address))
+    };
+    candidates.min_by_key(rank).map(|(_, it)| *it)
+}
+
+/// As `ipv6_dev_get_saddr` of the kernel: RFC 6724, section 5. Unlike with the sysctl `use_tempaddr` = 2, a temporary
+/// address is not preferred (rule 7): receivers could not allow it.
+fn select_v6(to: IpAddr, interface: u32, addresses: &[LocalAddress]) -> Option<LocalAddress> {
+    let rank = |it: &&LocalAddress| {
+        let (scope, needed) = (scope_v6(it.address), scope_v6(to));
+        let is_orchid = |address| common_bits(address, ORCHID.into()) >= 28;
+        // Rules 2, 3, 5, 6, 7 and 8, and one of Linux before the last.
+        Reverse((
+            if scope >= needed { (true, -scope) } else { (false, scope) },
+            !it.is_deprecated,
+            it.interface == interface,
+            label(it.address) == label(to),
+            !it.is_temporary,
+            is_orchid(it.address) == is_orchid(to),
+            common_bits(it.address, to).min(it.prefix),
+        ))
+    };
+    addresses.iter().min_by_key(rank).copied()
+}
+
 /// Waits for another value; for ever once there are no more changes.
 pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
     if of.changed().await.is_err() {
@@ -147,34 +180,60 @@ pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LocalAddress {
     address: IpAddr,
-    /// Length of its subnet's prefix.
+    /// An address of its subnet: its own, or the peer's of a point-to-point interface.
+    subnet: IpAddr,
+    /// Length of the subnet's prefix.
     prefix: u8,
     interface: u32,
+    /// Of an IPv4 address; those of IPv6 have their scope by themselves.
+    scope: AddressScope,
     is_deprecated: bool,
-    /// IPv4: in the subnet of an earlier address; IPv6: temporary (RFC 8981).
-    is_secondary: bool,
+    /// RFC 8981.
+    is_temporary: bool,
 }
 
 impl LocalAddress {
-    /// Lists those of all interfaces.
+    /// Lists those of all interfaces, in the order in which the kernel looks at them, because it takes the first of
+    /// several that serve alike: by interface, of which Linux before 6.9 lists the addresses in another order.
     ///
     /// # Errors
     /// Netlink fails.
     pub(super) async fn list(handle: &Handle) -> Result<Vec<Self>, Error> {
         let messages: Vec<_> = handle.address().get().execute().try_collect().await?;
-        Ok(messages.iter().filter_map(Self::parse).collect())
+        let mut addresses: Vec<_> = messages.iter().filter_map(Self::parse).collect();
+        addresses.sort_by_key(|it| it.interface);
+        Ok(addresses)
     }
 
     fn parse(message: &AddressMessage) -> Option<Self> {
         let flags = message.header.flags;
-        own(message)?;
+        let address = own(message)?;
+        let subnet = message.attributes.iter().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        });
         Some(Self {
-            address: local(message)?,
+            address,
+            subnet: subnet.unwrap_or(address),
             prefix: message.header.prefix_len,
             interface: message.header.index,
+            scope: message.header.scope,
             is_deprecated: flags.contains(AddressHeaderFlags::Deprecated),
-            is_secondary: flags.contains(AddressHeaderFlags::Secondary),
+            // IFA_F_TEMPORARY and IFA_F_SECONDARY are one bit.
+            is_temporary: address.is_ipv6() && flags.contains(AddressHeaderFlags::Secondary),
         })
+    }
+
+    /// Whether it is of the same subnet as an earlier one of its interface.
+    fn is_secondary_to(&self, earlier: &Self) -> bool {
+        self.interface == earlier.interface
+            && self.prefix == earlier.prefix
+            && self.has_in_subnet(earlier.subnet)
+    }
+
+    fn has_in_subnet(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.subnet.is_ipv4()
+            && common_bits(self.subnet, address) >= self.prefix
     }
 }
 
@@ -199,15 +258,35 @@ fn common_bits(a: IpAddr, b: IpAddr) -> u8 {
     }
 }
 
-/// Whether an address is of fc00::/7 (RFC 4193), which RFC 6724 keeps apart from global ones.
-fn is_unique_local(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(v6) if Ipv6Addr::is_unique_local(&v6))
+const SITE_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0);
+/// RFC 4843.
+const ORCHID: Ipv6Addr = Ipv6Addr::new(0x2001, 0x10, 0, 0, 0, 0, 0, 0);
+
+/// The prefixes that have labels of their own, longest first: RFC 6724, section 2.1, with those that Linux adds.
+const LABELS: [(Ipv6Addr, u8); 8] = [
+    (Ipv4Addr::UNSPECIFIED.to_ipv6_mapped(), 96),
+    (Ipv6Addr::UNSPECIFIED, 96),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32),
+    (ORCHID, 28),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x3ffe, 0, 0, 0, 0, 0, 0, 0), 16),
+    (SITE_LOCAL, 10),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7),
+];
+
+/// What RFC 6724 keeps apart by its policy table; addresses of one kind have the same.
+fn label(address: IpAddr) -> Option<usize> {
+    LABELS.iter().position(|(prefix, bits)| common_bits(address, (*prefix).into()) >= *bits)
+}
+
+/// How far an address reaches, RFC 4291: site-local ones less than global ones. Link-local ones are no sources here.
+fn scope_v6(address: IpAddr) -> i8 {
+    if common_bits(address, SITE_LOCAL.into()) >= 10 { 0x5 } else { 0xe }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::neighbour::NeighbourKey;
 
     const CARD: u32 = 2;
     const OTHER: u32 = 3;
@@ -216,16 +295,23 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// `10.0.0.2/24 2`: address, prefix, interface, and `deprecated` or `secondary`.
+    /// `10.0.0.2/24 2`: address, prefix, interface, and `deprecated`, `temporary`, `link` or `host`.
     fn address(text: &str) -> LocalAddress {
         let (address, rest) = text.split_once('/').unwrap();
         let words: Vec<_> = rest.split(' ').collect();
+        let scope = match words.get(2) {
+            Some(&"link") => AddressScope::Link,
+            Some(&"host") => AddressScope::Host,
+            _ => AddressScope::Universe,
+        };
         LocalAddress {
             address: ip(address),
+            subnet: ip(address),
             prefix: words[0].parse().unwrap(),
             interface: words[1].parse().unwrap(),
+            scope,
             is_deprecated: words.contains(&"deprecated"),
-            is_secondary: words.contains(&"secondary"),
+            is_temporary: words.contains(&"temporary"),
         }
     }
 
@@ -284,31 +370,60 @@ mod tests {
         let v6 = route("fd00::9", Some("2001:db8:80::1"));
         let vips = ["198.51.100.1", "2001:db8:80::1"];
         for (to, route, addresses, expected) in [
-            // Of the subnet of the next hop, whatever comes first.
+            // Of the subnet of the next hop, whatever comes first, else the first of the interface.
             (
                 "10.1.0.11",
                 &v4,
                 &["198.51.100.1/32 2", "172.16.0.2/24 2", "10.0.0.2/24 2"][..],
                 "10.0.0.2",
             ),
-            // Not secondary; but rather so than of another interface.
-            ("10.1.0.11", &v4, &["10.0.0.3/24 2 secondary", "10.0.0.9/24 2"], "10.0.0.9"),
-            ("10.1.0.11", &v4, &["10.0.0.3/24 2 secondary", "10.0.1.9/24 3"], "10.0.0.3"),
-            ("10.1.0.11", &v4, &["10.0.0.3/24 2 deprecated", "10.0.1.9/24 3"], "10.0.1.9"),
+            ("10.1.0.11", &v4, &["192.0.2.50/32 2", "10.0.9.2/24 2"], "192.0.2.50"),
+            ("10.1.0.11", &v4, &["192.0.2.7/32 1", "10.0.9.2/24 2"], "10.0.9.2"),
             ("10.1.0.11", &v4, &["192.0.2.7/32 1"], "192.0.2.7"),
+            // Deprecation is of no account.
+            ("10.1.0.11", &v4, &["10.0.0.3/24 2 deprecated", "10.0.1.9/24 2"], "10.0.0.3"),
+            // A secondary address of a service's subnet is promoted, and comes in its place in the list.
+            ("10.1.0.11", &v4, &["192.0.2.7/32 2", "10.0.0.3/24 2", "10.0.0.9/24 2"], "10.0.0.3"),
+            // On the link likewise.
+            (
+                "10.0.0.11",
+                &route("10.0.0.11", None),
+                &["192.0.2.7/32 2", "10.0.0.3/24 2"],
+                "10.0.0.3",
+            ),
+            // Of no narrower scope than the route; of link scope only on the interface itself.
+            (
+                "10.1.0.11",
+                &v4,
+                &["10.0.0.7/24 2 link", "10.5.5.5/32 2 host", "10.0.9.2/24 3"],
+                "10.0.9.2",
+            ),
+            ("10.0.0.11", &route("10.0.0.11", None), &["169.254.7.7/16 2 link"], "169.254.7.7"),
+            (
+                "10.0.0.11",
+                &route("10.0.0.11", None),
+                &["169.254.7.7/16 1 link", "10.0.9.2/24 3"],
+                "10.0.9.2",
+            ),
             ("fd00:1::11", &v6, &["2001:db8:80::1/128 2", "fd00::2/64 2"], "fd00::2"),
-            // Of its kind (rule 6), then the longest prefix in common (rule 8).
-            ("fd00:1::11", &v6, &["2001:db8::2/64 2", "fdff::2/64 2"], "fdff::2"),
-            ("fd00:1::11", &v6, &["fdff::2/64 2", "fd00:1:0:9::2/64 2"], "fd00:1:0:9::2"),
+            // Of enough scope (rule 2), and of no more than that.
+            ("fd00:1::11", &v6, &["fec0::7/64 2", "2001:db8:1::7/64 3"], "2001:db8:1::7"),
+            ("fec0:1::11", &v6, &["2001:db8:1::7/64 2", "fec0::7/64 3"], "fec0::7"),
             // Deprecated last (rule 3), then of the interface (rule 5).
             ("fd00:1::11", &v6, &["fd00:1::2/64 2 deprecated", "fd00:9::2/64 3"], "fd00:9::2"),
             ("fd00:1::11", &v6, &["fd00:1::2/64 3", "2001:db8::2/64 2"], "2001:db8::2"),
             ("fd00:1::11", &v6, &["fd00:1::2/64 2 deprecated"], "fd00:1::2"),
+            // Of its kind (rule 6), not temporary (7), then the longest prefix in common, within its own (8).
+            ("fd00:1::11", &v6, &["2001:db8::2/64 2", "fdff::2/64 2"], "fdff::2"),
+            ("2001:db8:1::11", &v6, &["2001::2/64 2", "2600::2/64 2"], "2600::2"),
+            ("2001:db8:1::11", &v6, &["2002:c000:201::2/64 2", "2600::2/64 2"], "2600::2"),
+            ("fd00:1::11", &v6, &["fd00:1::2/64 2 temporary", "fdff::2/64 2"], "fdff::2"),
+            ("fd00:1::11", &v6, &["fdff::2/64 2", "fd00:1:0:9::2/64 2"], "fd00:1:0:9::2"),
+            ("fd00:1::11", &v6, &["fd00:1::ff/64 2", "fd00:1::10/64 2"], "fd00:1::ff"),
+            ("fd00:1::11", &v6, &["fd00:1::ff/64 2", "fd00:1::10/128 2"], "fd00:1::10"),
         ] {
             let found = chosen(to, route, &vips, addresses);
             assert_eq!(found.as_deref(), Some(expected), "{to} of {addresses:?}");
-            let turned: Vec<_> = addresses.iter().rev().copied().collect();
-            assert_eq!(chosen(to, route, &vips, &turned), found, "{to} of {turned:?}");
         }
     }
 
@@ -317,7 +432,8 @@ mod tests {
         let vips = ["198.51.100.1", "2001:db8:80::1"];
         for preferred in [None, Some("198.51.100.1"), Some("127.0.0.1"), Some("0.0.0.0")] {
             let route = route("10.0.0.1", preferred);
-            assert_eq!(chosen("10.1.0.11", &route, &vips, &["198.51.100.1/32 2"]), None);
+            let only = ["198.51.100.1/32 2", "10.5.5.5/32 2 host", "169.254.7.7/16 3 link"];
+            assert_eq!(chosen("10.1.0.11", &route, &vips, &only), None);
         }
         for preferred in [None, Some("2001:db8:80::1"), Some("fe80::1"), Some("::1")] {
             let route = route("fd00::9", preferred);

@@ -30,6 +30,10 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("interfaces_are_found", interfaces_are_found),
     Case::waits("the_source_is_the_kernels_but_no_services", sources::but_no_services),
     Case::waits("the_source_follows_addresses_and_routes", sources::follows),
+    Case::waits(
+        "the_source_is_the_kernels_without_the_services_address",
+        sources::as_the_kernel_without_the_service,
+    ),
     Case::waits("resolving_ends_with_its_last_user", resolving_ends_with_its_last_user),
 ];
 

@@ -1,10 +1,18 @@
 //! The source of tunnels: what the kernel says of the route, and what it says without the addresses of services.
 
-use anyhow::{Result, ensure};
-use lb_model::next_hop::NextHop;
-use lb_tests::{sandbox::Sandbox, topology::Node};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
-use super::{hop, kernels_source, pair, resolver::Resolving};
+use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
+use lb_model::next_hop::{GivenSources, NextHop};
+use lb_net::SourceRules;
+use lb_tests::{sample::Sample, sandbox::Sandbox, topology::Node};
+use tokio::sync::watch;
+
+use super::{
+    hop, kernels_source, pair,
+    resolver::{Resolving, in_runtime},
+};
 
 const BACKENDS: [&str; 2] = ["198.51.100.7", "2001:db8:64::7"];
 const GATEWAYS: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
@@ -86,4 +94,154 @@ pub(super) fn follows(sandbox: &Sandbox) -> Result<()> {
     ensure!(expected == "2001:db8::9", "{expected}");
     let source = Some(expected.parse()?);
     hops.resolving.expect_finally(BACKENDS[1], Ok(NextHop { source, ..hops.hops[1] }))
+}
+
+/// Rounds of random addresses for each IP version.
+const ROUNDS: u64 = 120;
+
+/// Puts random addresses on the interfaces, asks for the source while the route prefers a service's address, and asks the
+/// kernel once that address is gone.
+pub(super) fn as_the_kernel_without_the_service(sandbox: &Sandbox) -> Result<()> {
+    let (_net, a, _b) = pair(sandbox, "random")?;
+    a.sysctls(&[("net.ipv4.conf.all.promote_secondaries", "1")])?;
+    a.ip("address flush dev eth0 scope global\n\
+          link add eth1 type veth peer name peer1\nlink set eth1 up\nlink set peer1 up")?;
+    let seed = Sample::from_environment().seed();
+    println!("seed {seed}");
+    let mut rng = Rng::with_seed(seed);
+    for round in 0..ROUNDS {
+        for host in [random_v4(&mut rng), random_v6(&mut rng)] {
+            host.check(&a).with_context(|| format!("round {round} of seed {seed}: {host:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// An address as it is added.
+#[derive(Debug)]
+struct RandomAddress {
+    /// With its prefix's length.
+    address: String,
+    interface: &'static str,
+    more: &'static str,
+}
+
+/// Addresses in the order in which they are added, and a route.
+#[derive(Debug)]
+struct RandomHost {
+    addresses: Vec<RandomAddress>,
+    /// Its place among them.
+    vip: usize,
+    to: &'static str,
+    /// Without a source.
+    route: String,
+}
+
+impl RandomHost {
+    fn check(&self, node: &Node) -> Result<()> {
+        let Self { addresses, vip, to, route } = self;
+        let add = |it: &RandomAddress| {
+            let RandomAddress { address, interface, more } = it;
+            format!("address add {address} dev {interface} {more}\n")
+        };
+        let delete =
+            |it: &RandomAddress| format!("address del {} dev {}\n", it.address, it.interface);
+        let (service, _) = addresses[*vip].address.split_once('/').context("a prefix")?;
+        let added: String = addresses.iter().map(add).collect();
+        node.ip(&format!("{added}route add {route} src {service}"))?;
+        ensure!(kernels_source(node, to)? == service, "the kernel prefers the service's address");
+
+        let services = BTreeSet::from([service.parse()?]);
+        let services = watch::Sender::new(Arc::new(services)).subscribe();
+        let rules = SourceRules::new(GivenSources::default(), services);
+        let to_ip: IpAddr = to.parse()?;
+        let chosen = in_runtime(node, || async move { rules.of_own_packets(to_ip).await })??;
+
+        // With the last address of its interface the route goes too.
+        node.ip(&format!("{}route replace {route}", delete(&addresses[*vip])))?;
+        let answer = &node.ip_json(&format!("route get {to}"))?[0];
+        // A link-local address is of no use as the source of a tunnel.
+        let expected = answer["prefsrc"].as_str().filter(|it| !it.starts_with("fe80:"));
+        let others = addresses.iter().enumerate().filter(|(place, _)| place != vip);
+        let deleted: String = others.map(|(_, it)| delete(it)).collect();
+        node.ip(&format!("route del {to}\n{deleted}"))?;
+        let chosen = chosen.map(|it| it.to_string());
+        ensure!(chosen.as_deref() == expected, "chosen: {chosen:?}, the kernel: {expected:?}");
+        Ok(())
+    }
+}
+
+fn one_of<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.usize(..of.len())]
+}
+
+fn interface(rng: &mut Rng) -> &'static str {
+    one_of(rng, &["eth0", "eth0", "eth0", "eth1", "lo"])
+}
+
+/// Last parts of addresses, different ones; none is a gateway's or the service's.
+fn last_parts(rng: &mut Rng) -> Vec<u8> {
+    let mut parts: Vec<_> = (10..90).collect();
+    rng.shuffle(&mut parts);
+    parts.truncate(rng.usize(4..8));
+    parts
+}
+
+fn random_v4(rng: &mut Rng) -> RandomHost {
+    let address = |last: u8, rng: &mut Rng| {
+        // Addresses of one subnet and interface have one scope.
+        let (subnet, more) = match rng.usize(..8) {
+            0 => ("169.254.7", "scope link noprefixroute"),
+            1 => ("10.5.5", "scope host noprefixroute"),
+            2 => ("10.6.6", "scope site noprefixroute"),
+            _ => (one_of(rng, &["10.0.0", "10.0.1", "10.1.0", "192.0.2"]), "noprefixroute"),
+        };
+        let prefix = one_of(rng, &[24, 24, 25, 32]);
+        let address = format!("{subnet}.{last}/{prefix}");
+        RandomAddress { address, interface: interface(rng), more }
+    };
+    let mut addresses: Vec<_> =
+        last_parts(rng).into_iter().map(|last| address(last, rng)).collect();
+    let vip = rng.usize(..addresses.len());
+    let subnet = one_of(rng, &["10.0.0", "203.0.113"]);
+    let service = format!("{subnet}.100/{}", one_of(rng, &[24, 32]));
+    addresses[vip] =
+        RandomAddress { address: service, interface: interface(rng), more: "noprefixroute" };
+    let next_hops = ["via 10.0.0.1 dev eth0 onlink", "via 10.0.1.5 dev eth0 onlink", "dev eth0"];
+    let to = "198.51.100.7";
+    RandomHost { addresses, vip, to, route: format!("{to} {}", one_of(rng, &next_hops)) }
+}
+
+fn random_v6(rng: &mut Rng) -> RandomHost {
+    let subnets = [
+        "fd00:1",
+        "fd00:1:0:1",
+        "fd00:2",
+        "fdff",
+        "2001:db8:1",
+        "2001:db8:1:1",
+        "2001:db8:2",
+        "2002:c000:201",
+        "2001:0",
+        "fec0",
+        "2001:10",
+        "3ffe",
+    ];
+    let address = |last: u8, rng: &mut Rng| {
+        let (subnet, prefix) = (one_of(rng, &subnets), one_of(rng, &[48, 64, 64, 124, 128]));
+        let more = match rng.usize(..6) {
+            0 => "nodad noprefixroute preferred_lft 0",
+            _ => "nodad noprefixroute",
+        };
+        let address = format!("{subnet}::{last}/{prefix}");
+        RandomAddress { address, interface: interface(rng), more }
+    };
+    let mut addresses: Vec<_> =
+        last_parts(rng).into_iter().map(|last| address(last, rng)).collect();
+    let vip = rng.usize(..addresses.len());
+    let service = "2001:db8:80::1/128".to_owned();
+    addresses[vip] =
+        RandomAddress { address: service, interface: interface(rng), more: "nodad noprefixroute" };
+    let to = one_of(rng, &["fd00:1::7", "2001:db8:1::7", "2002:c000:201::7"]);
+    RandomHost { addresses, vip, to, route: format!("{to} via fe80::99 dev eth0") }
 }
