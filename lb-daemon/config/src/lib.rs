@@ -14,7 +14,7 @@ pub use message::{
 };
 pub use reason::{MAX_REASON, Reason, ReasonError};
 pub use validate::{
-    Invalid, OpenSlots, Requested, SlotsByPool, hash_key_of_message, slots_by_pool,
+    Invalid, OpenSlots, Requested, SlotsByPool, hash_key_of_message, host_address, slots_by_pool,
     slots_of_message, validate, validate_first,
 };
 

@@ -72,7 +72,7 @@ pub(super) struct BalancerArguments {
     #[arg(long, value_name = "NAME", value_parser = |text: &str| Name::new(text))]
     pub(super) region: Option<Name>,
     /// Source address of tunnels, one of each family at most [default: the interface's own]
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = host_address)]
     source: Vec<IpAddr>,
     /// Prefix of 8 to 32 bits, routed to this host, that each flow has an outer source of IPv4 tunnels from
     /// [default: all flows have one address, that of --source]
@@ -157,10 +157,10 @@ pub(super) struct ReceiverArguments {
     #[arg(long, value_name = "PREFIX", required = true, value_delimiter = ',')]
     allow_source: Vec<Prefix>,
     /// Virtual address that this host serves
-    #[arg(long, value_name = "ADDRESS", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "ADDRESS", required = true, value_delimiter = ',', value_parser = host_address)]
     vip: Vec<IpAddr>,
     /// Address where tunnels end besides this host's own addresses; may be given several times
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = host_address)]
     tunnel_endpoint: Vec<IpAddr>,
     /// UDP port of GUE tunnels; 0: none
     #[arg(long, value_name = "PORT", default_value_t = gue::PORT)]
@@ -419,6 +419,11 @@ fn interface_name(text: &str) -> Result<String, &'static str> {
         true => Err("must be the name of an interface"),
         false => Ok(text.to_owned()),
     }
+}
+
+fn host_address(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text.parse().map_err(|error| error_chain::message(&error))?;
+    lb_config::host_address(address)
 }
 
 fn source_prefix(text: &str) -> Result<Ipv4Prefix, String> {

@@ -20,6 +20,7 @@ pub use invalid::{Invalid, MOST_MISTAKES, Mistake};
 use lb_model::{Configuration, Name, Pool};
 use names::Names;
 pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message};
+pub use values::host_address;
 
 /// The configuration that a message describes, defaults filled in, except for slots that the generation in force
 /// determines. Whether the maps have room for it is another question ([`lb_model::room`]).

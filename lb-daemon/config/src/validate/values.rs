@@ -94,12 +94,17 @@ pub(super) fn address(at: &ObjectPath, text: &str) -> Result<IpAddr, Invalid> {
     let no_address =
         || at.invalid("address", format_args!("{} is not an IPv4 or IPv6 address", Quoted(text)));
     let address = text.parse().map_err(|_| no_address())?;
+    host_address(address).map_err(|cause| at.invalid("address", cause))
+}
+
+/// The address, if a host can have it for packets on a wire.
+///
+/// # Errors
+/// A sentence: it cannot.
+pub fn host_address(address: IpAddr) -> Result<IpAddr, String> {
     match unusable(address) {
         None => Ok(address),
-        Some(kind) => Err(at.invalid(
-            "address",
-            format_args!("{address} is {kind}; give the unicast address of one host"),
-        )),
+        Some(kind) => Err(format!("{address} is {kind}; give the unicast address of one host")),
     }
 }
 

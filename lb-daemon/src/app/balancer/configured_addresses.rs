@@ -51,10 +51,7 @@ fn named(sources: GivenSources, fleet: Option<IpAddr>) -> Vec<Named> {
              {prefix} dev lo`"
         ),
     });
-    let is_of_one_host = |it: &Named| {
-        it.addresses.iter().all(|address| !address.is_loopback() && !address.is_unspecified())
-    };
-    sources_of_their_own.chain(fleet).chain(prefix).filter(is_of_one_host).collect()
+    sources_of_their_own.chain(fleet).chain(prefix).collect()
 }
 
 fn address_of_setting(setting: &str, address: IpAddr, effect: &str) -> Named {
@@ -125,12 +122,5 @@ mod tests {
             let subjects: Vec<_> = conditions.now().into_iter().map(|it| it.subject).collect();
             assert_eq!(subjects, expected, "{local:?}");
         }
-    }
-
-    #[test]
-    fn addresses_of_every_host_are_not_followed() {
-        assert!(named(GivenSources::default(), None).is_empty());
-        assert!(named(GivenSources::default(), Some(ip("127.0.0.1"))).is_empty());
-        assert!(named(GivenSources::default(), Some(ip("::"))).is_empty());
     }
 }

@@ -266,7 +266,10 @@ fn a_source_prefix_is_of_ipv4_and_not_too_short() {
         ("10.64.0.1/24", "10.64.0.1/24: has bits beyond its length: the network is 10.64.0.0/24"),
         ("fd00::/64", "must be a prefix of IPv4: tunnels of IPv6 have a flow label"),
         ("127.0.0.0/8", "must be of unicast addresses that can be routed to this host"),
+        ("0.0.0.0/8", "must be of unicast addresses that can be routed to this host"),
         ("239.0.0.0/24", "must be of unicast addresses that can be routed to this host"),
+        ("240.0.0.0/24", "must be of unicast addresses that can be routed to this host"),
+        ("255.255.255.255", "must be of unicast addresses that can be routed to this host"),
         ("eth0", "eth0: not an IPv4 or IPv6 address"),
     ] {
         let text = format!("interface = \"eth0\"\ntunnel-source-prefix = \"{prefix}\"\n");
@@ -277,6 +280,36 @@ fn a_source_prefix_is_of_ipv4_and_not_too_short() {
     for prefix in ["10.0.0.0/8", "10.64.0.0/24", "10.64.0.7/32", "10.64.0.7"] {
         let text = format!("interface = \"eth0\"\ntunnel-source-prefix = \"{prefix}\"\n");
         directory.read(&text, "balancer", &[]).unwrap();
+    }
+}
+
+#[test]
+fn addresses_of_settings_are_unicast_addresses_of_one_host() {
+    let directory = Dir::new();
+    let receiver = |other: &str| format!("allow-source = \"10.0.0.2\"\n{other}");
+    let settings = [
+        ("balancer", String::new(), "source"),
+        ("receiver", receiver(""), "vip"),
+        ("receiver", receiver("vip = \"192.0.2.1\"\n"), "tunnel-endpoint"),
+    ];
+    for (component, others, setting) in &settings {
+        for (address, kind) in [
+            ("127.0.0.1", "a loopback address"),
+            ("::1", "a loopback address"),
+            ("0.0.0.0", "the unspecified address"),
+            ("224.0.0.1", "a multicast address"),
+            ("255.255.255.255", "the broadcast address"),
+            ("240.0.0.1", "in 240.0.0.0/4, which is reserved and not routed"),
+            ("fe80::1", "link-local, which says nothing without its interface"),
+            ("::ffff:10.0.0.1", "an IPv4 address written as IPv6"),
+        ] {
+            let text = format!("interface = \"eth0\"\n{others}{setting} = [\"{address}\"]\n");
+            let (said, _) = directory.refusal(component, &text);
+            let expected = format!(
+                "{setting}: \"{address}\": {address} is {kind}; give the unicast address of one host"
+            );
+            assert!(said.ends_with(&expected), "{said}");
+        }
     }
 }
 
