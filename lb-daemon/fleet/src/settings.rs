@@ -1,6 +1,10 @@
 //! What a balancer is told of its fleet.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
 
 use lb_model::Name;
 
@@ -71,6 +75,18 @@ impl FleetSettings {
         }
         mistakes
     }
+}
+
+/// What connections of a balancer at address `own` to another host come from: the kernel might prefer a service's address,
+/// and answers to that may go to another balancer. `None`: what the kernel takes, because no packet can go from `own` to
+/// that host, or not without its interface.
+pub fn source(own: IpAddr, to: IpAddr) -> Option<IpAddr> {
+    let is_usable = match own {
+        IpAddr::V4(v4) => !v4.is_unspecified(),
+        IpAddr::V6(v6) => !v6.is_unspecified() && !v6.is_unicast_link_local(),
+    };
+    let is_alike = own.is_ipv4() == to.is_ipv4() && own.is_loopback() == to.is_loopback();
+    (is_usable && is_alike).then_some(own)
 }
 
 fn is_url(text: &str) -> bool {

@@ -45,7 +45,8 @@ impl Member {
     fn asked_peer(&self, name: &Name) -> Option<AskedPeer> {
         let snapshot = self.view().snapshot?;
         let address = snapshot.members.get(name)?.document.body.address;
-        Some(AskedPeer { name: name.clone(), address, security: self.peer_security().clone() })
+        let (own, security) = (self.settings().address, self.peer_security().clone());
+        Some(AskedPeer { name: name.clone(), address, own, security })
     }
 }
 

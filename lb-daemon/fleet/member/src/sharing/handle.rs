@@ -86,7 +86,7 @@ pub(crate) async fn start<C: GroupCounters, E: Enforcer>(
         lost_ledger: lost,
         ..SharingStatus::default()
     });
-    let clients = PeerClients::new(security, errors.clone());
+    let clients = PeerClients::new(listen, security, errors.clone());
     let sharing = Sharing::start(name, ledger, boot_clock::now(), settings.lost_maps);
     let parts = LoopParts {
         sharing,

@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, future::pending, io, net::SocketAddr, sync::Arc
 
 use hyper_util::rt::TokioIo;
 use lb_base::error_chain;
+use lb_fleet::settings::source;
 use lb_model::Name;
 use lb_peers::{EncodedReports, to_request};
 use lb_sharing::{Message, RECENT};
 use spillway_proto::peers::v1::peers_client::PeersClient;
 use tokio::{
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     sync::watch,
     time::{Instant, sleep, timeout},
 };
@@ -36,6 +37,8 @@ const MAX_AGE: Duration = RECENT;
 /// The connections to all peers.
 #[derive(Debug)]
 pub(crate) struct PeerClients {
+    /// Where its peers reach this balancer.
+    own: SocketAddr,
     security: PeerSecurity,
     errors: ErrorBoard,
     peers: BTreeMap<Name, PeerClient>,
@@ -57,8 +60,8 @@ struct Outgoing {
 }
 
 impl PeerClients {
-    pub(crate) fn new(security: PeerSecurity, errors: ErrorBoard) -> Self {
-        Self { security, errors, peers: BTreeMap::new() }
+    pub(crate) fn new(own: SocketAddr, security: PeerSecurity, errors: ErrorBoard) -> Self {
+        Self { own, security, errors, peers: BTreeMap::new() }
     }
 
     /// Sets who the peers are. One with another address gets a new connection.
@@ -92,6 +95,7 @@ impl PeerClients {
         let sender = PeerSender {
             name,
             address,
+            own: self.own,
             security: self.security.clone(),
             errors: self.errors.clone(),
             connection: None,
@@ -106,6 +110,7 @@ impl PeerClients {
 struct PeerSender {
     name: Name,
     address: SocketAddr,
+    own: SocketAddr,
     security: PeerSecurity,
     errors: ErrorBoard,
     /// With the version of the credentials that it was made with.
@@ -190,11 +195,12 @@ impl PeerSender {
     async fn connect(&self) -> Result<PeersClient, String> {
         // How it failed, which the transport says less well.
         let (failed, mut failure) = watch::channel(None);
-        let (address, security, name) = (self.address, self.security.clone(), self.name.clone());
+        let (address, own) = (self.address, self.own);
+        let (security, name) = (self.security.clone(), self.name.clone());
         let connector = tower::service_fn(move |_| {
             let (security, name, failed) = (security.clone(), name.clone(), failed.clone());
             async move {
-                let connected = connect(address, &security, &name).await;
+                let connected = connect(address, own, &security, &name).await;
                 connected.map(TokioIo::new).map_err(|cause| {
                     failed.send_replace(Some(cause.clone()));
                     io::Error::other(cause)
@@ -216,13 +222,29 @@ impl PeerSender {
     }
 }
 
+/// Connects to a peer, by [`source`] from where peers reach this balancer.
 pub(super) async fn connect(
     address: SocketAddr,
+    own: SocketAddr,
     security: &PeerSecurity,
     name: &Name,
 ) -> Result<Either<TcpStream, TlsStream<TcpStream>>, String> {
     let failed = |error: io::Error| format!("cannot connect: {}", error_chain::message(&error));
-    let stream = TcpStream::connect(address).await.map_err(failed)?;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    };
+    let socket = socket.map_err(failed)?;
+    if let Some(source) = source(own.ip(), address.ip()) {
+        socket.bind((source, 0).into()).map_err(|error| {
+            let cause = match error.kind() {
+                io::ErrorKind::AddrNotAvailable => "this host does not have it".into(),
+                _ => error_chain::message(&error),
+            };
+            format!("cannot connect from {source}, the address in [fleet]: {cause}")
+        })?;
+    }
+    let stream = socket.connect(address).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
     let PeerSecurity::Tls(credentials) = security else { return Ok(Either::Left(stream)) };
     let (config, _) = credentials.client();
@@ -230,4 +252,44 @@ pub(super) async fn connect(
         .map_err(|error| format!("{name} cannot be the name of a certificate: {error}"))?;
     let connected = TlsConnector::from(config).connect(server, stream).await;
     connected.map(Either::Right).map_err(|error| format!("TLS: {}", error_chain::message(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_peer_sees_the_address_of_the_balancer() {
+        let peer = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (to, name) = (peer.local_addr().unwrap(), Name::new("peer").unwrap());
+        // As the kernel takes it without a choice, 127.0.0.1, and where there is none.
+        for (own, seen) in [
+            ("127.0.0.2:7946", "127.0.0.2"),
+            ("[::1]:7946", "127.0.0.1"),
+            ("192.0.2.1:7946", "127.0.0.1"),
+            ("0.0.0.0:7946", "127.0.0.1"),
+        ] {
+            let connecting = connect(to, at(own), &PeerSecurity::Plain, &name);
+            let (connected, accepted) = tokio::join!(connecting, peer.accept());
+            connected.unwrap();
+            assert_eq!(accepted.unwrap().1.ip().to_string(), seen, "{own}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_the_host_has_lost_is_named() {
+        let name = Name::new("peer").unwrap();
+        let connecting =
+            connect(at("192.0.2.9:1"), at("192.0.2.1:7946"), &PeerSecurity::Plain, &name);
+        assert_eq!(
+            connecting.await.err().unwrap(),
+            "cannot connect from 192.0.2.1, the address in [fleet]: this host does not have it"
+        );
+    }
 }

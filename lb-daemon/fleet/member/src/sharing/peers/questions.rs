@@ -37,6 +37,8 @@ pub trait Answers: fmt::Debug + Send + Sync {
 pub(crate) struct AskedPeer {
     pub(crate) name: Name,
     pub(crate) address: SocketAddr,
+    /// Where this balancer is reached.
+    pub(crate) own: SocketAddr,
     pub(crate) security: PeerSecurity,
 }
 
@@ -75,9 +77,9 @@ impl AskedPeer {
     ) -> Result<T, String> {
         let peer = self.clone();
         let connector = tower::service_fn(move |_| {
-            let AskedPeer { name, address, security } = peer.clone();
+            let AskedPeer { name, address, own, security } = peer.clone();
             async move {
-                let connected = client::connect(address, &security, &name).await;
+                let connected = client::connect(address, own, &security, &name).await;
                 connected.map(TokioIo::new).map_err(io::Error::other)
             }
         });

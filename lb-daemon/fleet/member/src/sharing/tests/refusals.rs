@@ -161,8 +161,8 @@ async fn wrong_certificates_are_refused_on_both_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_says_how_many_packets_it_sent_and_what_its_tables_are() {
     let fleet = Fleet::plain(2).await;
-    let (address, security) = (fleet.nodes[0].address, PeerSecurity::Plain);
-    let peer = AskedPeer { name: name("a"), address, security };
+    let (address, own) = (fleet.nodes[0].address, fleet.nodes[1].address);
+    let peer = AskedPeer { name: name("a"), address, own, security: PeerSecurity::Plain };
     let ask = async |number: usize| peer.count_packets(vec!["10.0.0.1".to_owned(); number]).await;
     assert_eq!(ask(2).await, Ok(vec![7, 7]));
     assert_eq!(ask(10_000).await, Ok(vec![7; 10_000]));
