@@ -73,9 +73,7 @@ def main():
     parser.add_argument("--socket", default="/run/spillway/spillwayd.sock")
     arguments = parser.parse_args()
     change = undrain if arguments.undo else drain
-    # The authority is of no meaning on a unix socket; without this it would be its path.
-    options = [("grpc.default_authority", "localhost")]
-    with grpc.insecure_channel(f"unix:{arguments.socket}", options=options) as channel:
+    with grpc.insecure_channel(f"unix:{arguments.socket}") as channel:
         try:
             changed = change(channel, arguments.pool, arguments.address)
             now = state(channel, arguments.pool, arguments.address)

@@ -31,9 +31,7 @@ def main():
     parser.add_argument("pools", nargs="*", metavar="POOL")
     parser.add_argument("--socket", default="/run/spillway/spillwayd.sock")
     arguments = parser.parse_args()
-    # The authority is of no meaning on a unix socket; without this it would be its path.
-    options = [("grpc.default_authority", "localhost")]
-    with grpc.insecure_channel(f"unix:{arguments.socket}", options=options) as channel:
+    with grpc.insecure_channel(f"unix:{arguments.socket}") as channel:
         try:
             for backend in backends(channel, arguments.pools):
                 word = spillway.BackendState.Name(backend.state)

@@ -7,6 +7,7 @@ mod queries;
 mod removals;
 mod schema;
 mod server;
+mod stock_clients;
 mod tls;
 mod watches;
 

@@ -15,12 +15,13 @@ use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use super::listener::ConnectionSlot;
-use crate::access::{Lease, Peer, Role};
+use crate::{
+    access::{Lease, Peer, Role},
+    authority::{PREFACE, WithoutAuthority},
+};
 use lb_model::Actor;
 
-/// Length of a client's connection preface (RFC 9113, 3.4), and the time to send it. After it the server's pings detect
-/// dead clients.
-const PREFACE: usize = 24;
+/// Time for a client to send its connection preface. After it the server's pings detect dead clients.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection of an authenticated client, local or over TLS.
@@ -41,7 +42,7 @@ enum LimitGuard {
 }
 
 /// Local, or over TLS.
-type Stream = Either<UnixStream, Box<TlsStream<TcpStream>>>;
+type Stream = Either<WithoutAuthority<UnixStream>, Box<TlsStream<TcpStream>>>;
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +56,7 @@ impl Connection {
         let peer =
             Peer { actor: Actor::User(uid), role: Some(role), pools: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };
-        Self::new(Either::Left(stream), peer, None, guard)
+        Self::new(Either::Left(WithoutAuthority::new(stream)), peer, None, guard)
     }
 
     /// A connection over TLS, which ends when `revoked` completes.

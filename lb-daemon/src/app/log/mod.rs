@@ -4,6 +4,7 @@
 //! that a journal or a pipe that is not read can block: health checks and failover must not wait for a reader.
 
 mod journal;
+mod malformed_requests;
 mod queue;
 
 use std::{
@@ -28,6 +29,7 @@ use super::Failure;
 use journal::{Journal, JournalLayer};
 use lb_base::conditions::{ConditionReason, Conditions, Subject};
 use lb_observe::metrics::Counter;
+use malformed_requests::MalformedRequests;
 use queue::{Entry, Next, Queue};
 
 /// Names the variable that sets the level.
@@ -71,7 +73,10 @@ pub(super) fn start() -> Result<Log, Failure> {
         .name("log".into())
         .spawn(move || write.write(journal.as_ref()))
         .map_err(|error| Failure::about("log thread", &error))?;
-    tracing_subscriber::registry().with(filter).with(layer).init();
+    tracing_subscriber::registry()
+        .with(layer.with_filter(filter))
+        .with(MalformedRequests::layer())
+        .init();
     log.print_panics();
     for ignored in not_understood {
         tracing::warn!(

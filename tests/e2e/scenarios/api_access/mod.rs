@@ -1,6 +1,7 @@
 //! The API from other hosts, sockets and network namespaces: who may call what, and that answers are the same there.
 
 mod expiry;
+mod malformed;
 mod remote_queries;
 mod roles;
 pub(crate) mod tls;
@@ -16,5 +17,6 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::waits("a_remote_query_answers_what_the_host_itself_does", remote_queries::over_tls),
     Case::waits("a_socket_is_asked_for_names", remote_queries::by_socket),
+    Case::waits("reasons_for_malformed_requests_are_logged", malformed::are_logged),
     Case::waits("another_network_namespace_is_reported", remote_queries::another_namespace),
 ];
