@@ -36,8 +36,9 @@ use queue::{Entry, Next, Queue};
 const LEVEL_VARIABLE: &str = "RUST_LOG";
 
 /// What is logged unless the variable is set. netlink-proto warns about each answer to an abandoned request, for example of
-/// a VIP probe whose caller disconnected.
-const DEFAULT_LEVELS: &str = "info,netlink_proto=error";
+/// a VIP probe whose caller disconnected. rustls warns as often as a server wants of a check's handshake, and names none;
+/// what it fails with is an error of its caller, which has words of its own for it.
+const DEFAULT_LEVELS: &str = "info,netlink_proto=error,rustls=off";
 
 /// Longest time that the end of the daemon waits for the log.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -223,6 +224,8 @@ mod tests {
         assert!(!levels.would_enable("spillwayd::app", &Level::DEBUG));
         assert!(levels.would_enable("netlink_proto::handle", &Level::ERROR));
         assert!(!levels.would_enable("netlink_proto::handle", &Level::WARN));
+        // By each handshake a server can have it write a line.
+        assert!(!levels.would_enable("rustls::common_state", &Level::WARN));
 
         let (levels, _) = filter("lb_health=trace, off");
         assert!(levels.would_enable("lb_health", &Level::TRACE));
