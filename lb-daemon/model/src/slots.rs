@@ -29,7 +29,7 @@ pub fn choose(pool: &Pool) -> u32 {
 /// A pool whose slots are too few for its backends, and the size that gives them more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgrown {
-    /// Slots of the backend with the least share, rounded down.
+    /// Slots of the backend that has least.
     pub least: u64,
     /// Its region.
     pub region: Name,
@@ -55,7 +55,10 @@ pub fn outgrown(pool: &Pool) -> Option<Outgrown> {
     }
     let groups = groups(pool);
     let short = groups.into_iter().filter(|(_, group)| !group.has_enough(pool.slots));
-    let shares = short.map(|(region, group)| (group.least_share(pool.slots), region));
+    let shares = short.map(|(region, group)| {
+        let table = table(pool, region).map(|table| u64::from(table.least_quota()));
+        (table.unwrap_or_else(|| group.least_share(pool.slots)), region)
+    });
     let (least, region) = shares.min()?;
     Some(Outgrown { least, region: region.clone(), choice: choose(pool) })
 }
@@ -101,18 +104,22 @@ pub fn without_slots(pool: &Pool) -> Option<WithoutSlots> {
 
 /// Those of one region, whose weights have this sum.
 fn without_slots_of(pool: &Pool, region: &Name, sum: u64) -> Vec<WithoutSlot> {
-    let here = pool.backends.iter().filter(|(_, backend)| backend.region == *region);
-    let members: Vec<_> = here
-        .map(|(address, backend)| Member { key: (*address).into(), weight: backend.weight })
-        .collect();
-    // A pool without tables is refused elsewhere.
-    let Ok(table) = TableSpec::new(&members, pool.slots) else { return Vec::new() };
+    let Some(table) = table(pool, region) else { return Vec::new() };
     let without = table.without_slots().filter_map(|key| {
         let address = key.address();
         let weight = pool.backends.get(&address)?.weight;
         Some(WithoutSlot { address, region: region.clone(), weight, sum })
     });
     without.collect()
+}
+
+/// The table of one region; `None`: it has more backends than slots, which is refused elsewhere.
+fn table(pool: &Pool, region: &Name) -> Option<TableSpec> {
+    let here = pool.backends.iter().filter(|(_, backend)| backend.region == *region);
+    let members: Vec<_> = here
+        .map(|(address, backend)| Member { key: (*address).into(), weight: backend.weight })
+        .collect();
+    TableSpec::new(&members, pool.slots).ok()
 }
 
 /// `of 65537 slots 1 backend with a weight has none, …`, with what that means, but without advice.
@@ -257,6 +264,10 @@ mod tests {
         let two = pool(&[("eu", 1), ("eu", 19), ("us", 1), ("us", 39)]);
         assert_eq!(with(1_009, two), grown(25, "us", 4_093), "the worst region");
         assert_eq!(with(7, Pool::default()), None);
+        // 1009 / 1901 = 0.53, and the other has 1008.47: the slot that is left is the first's.
+        assert_eq!(with(1_009, pool(&[("eu", 1), ("eu", 1_900)])), grown(1, "eu", 65_537));
+        // 1009 / 101 = 9.99.
+        assert_eq!(with(1_009, pool(&[("eu", 1), ("eu", 100)])), grown(10, "eu", 16_381));
     }
 
     #[test]
@@ -337,7 +348,9 @@ mod tests {
             let below = SIZES.into_iter().take_while(|size| *size < chosen);
             for size in below {
                 let smaller = Pool { slots: size, ..pool.clone() };
-                prop_assert!(outgrown(&smaller).is_some());
+                let outgrown = outgrown(&smaller).unwrap();
+                let least = least_in_table(&pool, outgrown.region.as_str(), size);
+                prop_assert_eq!(least, Some(outgrown.least as usize));
             }
             for size in SIZES {
                 let Some(without) = without_slots(&Pool { slots: size, ..pool.clone() }) else { continue };

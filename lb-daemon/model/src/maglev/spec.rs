@@ -106,6 +106,13 @@ impl TableSpec {
         members.filter(|(_, (quota, weight))| *quota == 0 && **weight > 0).map(|(key, _)| key)
     }
 
+    /// Slots of the member with a weight that owns least. Costs a sort of the members, not a table.
+    pub fn least_quota(&self) -> u32 {
+        let shares = quotas(&self.weights, self.slots).into_iter().zip(&self.weights);
+        let owned = shares.filter(|(_, weight)| **weight > 0).map(|(quota, _)| quota);
+        owned.min().unwrap_or_default()
+    }
+
     pub(super) fn owned(&self) -> Owned {
         let permutations: Vec<_> =
             self.keys.iter().map(|key| Permutation::for_member(key, self.slots)).collect();
