@@ -1,7 +1,7 @@
 //! Pools and their backends.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     net::IpAddr,
     time::Duration,
 };
@@ -10,7 +10,7 @@ use lb_base::Quoted;
 use lb_common::abi::limits::MAX_REGIONS_PER_POOL;
 use lb_model::{
     Backend, Configuration, Encapsulation, EncapsulationKind, GroupSettings, Name, Pool, Scaler,
-    bounds,
+    bounds, maglev::MAX_MEMBERS,
 };
 use spillway_proto::v1;
 
@@ -189,10 +189,19 @@ fn hold_down(at: &ObjectPath, message: &v1::Pool) -> Result<(Duration, Duration)
 }
 
 fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
-    let regions: BTreeSet<&Name> = pool.backends.values().map(|backend| &backend.region).collect();
+    let mut regions: BTreeMap<&Name, usize> = BTreeMap::new();
+    for backend in pool.backends.values() {
+        *regions.entry(&backend.region).or_default() += 1;
+    }
     if regions.len() > MAX_REGIONS_PER_POOL {
         let cause =
             format!("are in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed", regions.len());
+        return Err(at.invalid("backends", cause));
+    }
+    if let Some((region, count)) = regions.into_iter().find(|(_, count)| *count > MAX_MEMBERS) {
+        let cause = format!(
+            "{count} are in region {region:?}; at most {MAX_MEMBERS} are allowed: make several regions or pools of them"
+        );
         return Err(at.invalid("backends", cause));
     }
     if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {

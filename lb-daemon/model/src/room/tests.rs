@@ -11,6 +11,7 @@ use super::*;
 use crate::{
     AdminState, Affinity, Backend, Fragments, Ports, Protocol, Rate, WhenFull,
     ids::{Ids, Quarantine},
+    maglev,
 };
 
 fn name(text: &str) -> Name {
@@ -155,6 +156,7 @@ fn the_document_has_all_maxima_in_one_table() {
         ("MiB of slot tables", 4_096),
         ("next hops of backends", limits::MAX_NEXT_HOPS - 1),
         ("regions that a pool has backends in", limits::MAX_REGIONS_PER_POOL as u32),
+        ("backends of a pool in one region", maglev::MAX_MEMBERS as u32),
     ];
     let fixed =
         fixed.map(|(what, most)| vec![what.to_owned(), "none".into(), spelt(most), spelt(most)]);

@@ -2,7 +2,7 @@ mod garbage;
 mod mistakes;
 mod slots;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::Ipv4Addr};
 
 use proptest::prelude::*;
 use prost_types::Duration;
@@ -85,6 +85,27 @@ fn every_mistake_is_named() {
         let is_reference = |other: &Mistake| other.to_string().contains("\" is not among the ");
         assert!(others.iter().all(is_reference), "{expected} leads to {others:?}");
     }
+}
+
+/// Not a row of the table, each of which is made beside each other one.
+#[test]
+fn a_region_has_no_more_backends_of_a_pool_than_there_are_ranks() {
+    let mut message = correct();
+    let pool = &mut message.pools[0];
+    // One is there already.
+    pool.backends.extend((1..65_534).map(|n| v1::Backend {
+        address: Ipv4Addr::from_bits(0x0a01_0000 + n).to_string(),
+        region: "eu".into(),
+        ..v1::Backend::default()
+    }));
+    pool.slots = Some(131_071);
+    validate(&message).unwrap();
+    let one_more =
+        v1::Backend { address: "10.3.0.1".into(), ..message.pools[0].backends[0].clone() };
+    message.pools[0].backends.push(one_more);
+    let error = validate(&message).unwrap_err();
+    let expected = r#"pools[0] "web": backends: 65535 are in region "eu"; at most 65534 are allowed: make several regions or pools of them"#;
+    assert_eq!((error.to_string().as_str(), &*error.path()), (expected, "pools[0].backends"));
 }
 
 fn paths(invalid: &Invalid) -> Vec<String> {
