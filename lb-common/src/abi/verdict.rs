@@ -148,7 +148,8 @@ verdicts! {
     InnerMartian = 37, "inner_martian", Drop;
     /// TTL or hop limit would reach zero by forwarding; an ICMP error told its sender (RFC 1812, 5.3.1; RFC 4443, 3.3).
     AnsweredTimeExceeded = 38, "answered_time_exceeded", Transmit;
-    /// An echo request for a VIP that was damaged on the way: its ICMP checksum or that of its IPv4 header is wrong.
+    /// An echo request for a VIP that was damaged on the way: its ICMP checksum or that of its IPv4 header is wrong. Also
+    /// one that does not end in the first 32767 bytes of its frame, whose checksum is not computed.
     EchoChecksum = 39, "echo_checksum", Drop;
 }
 
