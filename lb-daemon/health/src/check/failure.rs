@@ -11,6 +11,7 @@ use super::{
 };
 
 use nix::errno::Errno;
+use rustls::InvalidMessage;
 
 use crate::{Health, agent_report::LineError, host::Sign};
 use lb_base::bytes::Bytes;
@@ -49,6 +50,8 @@ pub(crate) enum Failure {
     NoHandshake(Duration),
     /// The TLS handshake failed.
     Tls(rustls::Error),
+    /// After the handshake something came that is not TLS.
+    NoLongerTls,
     /// The server closed the connection during the TLS handshake.
     ClosedInHandshake,
     /// The server's certificate was not taken, for this reason.
@@ -98,6 +101,7 @@ impl Failure {
     /// Wraps the error of a handshake.
     pub(super) fn of_handshake(error: io::Error) -> Self {
         match Self::from(error) {
+            Self::NoLongerTls => Self::Tls(InvalidMessage::InvalidContentType.into()),
             Self::Closed => Self::ClosedInHandshake,
             other => other,
         }
@@ -121,6 +125,9 @@ impl From<io::Error> for Failure {
             return Self::TooMuch;
         }
         match inner::<rustls::Error>(&error) {
+            Some(rustls::Error::InvalidMessage(
+                InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+            )) => Self::NoLongerTls,
             Some(error) => Self::Tls(error.clone()),
             // TLS that ended without `close_notify`.
             None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Closed,
@@ -166,6 +173,9 @@ impl fmt::Display for Failure {
                 write!(f, "TLS: no handshake within {} ms", timeout.as_millis())
             }
             Self::Tls(error) => write!(f, "TLS: {}", tls_text(error)),
+            Self::NoLongerTls => {
+                f.write_str("TLS: after the handshake the server sent something that is not TLS")
+            }
             Self::ClosedInHandshake => f.write_str("TLS: connection closed during the handshake"),
             Self::Certificate(why) => write!(f, "TLS: {why}"),
             Self::Roots(why) => f.write_str(why),

@@ -235,5 +235,22 @@ fn first_oid(der: &[u8]) -> Option<(String, &[u8])> {
 }
 
 fn oid_name(oid: &Oid<'_>) -> String {
-    oid2sn(oid, oid_registry()).map_or_else(|_| oid.to_id_string(), str::to_owned)
+    if let Ok(name) = oid2sn(oid, oid_registry()) {
+        return name.to_owned();
+    }
+    let id = oid.to_id_string();
+    MORE_NAMES.iter().find(|(of, _)| *of == id).map_or(id, |(_, name)| (*name).to_owned())
 }
+
+/// Names of signature algorithms that the registry lacks: RFC 3279, 2.2.3; NIST's Computer Security Objects Register;
+/// RFC 9881, 2.
+const MORE_NAMES: [(&str, &str); 8] = [
+    ("1.2.840.10045.4.1", "ecdsa-with-SHA1"),
+    ("2.16.840.1.101.3.4.3.1", "dsa-with-SHA224"),
+    ("2.16.840.1.101.3.4.3.2", "dsa-with-SHA256"),
+    ("2.16.840.1.101.3.4.3.3", "dsa-with-SHA384"),
+    ("2.16.840.1.101.3.4.3.4", "dsa-with-SHA512"),
+    ("2.16.840.1.101.3.4.3.17", "ML-DSA-44"),
+    ("2.16.840.1.101.3.4.3.18", "ML-DSA-65"),
+    ("2.16.840.1.101.3.4.3.19", "ML-DSA-87"),
+];

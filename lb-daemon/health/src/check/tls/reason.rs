@@ -194,6 +194,7 @@ fn alert_text(alert: Alert) -> String {
 fn alert_name(alert: Alert) -> String {
     match alert {
         Alert::UnrecognisedName => "unrecognized_name".to_owned(),
+        Alert::UnknownPSKIdentity => "unknown_psk_identity".to_owned(),
         alert => words(&alert).to_lowercase().replace(' ', "_"),
     }
 }
@@ -221,6 +222,11 @@ fn incompatible_text(error: &PeerIncompatible) -> String {
 fn misbehaved_text(error: &PeerMisbehaved) -> String {
     use PeerMisbehaved as E;
     let text = match error {
+        // Without `verify` checks offer signatures of more keys than their suites of TLS 1.2 are for.
+        E::SignedKxWithWrongAlgorithm => {
+            return "the server's key is of a kind that checks do not take with TLS 1.2, such as Ed448 or RSA-PSS"
+                .to_owned();
+        }
         E::SelectedUnofferedCipherSuite | E::SelectedUnusableCipherSuiteForVersion => {
             "it chose a cipher suite that it may not choose"
         }
@@ -228,7 +234,6 @@ fn misbehaved_text(error: &PeerMisbehaved) -> String {
         E::SelectedUnofferedApplicationProtocol => {
             "it chose an application protocol that was not offered"
         }
-        E::SignedKxWithWrongAlgorithm => "its key is of another kind than its cipher suite",
         E::SignedHandshakeWithUnadvertisedSigScheme => {
             "it signed by an algorithm that was not offered"
         }
@@ -301,14 +306,24 @@ pub(super) fn date(time: UnixTime) -> String {
     time.map_or_else(|| "an unknown time".to_owned(), |time| Timestamp::from(time).to_string())
 }
 
-/// A text that the server has chosen: on one line, and not longer than is worth reading.
+/// A text that the server has chosen: on one line, with nothing hidden, and not longer than is worth reading.
 pub(super) fn shown(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { '?' } else { c };
+    let plain = |c: char| if c.is_control() || is_hidden(c) { '?' } else { c };
     let mut shown: String = text.chars().take(MOST_CHARACTERS).map(plain).collect();
     if text.chars().nth(MOST_CHARACTERS).is_some() {
         shown.push('…');
     }
     shown
+}
+
+/// Whether a character separates lines or is of format: it turns the direction of text, or has no width (Unicode 17,
+/// categories Zl, Zp and Cf).
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// `too many empty fragments` of `TooManyEmptyFragments`: what is said of errors that have no text here, such as those

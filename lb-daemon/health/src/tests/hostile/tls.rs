@@ -125,7 +125,7 @@ async fn garbage_within_tls_is_told() {
     let record = b"\x17\x03\x03\x00\x20garbage garbage garbage garbage!";
     let expected = fails("TLS: a message of the server cannot be decrypted");
     assert_eq!(shaken(patient(), raw(record)).await, expected);
-    let corrupt = fails("TLS: the answer is not TLS: does the port serve it without?");
+    let corrupt = fails("TLS: after the handshake the server sent something that is not TLS");
     assert_eq!(shaken(patient(), raw(b"\xff\xff\xff\xff")).await, corrupt);
     let inside = |mut stream: TlsStream<TcpStream>| async move {
         let _ = stream.write_all(b"\0\x01\x02 garbage").await;

@@ -206,6 +206,16 @@ fn algorithms_and_dates_have_their_names() {
     // `openssl x509` names this number of dilithium of another draft not at all either.
     assert_eq!(algorithm(&[0x06, 0x03, 0x2b, 0x65, 0x7f]), "1.3.101.127");
     assert_eq!(algorithm(b"nonsense"), "an unknown kind");
+    // As `openssl asn1parse` shows their numbers in certificates.
+    for (oid, name) in [
+        (&[0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01][..], "ecdsa-with-SHA1"),
+        (&[0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x01], "dsa-with-SHA224"),
+        (&[0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x02], "dsa-with-SHA256"),
+        (&[0x06, 0x03, 0x2b, 0x65, 0x71], "ed448"),
+        (&[0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x12], "ML-DSA-65"),
+    ] {
+        assert_eq!(algorithm(oid), name);
+    }
     // 1577836800, by `date --date=2020-01-01T00:00Z +%s`.
     assert_eq!(date(time()), "2020-01-01T00:00:00Z");
     assert_eq!(date(UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX))), "an unknown time");
@@ -215,6 +225,26 @@ fn algorithms_and_dates_have_their_names() {
 fn what_a_server_has_chosen_stays_on_a_line() {
     assert_eq!(shown("a\nb\u{1b}[31m"), "a?b?[31m");
     assert_eq!(shown(&"é".repeat(81)), "é".repeat(80) + "…");
+    // Line and paragraph separators, what turns the direction of text, and what has no width.
+    for hidden in "\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\u{200b}\u{200d}\u{200e}\u{feff}\u{ad}\u{61c}\u{e0041}"
+        .chars()
+    {
+        assert_eq!(shown(&format!("a{hidden}b")), "a?b", "{hidden:?}");
+    }
+    assert_eq!(shown("Größe 大小 a\u{301}"), "Größe 大小 a\u{301}");
+}
+
+#[test]
+fn alerts_have_their_names_of_rfc_8446() {
+    for (alert, name) in [
+        (Alert::UnknownPSKIdentity, "unknown_psk_identity"),
+        (Alert::UnrecognisedName, "unrecognized_name"),
+        (Alert::UnknownCA, "unknown_ca"),
+        (Alert::BadCertificateStatusResponse, "bad_certificate_status_response"),
+        (Alert::UnsupportedExtension, "unsupported_extension"),
+    ] {
+        assert_eq!(alert_name(alert), name);
+    }
 }
 
 #[test]
