@@ -2,7 +2,7 @@
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose,
-    GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose, NameConstraints, date_time_ymd,
+    GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose, NameConstraints, SanType, date_time_ymd,
 };
 use rustls::pki_types::CertificateDer;
 
@@ -196,6 +196,16 @@ async fn each_reason_says_what_is_wrong_with_the_certificate() {
             with(&[SHOP], &|it| it.not_after = date_time_ymd(1999, 1, 1)),
             "the certificate expired at 1999-01-01T00:00:00Z".to_owned(),
         ),
+        (
+            with(&[SHOP], &|it| it.not_before = date_time_ymd(1950, 1, 1)),
+            "the certificate is valid from a time before 1970, and such times are not read".to_owned(),
+        ),
+        (
+            with(&[SHOP], &|it| it.key_usages = vec![KeyUsagePurpose::KeyCertSign]),
+            "the certificate is not for servers: its key usage has neither digitalSignature nor keyEncipherment nor \
+             keyAgreement"
+                .to_owned(),
+        ),
     ] {
         let key = KeyPair::generate().unwrap();
         let said = check(vec![authority.sign(&params, &key)], &key, &authority.file()).await;
@@ -243,5 +253,93 @@ async fn each_reason_says_what_is_wrong_with_the_certificate() {
         let leaf = shop().signed_by(&key, &between).unwrap().der().clone();
         let said = check(vec![leaf, between_der], &key, &authority.file()).await;
         assert_eq!(said, fails(&format!("TLS: {expected}")));
+    }
+}
+
+/// An address counts only as such: RFC 6125, 1.7.2 and B.
+#[tokio::test]
+async fn an_address_that_is_given_as_a_name_is_told_apart() {
+    let authority = Authority::new();
+    let mut params = named(&[SHOP]);
+    params.subject_alt_names.push(SanType::DnsName("127.0.0.1".try_into().unwrap()));
+    let key = KeyPair::generate().unwrap();
+    let chain = vec![authority.sign(&params, &key)];
+    let (server, _seen) = https(acceptor(chain, &key, &[]), OK).await;
+    let why = "TLS: the certificate has 127.0.0.1 as a DNS name: an address counts only as an IP address entry of the \
+               subject alternative name";
+    let check = over_tls(server, None, by(&authority.file()));
+    assert_eq!(verdict(server, &check).await, fails(why));
+}
+
+/// Of those that are trusted, only valid certificates of CAs sign others; openssl decides which.
+#[tokio::test]
+async fn a_trusted_certificate_signs_others_as_openssl_lets_it() {
+    let openssl = Openssl::new();
+    let with = |change: &dyn Fn(&mut CertificateParams)| {
+        let mut params = ca(named(&[]));
+        params.distinguished_name.push(DnType::CommonName, "root");
+        change(&mut params);
+        params
+    };
+    let no_ca = "TLS: the chain ends at CN=root, whose trusted certificate is not that of a CA";
+    for (what, params, expected) in [
+        ("of a CA", with(&|_| ()), ""),
+        (
+            "expired",
+            with(&|it| it.not_after = date_time_ymd(2020, 1, 1)),
+            "TLS: the chain ends at CN=root, whose trusted certificate expired at 2020-01-01T00:00:00Z",
+        ),
+        (
+            "not valid yet",
+            with(&|it| it.not_before = date_time_ymd(3000, 1, 1)),
+            "TLS: the chain ends at CN=root, whose trusted certificate is not valid before 3000-01-01T00:00:00Z",
+        ),
+        ("explicitly of no CA", with(&|it| it.is_ca = IsCa::ExplicitNoCa), no_ca),
+        ("of no CA", with(&|it| it.is_ca = IsCa::NoCa), no_ca),
+        (
+            "for handshakes alone",
+            with(&|it| it.key_usages = vec![KeyUsagePurpose::DigitalSignature]),
+            no_ca,
+        ),
+        ("for signing others", with(&|it| it.key_usages = vec![KeyUsagePurpose::KeyCertSign]), ""),
+        (
+            "of no CA, for signing others",
+            with(&|it| {
+                it.is_ca = IsCa::NoCa;
+                it.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+            }),
+            "",
+        ),
+    ] {
+        let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let leaf = shop().signed_by(&key, &root).unwrap();
+        std::fs::write(openssl.path("root.pem"), root.pem()).unwrap();
+        std::fs::write(openssl.path("server.pem"), leaf.pem()).unwrap();
+        assert_eq!(openssl_takes(&openssl, "root.pem", SHOP), expected.is_empty(), "{what}");
+        let said = check(vec![leaf.der().clone()], &key, &openssl.path("root.pem")).await;
+        let expected = if expected.is_empty() { passes() } else { fails(expected) };
+        assert_eq!(said, expected, "{what}");
+    }
+}
+
+/// A CA that was renewed with its key is in the file twice.
+#[tokio::test]
+async fn an_expired_authority_does_not_stand_in_the_way_of_its_renewed_one() {
+    let openssl = Openssl::new();
+    let ca_key = KeyPair::generate().unwrap();
+    let root = |until| {
+        let mut params = ca(named(&[]));
+        params.distinguished_name.push(DnType::CommonName, "root");
+        params.not_after = date_time_ymd(until, 1, 1);
+        params
+    };
+    let old = root(2020).self_signed(&ca_key).unwrap().pem();
+    let root = CertifiedIssuer::self_signed(root(4000), ca_key).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let leaf = shop().signed_by(&key, &root).unwrap().der().clone();
+    for text in [format!("{old}{}", root.pem()), format!("{}{old}", root.pem())] {
+        std::fs::write(openssl.path("roots.pem"), text).unwrap();
+        assert_eq!(check(vec![leaf.clone()], &key, &openssl.path("roots.pem")).await, passes());
     }
 }

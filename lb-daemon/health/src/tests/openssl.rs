@@ -166,6 +166,12 @@ async fn any_certificate_is_taken_where_none_is_verified() {
     openssl.run("dsaparam -out dsa.params 1024");
     openssl.run("gendsa -out dsa.key dsa.params");
     openssl.run("req -x509 -new -key dsa.key -subj /CN=dsa -days 300 -out dsa.pem");
+    let kind = "TLS: the server's key is of a kind that checks do not take with TLS 1.2, such as Ed448 or RSA-PSS";
+    for name in ["ed448", "pss"] {
+        let server = openssl.serve(name, "-tls1_2");
+        let check = over_tls(server.address, None, Trust::Anybody);
+        assert_eq!(verdict(server.address, &check).await, fails(kind), "{name}");
+    }
     for (name, options) in [("p521", "-tls1_2"), ("brainpool", "-tls1_2"), ("dsa", weak)] {
         let server = openssl.serve(name, options);
         let check = over_tls(server.address, None, Trust::Anybody);
@@ -222,6 +228,15 @@ async fn signatures_that_cannot_be_verified_are_named() {
     openssl.own("wide", P521, "");
     openssl.signed("leaf", P256, "wide", Some(SHOP));
     openssl.own("ca", RSA, "");
+    openssl.own("small", P256, "");
+    openssl.signed("wider", P256, "small", Some(SHOP));
+    openssl.run("x509 -req -sha512 -in wider.csr -CA small.pem -CAkey small.key -CAcreateserial -days 9 -extfile extensions -out wider.pem");
+    openssl.own("weak", "-algorithm RSA -pkeyopt rsa_keygen_bits:1024", "");
+    openssl.signed("by_weak", RSA, "weak", Some(SHOP));
+    openssl.signed("salted", RSA, "ca", Some(SHOP));
+    openssl.run("x509 -req -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:20 -in salted.csr -CA ca.pem -CAkey ca.key -days 9 -extfile extensions -out salted.pem");
+    openssl.signed("digest", RSA, "ca", Some(SHOP));
+    openssl.run("x509 -req -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest -in digest.csr -CA ca.pem -CAkey ca.key -days 9 -extfile extensions -out digest.pem");
     openssl.key("sha1", P256);
     openssl.run("req -new -key sha1.key -subj /CN=shop.example -out sha1.csr");
     std::fs::write(openssl.path("extensions"), SHOP).unwrap();
@@ -233,6 +248,14 @@ async fn signatures_that_cannot_be_verified_are_named() {
             "TLS: signatures by ecdsa-with-SHA256 with a key of kind id-ecPublicKey secp521r1 are not taken",
         ),
         ("sha1", "ca", "TLS: signatures by sha1WithRSAEncryption are not taken"),
+        (
+            "by_weak",
+            "weak",
+            "TLS: an RSA key has 1024 bits, and only signatures of keys of 2048 to 8192 bits are taken",
+        ),
+        // As docs/health.md says.
+        ("wider", "small", "TLS: signatures by ecdsa-with-SHA512 are not taken"),
+        ("salted", "ca", "TLS: signatures by rsassa-pss are not taken"),
         // The check does not say that it takes signatures of such a key, so the server has none to make.
         ("wide", "wide", REFUSED),
     ] {
@@ -241,6 +264,9 @@ async fn signatures_that_cannot_be_verified_are_named() {
         let check = over_tls(server.address, Some("shop.example"), trust);
         assert_eq!(verdict(server.address, &check).await, fails(expected), "{name}");
     }
+    let server = openssl.serve("digest", "");
+    let check = over_tls(server.address, Some("shop.example"), by(&openssl.path("ca.pem")));
+    assert_eq!(verdict(server.address, &check).await, passes());
 }
 
 /// `openssl req -x509` makes a certificate of a CA, which a server shows, and which is trusted itself.

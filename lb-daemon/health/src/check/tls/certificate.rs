@@ -16,7 +16,10 @@ use x509_parser::{
     x509::{X509Name, X509Version},
 };
 
-use super::reason::{date, server_name, shown, tls_text};
+use super::{
+    anchors::{Anchors, is_ca, seconds},
+    reason::{date, server_name, shown, tls_text},
+};
 
 /// Most names of a certificate that are shown.
 const MOST_NAMES: usize = 5;
@@ -34,38 +37,42 @@ const BROKEN_CHAIN: &str = "a signature in the chain is wrong: a trusted CA of t
 pub(super) fn explain_handshake(error: &Error, end_entity: &CertificateDer<'_>) -> String {
     let is_wrong = *error == Error::InvalidCertificate(CertificateError::BadSignature);
     match parse_x509_certificate(end_entity) {
-        Ok((_, certificate)) if is_wrong => explain_key(&[certificate]).unwrap_or_else(|| {
+        Ok((_, certificate)) if is_wrong => explain_key([&certificate]).unwrap_or_else(|| {
             "the signature of the handshake is wrong: the server does not have the certificate's key"
                 .to_owned()
         }),
-        _ => explain(error, end_entity, &[]),
+        _ => tls_text(error),
     }
 }
 
-/// Why a verifier does not take a server's certificate. The error alone does not say what the certificate is.
+/// Why a verifier that trusts these does not take a server's certificate at this time. The error alone does not say what
+/// the certificate is.
 pub(super) fn explain(
     error: &Error,
     end_entity: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
+    (anchors, now): (&Anchors, UnixTime),
 ) -> String {
     let ders = intermediates.iter().take(MOST_CERTIFICATES);
     let above = ders.filter_map(|der| Some(parse_x509_certificate(der).ok()?.1));
     let known = match (error, parse_x509_certificate(end_entity)) {
         (Error::InvalidCertificate(why), Ok((_, first))) => {
             let chain: Vec<_> = std::iter::once(first).chain(above).collect();
-            explain_certificate(why, &chain[0], &chain)
+            explain_certificate(why, &chain, (anchors, now))
         }
         _ => None,
     };
     known.unwrap_or_else(|| tls_text(error))
 }
 
+/// `chain` begins with the server's own certificate.
 fn explain_certificate(
     error: &CertificateError,
-    first: &X509Certificate<'_>,
     chain: &[X509Certificate<'_>],
+    (anchors, now): (&Anchors, UnixTime),
 ) -> Option<String> {
     use CertificateError as E;
+    let first = chain.first()?;
     match error {
         E::Expired => Some(format!("the certificate expired at {}", end(first))),
         E::NotValidYet => Some(format!("the certificate is not valid before {}", begin(first))),
@@ -79,9 +86,14 @@ fn explain_certificate(
             Some(format!("{which} is not valid before {begins}"))
         }
         E::NotValidForNameContext { expected, .. } => Some(explain_name(first, expected)),
-        E::UnknownIssuer => Some(explain_issuer(first, chain)),
+        E::UnknownIssuer => Some(explain_issuer(first, chain, (anchors, now))),
         E::InvalidPurpose | E::InvalidPurposeContext { .. } => Some(explain_purpose(chain)),
-        E::BadSignature => Some(explain_key(chain).unwrap_or_else(|| BROKEN_CHAIN.to_owned())),
+        E::BadSignature => {
+            let trusted: Vec<_> = chain.iter().flat_map(|it| anchors.named(it.issuer())).collect();
+            let key = explain_key(chain.iter().chain(&trusted));
+            Some(key.unwrap_or_else(|| BROKEN_CHAIN.to_owned()))
+        }
+        E::BadEncoding => explain_time(chain),
         E::Other(why) => match why.0.downcast_ref()? {
             webpki::Error::CaUsedAsEndEntity => explain_self_signed(first),
             webpki::Error::UnsupportedCertVersion => explain_version(chain),
@@ -124,7 +136,17 @@ fn distinguished(name: &X509Name<'_>) -> String {
 }
 
 fn explain_name(certificate: &X509Certificate<'_>, expected: &ServerName<'_>) -> String {
+    let expected_address = match expected {
+        ServerName::IpAddress(address) => Some(IpAddr::from(*address)),
+        _ => None,
+    };
     let expected = server_name(expected);
+    if expected_address.is_some_and(|address| names_as_text(certificate, address)) {
+        return format!(
+            "the certificate has {expected} as a DNS name: an address counts only as an IP address entry of the subject \
+             alternative name"
+        );
+    }
     let names = names(certificate);
     if names.is_empty() {
         return format!(
@@ -151,6 +173,13 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names.value.general_names.iter().filter_map(text).collect()
 }
 
+/// Whether an address stands among the DNS names, where it does not count.
+fn names_as_text(certificate: &X509Certificate<'_>, address: IpAddr) -> bool {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else { return false };
+    let mut names = names.value.general_names.iter();
+    names.any(|name| matches!(name, GeneralName::DNSName(name) if name.parse() == Ok(address)))
+}
+
 fn address(bytes: &[u8]) -> Option<IpAddr> {
     match bytes.len() {
         4 => <[u8; 4]>::try_from(bytes).ok().map(|bytes| Ipv4Addr::from(bytes).into()),
@@ -167,7 +196,11 @@ fn explain_self_signed(certificate: &X509Certificate<'_>) -> Option<String> {
 }
 
 /// Names the issuer that was looked for among the trusted ones: the last of the chain, as far as the server shows it.
-fn explain_issuer(first: &X509Certificate<'_>, chain: &[X509Certificate<'_>]) -> String {
+fn explain_issuer(
+    first: &X509Certificate<'_>,
+    chain: &[X509Certificate<'_>],
+    (anchors, now): (&Anchors, UnixTime),
+) -> String {
     if let Some(why) = explain_self_signed(first) {
         return why;
     }
@@ -181,7 +214,35 @@ fn explain_issuer(first: &X509Certificate<'_>, chain: &[X509Certificate<'_>]) ->
         }
     }
     let issuer = distinguished(last.issuer());
+    let trusted = anchors.named(last.issuer());
+    if let Some(why) = trusted.iter().find_map(|it| explain_anchor(it, now)) {
+        return format!("the chain ends at {issuer}, whose trusted certificate {why}");
+    }
     format!("the certificate is not signed by a trusted authority: none has signed for {issuer}")
+}
+
+/// Why a trusted certificate may not sign others at this time.
+fn explain_anchor(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<String> {
+    let (now, validity) = (seconds(now), certificate.validity());
+    match () {
+        () if !is_ca(certificate) => Some("is not that of a CA".to_owned()),
+        () if now > validity.not_after.timestamp() => {
+            Some(format!("expired at {}", end(certificate)))
+        }
+        () if now < validity.not_before.timestamp() => {
+            Some(format!("is not valid before {}", begin(certificate)))
+        }
+        () => None,
+    }
+}
+
+/// The library reads no times before 1970.
+fn explain_time(chain: &[X509Certificate<'_>]) -> Option<String> {
+    let is_old = |it: &X509Certificate<'_>| it.validity().not_before.timestamp() < 0;
+    chain.iter().any(is_old).then(|| {
+        let which = which(chain, is_old);
+        format!("{which} is valid from a time before 1970, and such times are not read")
+    })
 }
 
 fn explain_purpose(chain: &[X509Certificate<'_>]) -> String {
@@ -199,12 +260,12 @@ fn explain_purpose(chain: &[X509Certificate<'_>]) -> String {
 }
 
 /// A signature by a key of a length that is not taken counts as wrong.
-fn explain_key(chain: &[X509Certificate<'_>]) -> Option<String> {
+fn explain_key<'a>(chain: impl IntoIterator<Item = &'a X509Certificate<'a>>) -> Option<String> {
     let bits = |certificate: &X509Certificate<'_>| match certificate.public_key().parsed() {
         Ok(PublicKey::RSA(key)) => Some(key.key_size()),
         _ => None,
     };
-    let bits = chain.iter().filter_map(bits).find(|bits| !RSA_BITS.contains(bits))?;
+    let bits = chain.into_iter().filter_map(bits).find(|bits| !RSA_BITS.contains(bits))?;
     let (least, most) = (RSA_BITS.start(), RSA_BITS.end());
     Some(format!(
         "an RSA key has {bits} bits, and only signatures of keys of {least} to {most} bits are taken"

@@ -133,14 +133,14 @@ fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<Client>, String> {
     Ok(Arc::new(Client { config: Arc::new(config), verifier }))
 }
 
-fn verifier(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Option<Verifier>, String> {
-    let at = |why: String| format!("{}: {why}", TlsConfig::place(trust));
+fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Option<Verifier>, String> {
     let roots = match trust {
         Trust::Anybody => return Ok(None),
         Trust::Host => Roots::of_host(),
         Trust::File(path) => Roots::from_file(path),
     };
-    Verifier::new(roots.map_err(at)?, provider).map_err(at).map(Some)
+    let roots = roots.map_err(|why| format!("{}: {why}", TlsConfig::place(trust)))?;
+    Ok(Some(Verifier::new(roots, provider)))
 }
 
 impl Client {

@@ -1,5 +1,6 @@
 //! TLS of checks, 1.2 and 1.3, with ring.
 
+mod anchors;
 mod certificate;
 mod config;
 mod reason;

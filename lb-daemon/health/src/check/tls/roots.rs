@@ -2,20 +2,29 @@
 
 use std::{
     collections::HashSet,
+    env,
+    ffi::OsStr,
     fs::File,
     io::{self, Read},
+    path::Path,
 };
 
-use rustls::{
-    RootCertStore,
-    pki_types::{
-        CertificateDer,
-        pem::{self, PemObject},
-    },
+use rustls::pki_types::{
+    CertificateDer,
+    pem::{self, PemObject},
 };
+use rustls_native_certs::{CertificateResult, ErrorKind, load_certs_from_paths, load_native_certs};
+use tracing::warn;
 use x509_parser::parse_x509_certificate;
 
+use super::anchors::Anchors;
 use lb_base::error_chain;
+
+/// Names the variable with the host's file, instead of that of the system.
+const FILE_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Names the variable with the host's directories, separated by colons.
+const DIRECTORIES_VARIABLE: &str = "SSL_CERT_DIR";
 
 /// Largest file that is read, bytes; bundles of distributions have a few hundred thousand.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -30,7 +39,7 @@ const CERTIFICATE: &str = "CERTIFICATE";
 #[derive(Debug)]
 pub(super) struct Roots {
     /// As those that sign others.
-    pub(super) anchors: RootCertStore,
+    pub(super) anchors: Anchors,
     /// As those that servers may show themselves.
     pub(super) certificates: HashSet<CertificateDer<'static>>,
 }
@@ -38,21 +47,57 @@ pub(super) struct Roots {
 impl Roots {
     /// Those that the host trusts, or why there are none.
     pub(super) fn of_host() -> Result<Self, String> {
-        Self::from_certificates(rustls_native_certs::load_native_certs().certs)
+        let [file, directories] = [FILE_VARIABLE, DIRECTORIES_VARIABLE].map(env::var_os);
+        Self::of_places(file.as_deref(), directories.as_deref())
+    }
+
+    /// Those that the host trusts, with what the environment says of where they are.
+    fn of_places(file: Option<&OsStr>, directories: Option<&OsStr>) -> Result<Self, String> {
+        let (mut read, mut flaws) = (Vec::new(), Vec::new());
+        if let Some(file) = file {
+            match certificates_of(Path::new(file)) {
+                Ok(certificates) => read.extend(certificates),
+                Err(why) => flaws.push(format!("{FILE_VARIABLE} {}: {why}", file.display())),
+            }
+        }
+        for directory in env::split_paths(directories.unwrap_or_default()) {
+            if !directory.as_os_str().is_empty() {
+                let found = load_certs_from_paths(None, Some(&directory));
+                let place = format!("a file in {}", directory.display());
+                let flaws_here = flaws_of(&found, &place).into_iter();
+                flaws.extend(flaws_here.map(|why| format!("{DIRECTORIES_VARIABLE}: {why}")));
+                read.extend(found.certs);
+            }
+        }
+        if file.is_none() && directories.is_none_or(OsStr::is_empty) {
+            let found = load_native_certs();
+            flaws.extend(flaws_of(&found, "a file"));
+            read.extend(found.certs);
+        }
+        let more = match flaws.len() {
+            0 | 1 => String::new(),
+            number => format!(" (and {} more)", number - 1),
+        };
+        let flaw = flaws.first().map(|flaw| format!("{flaw}{more}"));
+        match (Self::from_certificates(read), flaw) {
+            (Ok(roots), Some(flaw)) => {
+                warn!("health: of this host's trusted certificates only some are used: {flaw}");
+                Ok(roots)
+            }
+            (Err(_), Some(flaw)) => Err(flaw),
+            (read, None) => read,
+        }
     }
 
     /// Those in a file, or why there are none.
     pub(super) fn from_file(path: &str) -> Result<Self, String> {
-        let bytes = read_file(path).map_err(|error| error_chain::message(&error))?;
-        Self::from_certificates(certificates(&bytes)?)
+        Self::from_certificates(certificates_of(Path::new(path))?)
     }
 
     fn from_certificates(certificates: Vec<CertificateDer<'static>>) -> Result<Self, String> {
-        let mut anchors = RootCertStore::empty();
-        // A bundle may contain certificates with unsupported algorithms.
-        let (taken, _) = anchors.add_parsable_certificates(certificates.iter().cloned());
+        let anchors = Anchors::new(&certificates);
         let certificates = certificates.into_iter().collect();
-        if taken == 0 {
+        if anchors.is_empty() {
             Err("no usable certificate".to_owned())
         } else {
             Ok(Self { anchors, certificates })
@@ -60,7 +105,25 @@ impl Roots {
     }
 }
 
-fn read_file(path: &str) -> io::Result<Vec<u8>> {
+/// Those in a file.
+fn certificates_of(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bytes = read_file(path).map_err(|error| error_chain::message(&error))?;
+    certificates(&bytes)
+}
+
+/// What could not be read, each with its path, or with `place` where the library does not say that.
+fn flaws_of(found: &CertificateResult, place: &str) -> Vec<String> {
+    let flaws = found.errors.iter().map(|error| match &error.kind {
+        ErrorKind::Io { inner, path } => {
+            format!("{}: {}", path.display(), error_chain::message(inner))
+        }
+        ErrorKind::Pem(error) => format!("{place}: {}", pem_text(error)),
+        _ => error_chain::message(error),
+    });
+    flaws.collect()
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     match u64::try_from(bytes.len()) {
@@ -172,5 +235,55 @@ mod tests {
         let broken = "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n";
         assert_eq!(read(broken), Err("a block is not base64".to_owned()));
         assert_eq!(read("-----BEGIN CERTIFICATE--\n"), Err("a BEGIN line is not whole".to_owned()));
+    }
+
+    /// As those of `ca_file`.
+    #[test]
+    fn the_file_that_the_environment_names_is_read_as_others_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("host.pem");
+        let none = directory.path().join("none");
+        let of = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            Roots::of_places(Some(file.as_os_str()), Some(none.as_os_str()))
+        };
+        let number = |roots: Result<Roots, String>| roots.map(|roots| roots.certificates.len());
+        let pem = pem();
+        for text in [pem.clone(), format!("\u{feff}{pem}"), pem.replace('\n', "\r\n")] {
+            assert_eq!(number(of(&text)), Ok(1), "{text:?}");
+        }
+        let at = |why: &str| format!("SSL_CERT_FILE {}: {why} (and 1 more)", file.display());
+        let trusted = pem.replace(" CERTIFICATE", " TRUSTED CERTIFICATE");
+        let why = "has a TRUSTED CERTIFICATE block, which is not read: `openssl x509` makes a CERTIFICATE block of it";
+        assert_eq!(of(&trusted).unwrap_err(), at(why));
+        std::fs::remove_file(&file).unwrap();
+        let missing = Roots::of_places(Some(file.as_os_str()), None).unwrap_err();
+        let begin = format!("SSL_CERT_FILE {}: No such file", file.display());
+        assert!(missing.starts_with(&begin), "{missing}");
+        let missing = Roots::of_places(None, Some(none.as_os_str())).unwrap_err();
+        let begin = format!("SSL_CERT_DIR: {}: No such file", none.display());
+        assert!(missing.starts_with(&begin), "{missing}");
+        let empty = Roots::of_places(Some("/dev/null".as_ref()), None).unwrap_err();
+        assert_eq!(empty, "no usable certificate");
+    }
+
+    #[test]
+    fn directories_are_read_beside_the_file() {
+        let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let file = one.path().join("a.pem");
+        std::fs::write(&file, pem()).unwrap();
+        std::fs::write(two.path().join("b.pem"), pem()).unwrap();
+        let both = env::join_paths([one.path(), two.path()]).unwrap();
+        let number = |file: Option<&Path>, directories: Option<&OsStr>| {
+            Roots::of_places(file.map(Path::as_os_str), directories).unwrap().certificates.len()
+        };
+        assert_eq!(number(None, Some(&both)), 2);
+        assert_eq!(number(Some(&file), Some(two.path().as_os_str())), 2);
+        assert_eq!(number(Some(&file), None), 1);
+        std::fs::write(two.path().join("b.pem"), pem().split_at(200).0).unwrap();
+        assert_eq!(number(None, Some(&both)), 1, "what can be read is used");
+        let broken = Roots::of_places(None, Some(two.path().as_os_str())).unwrap_err();
+        let place = two.path().display();
+        assert_eq!(broken, format!("SSL_CERT_DIR: a file in {place}: a block has no END line"));
     }
 }

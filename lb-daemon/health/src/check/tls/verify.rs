@@ -8,17 +8,22 @@ use std::{
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, SignatureScheme,
     client::{
-        WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-        verify_server_name,
+        verify_server_cert_signed_by_trust_anchor, verify_server_name,
     },
-    crypto::CryptoProvider,
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+    },
     pki_types::{CertificateDer, ServerName, UnixTime},
     server::ParsedCertificate,
 };
 use x509_parser::{certificate::X509Certificate, parse_x509_certificate};
 
-use super::{certificate, roots::Roots};
+use super::{
+    anchors::{Anchors, seconds},
+    certificate,
+    roots::Roots,
+};
 
 /// Why a certificate was not taken, once it was not.
 #[derive(Clone, Debug, Default)]
@@ -60,11 +65,14 @@ impl ServerCertVerifier for Recorder {
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
-        ocsp: &[u8],
+        _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.verifier.verify(end_entity, intermediates, (name, ocsp, now));
-        self.record(verified, |error| certificate::explain(error, end_entity, intermediates))
+        let verified = self.verifier.verify(end_entity, intermediates, name, now);
+        let trusted = (&self.verifier.anchors, now);
+        self.record(verified, |error| {
+            certificate::explain(error, end_entity, intermediates, trusted)
+        })
     }
 
     fn verify_tls12_signature(
@@ -73,7 +81,8 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let verified = self.verifier.webpki.verify_tls12_signature(message, certificate, signature);
+        let verified =
+            verify_tls12_signature(message, certificate, signature, &self.verifier.algorithms);
         self.record(verified, |error| certificate::explain_handshake(error, certificate))
     }
 
@@ -83,12 +92,13 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let verified = self.verifier.webpki.verify_tls13_signature(message, certificate, signature);
+        let verified =
+            verify_tls13_signature(message, certificate, signature, &self.verifier.algorithms);
         self.record(verified, |error| certificate::explain_handshake(error, certificate))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.webpki.supported_verify_schemes()
+        self.verifier.algorithms.supported_schemes()
     }
 }
 
@@ -97,30 +107,48 @@ impl ServerCertVerifier for Recorder {
 /// what `openssl req -x509` makes.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    webpki: Arc<WebPkiServerVerifier>,
+    anchors: Anchors,
     trusted: HashSet<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    pub(super) fn new(roots: Roots, provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+    pub(super) fn new(roots: Roots, provider: &CryptoProvider) -> Self {
         let Roots { anchors, certificates: trusted } = roots;
-        let provider = Arc::clone(provider);
-        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(anchors), provider);
-        let webpki = webpki.build().map_err(|error| error.to_string())?;
-        Ok(Self { webpki, trusted })
+        Self { anchors, trusted, algorithms: provider.signature_verification_algorithms }
     }
 
     fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        (name, ocsp, now): (&ServerName<'_>, &[u8], UnixTime),
+        name: &ServerName<'_>,
+        now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.webpki.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+        match self.verify_signed(end_entity, intermediates, name, now) {
             // Byte for byte: another one with the same name and key is not what the operator has seen.
             Err(_) if self.trusted.contains(end_entity) => verify_trusted(end_entity, name, now),
             verified => verified,
         }
+    }
+
+    /// Verifies a certificate that a trusted one has signed. The library does not look at its key usage.
+    fn verify_signed(
+        &self,
+        der: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let parsed = ParsedCertificate::try_from(der)?;
+        let roots = self.anchors.at(now);
+        let algorithms = self.algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, intermediates, now, algorithms)?;
+        let (_, certificate) =
+            parse_x509_certificate(der).map_err(|_| CertificateError::BadEncoding)?;
+        verify_purpose(&certificate)?;
+        verify_server_name(&parsed, name)?;
+        Ok(ServerCertVerified::assertion())
     }
 }
 
@@ -144,12 +172,11 @@ fn verify_validity(
     certificate: &X509Certificate<'_>,
     now: UnixTime,
 ) -> Result<(), CertificateError> {
-    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let validity = certificate.validity();
-    if seconds > validity.not_after.timestamp() {
+    let (now, validity) = (seconds(now), certificate.validity());
+    if now > validity.not_after.timestamp() {
         return Err(CertificateError::Expired);
     }
-    if seconds < validity.not_before.timestamp() {
+    if now < validity.not_before.timestamp() {
         return Err(CertificateError::NotValidYet);
     }
     Ok(())
@@ -296,7 +323,7 @@ mod tests {
         let file = directory.path().join("ca.pem");
         std::fs::write(&file, certificate.pem()).unwrap();
         let roots = Roots::from_file(file.to_str().unwrap()).unwrap();
-        let verifier = Verifier::new(roots, &Arc::new(provider())).unwrap();
+        let verifier = Verifier::new(roots, &provider());
         let key = PrivatePkcs8KeyDer::from(KeyPair::generate().unwrap().serialize_der());
         let key = provider().key_provider.load_private_key(PrivateKeyDer::Pkcs8(key)).unwrap();
         let thief = Thief(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)));
