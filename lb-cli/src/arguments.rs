@@ -1,6 +1,7 @@
 //! Arguments that commands share: the options of every command, and parsers of values.
 
 use std::{
+    ffi::OsString,
     io::Read,
     net::{IpAddr, SocketAddr},
     ops::RangeInclusive,
@@ -12,7 +13,10 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use lb_config::{DEFAULT_SOCKET, Reason, document};
+use lb_config::{
+    DEFAULT_SOCKET, Reason,
+    document::{self, DurationError},
+};
 use lb_maps::{self, directory::DEFAULT_STATE_DIRECTORY};
 use lb_model::NamedValue;
 
@@ -249,10 +253,48 @@ pub(crate) fn one_of<T: NamedValue>() -> impl TypedValueParser<Value = T> {
         .try_map(|name| T::from_name(&name.replace('-', "_")).ok_or("no such value"))
 }
 
-pub(crate) fn parse_duration(text: &str) -> Result<prost_types::Duration, String> {
-    document::parse_duration(text)
-        .and_then(|duration: Duration| duration.try_into().ok())
-        .ok_or_else(|| "give a whole number and a unit, such as 500ms, 2s or 10m".into())
+pub(crate) fn parse_duration(text: &str) -> Result<prost_types::Duration, DurationError> {
+    document::parse_duration(text)?.try_into().map_err(|_| DurationError::TooLong)
+}
+
+/// A parser of durations within a range.
+pub(crate) fn duration_within(
+    range: RangeInclusive<Duration>,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync {
+    move |text| {
+        let duration = document::parse_duration(text).map_err(|error| error.to_string())?;
+        match range.contains(&duration) {
+            true => Ok(duration),
+            false => Err(format!("give {:?} to {:?}", range.start(), range.end())),
+        }
+    }
+}
+
+/// The time between two readings of counters.
+pub(crate) fn parse_interval() -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync {
+    duration_within(Duration::from_secs(1)..=Duration::from_secs(3600))
+}
+
+/// `--wait 20s` as `--wait=20s`. The flag's value is optional, so clap takes the next word for another argument.
+pub(crate) fn with_joined_wait(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut is_flag = true;
+    for word in words {
+        let is_limit = |word: &OsString| {
+            word.to_str().is_some_and(|word| document::parse_duration(word).is_ok())
+        };
+        match joined.last_mut() {
+            Some(last) if is_flag && last == "--wait" && is_limit(&word) => {
+                last.push("=");
+                last.push(word);
+            }
+            _ => {
+                is_flag &= word != "--";
+                joined.push(word);
+            }
+        }
+    }
+    joined
 }
 
 /// Parses a rate of connections, such as `600/m`, to connections a second.
@@ -273,6 +315,25 @@ mod tests {
         let v6 = parse_endpoint("vip", "[2001:db8::1]:65535").unwrap();
         let address = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
         assert_eq!((v6.ip(), v6.port()), (address, 65535));
+    }
+
+    #[test]
+    fn a_limit_behind_wait_belongs_to_it() {
+        let joined = |line: &str| {
+            let words = with_joined_wait(line.split(' ').map(OsString::from));
+            words.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+        };
+        for (line, expected) in [
+            ("apply --wait 20s -f x", "apply --wait=20s -f x"),
+            ("drain 10.0.0.1 --wait 1h30m", "drain 10.0.0.1 --wait=1h30m"),
+            ("drain --wait 10.0.0.1", "drain --wait 10.0.0.1"),
+            ("rollback --wait 7", "rollback --wait 7"),
+            ("delete -- --wait 20s", "delete -- --wait 20s"),
+            ("apply --wait=20s 5s", "apply --wait=20s 5s"),
+            ("apply --wait", "apply --wait"),
+        ] {
+            assert_eq!(joined(line), expected);
+        }
     }
 
     #[test]

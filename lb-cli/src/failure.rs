@@ -1,8 +1,9 @@
 //! Why a command ended without doing what was asked, and its exit status.
 
-use std::{fmt, io, path::Path, process::ExitCode};
+use std::{fmt, io, mem, path::Path, process::ExitCode};
 
 use lb_base::error_chain;
+use lb_config::document::DocumentError;
 use tonic::Code;
 
 /// The exit status. Scripts rely on the numbers: a number is never reused.
@@ -91,20 +92,41 @@ impl Failure {
         self
     }
 
-    /// Adds to each mistake where its field is in a file, if `find` finds its line and column there.
+    /// Adds to each mistake where its field is in a file, if `find` finds its line and column there, in the order of the
+    /// file.
     pub(crate) fn located(
         mut self,
         file: &str,
         find: impl Fn(&str) -> Option<(usize, usize)>,
     ) -> Self {
-        let locate = |field: &str, message: &mut String| {
-            if let Some((line, column)) = find(field) {
-                *message = format!("{file}: line {line}, column {column}: {message}");
+        let field = self.field.clone().unwrap_or_default();
+        let first = Mistake { field, message: mem::take(&mut self.message) };
+        let mistakes = [first].into_iter().chain(mem::take(&mut self.others)).map(|mut mistake| {
+            let place = find(&mistake.field);
+            if let Some((line, column)) = place {
+                let message = &mistake.message;
+                mistake.message = format!("{file}: line {line}, column {column}: {message}");
             }
-        };
-        locate(self.field.as_deref().unwrap_or_default(), &mut self.message);
-        self.others.iter_mut().for_each(|other| locate(&other.field, &mut other.message));
+            (place.unwrap_or((usize::MAX, 0)), mistake)
+        });
+        let mut mistakes: Vec<_> = mistakes.collect();
+        mistakes.sort_by_key(|(place, _)| *place);
+        let mut mistakes = mistakes.into_iter().map(|(_, mistake)| mistake);
+        if let Some(Mistake { field, message }) = mistakes.next() {
+            self.field = self.field.is_some().then_some(field);
+            self.message = message;
+        }
+        self.others = mistakes.collect();
         self
+    }
+
+    /// A file that is not what it should be, with all its mistakes.
+    pub(crate) fn document(file: &str, error: &DocumentError) -> Self {
+        let mistake =
+            |message| Mistake { field: String::new(), message: format!("{file}: {message}") };
+        let mut mistakes = error.lines().map(mistake);
+        let message = mistakes.next().map_or(String::new(), |first| first.message);
+        Self { others: mistakes.collect(), ..Self::new(Exit::Invalid, message) }
     }
 
     /// Whether another change came first: on the new state the same call may succeed.

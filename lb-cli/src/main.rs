@@ -14,6 +14,7 @@ mod output;
 mod pinned;
 
 use std::{
+    env,
     io::{self, Write},
     path::PathBuf,
     process::ExitCode,
@@ -24,7 +25,7 @@ use clap_complete::Shell;
 use spillway_proto::v1;
 
 use crate::{
-    arguments::Options,
+    arguments::{Options, with_joined_wait},
     commands::{
         apply, capture,
         context::ContextCommand,
@@ -166,7 +167,7 @@ struct ManArguments {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(with_joined_wait(env::args_os()));
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(failure) => output::print_failure(failure).exit.into(),
@@ -235,7 +236,7 @@ mod tests {
     use clap::{CommandFactory as _, Parser as _};
 
     use super::{Cli, EXIT_STATUS};
-    use crate::failure::Exit;
+    use crate::{arguments::with_joined_wait, failure::Exit};
 
     /// clap finds flags that are defined twice and groups that do not exist.
     #[test]
@@ -243,7 +244,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// `drain --wait` is another one: it waits for packets.
+    /// `drain --wait` is another one: it waits until there are no packets.
     #[test]
     fn every_change_of_the_configuration_can_wait_for_the_fleet() {
         for line in [
@@ -255,12 +256,17 @@ mod tests {
             "backend delete 10.0.0.1",
             "health create page --port 80",
             "service delete web",
+            "backend drain 10.0.0.1",
+            "pool drain web",
+            "region drain eu",
         ] {
-            for wait in ["--wait", "--wait=2m"] {
-                let words = ["spillway"].into_iter().chain(line.split(' ')).chain([wait]);
-                assert!(Cli::try_parse_from(words.clone()).is_ok(), "{line} {wait}");
-                let dry = words.chain(["--dry-run"]);
-                assert!(Cli::try_parse_from(dry).is_err(), "{line} {wait} --dry-run");
+            for wait in [&["--wait"][..], &["--wait=2m"], &["--wait", "2m"]] {
+                let words = ["spillway"].into_iter().chain(line.split(' '));
+                let words = with_joined_wait(words.chain(wait.iter().copied()).map(Into::into));
+                let words = words.into_iter();
+                assert!(Cli::try_parse_from(words.clone()).is_ok(), "{line} {wait:?}");
+                let dry = words.chain(["--dry-run".into()]);
+                assert!(Cli::try_parse_from(dry).is_err(), "{line} {wait:?} --dry-run");
             }
         }
     }

@@ -83,6 +83,88 @@ fn all_mistakes_of_a_file_are_printed_without_a_daemon() {
     );
 }
 
+/// Mistakes that only a file can have, and those that a daemon would find, in the order of the file.
+#[test]
+fn mistakes_of_form_and_of_meaning_are_printed_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, socket) = (path(&directory, "web.toml"), path(&directory, "none.sock"));
+    let text = r#"
+[[region]]
+name = "EU"
+
+[[health_check]]
+name = "page"
+port = 70000
+http = { path = "healthz" }
+interval = "1"
+
+[[pool]]
+name = "web"
+slots = 4
+wieght = 1
+
+[[service]]
+name = "web"
+address = 192.0.2.1
+port = "80"
+protocol = "http"
+pool = "shop"
+"#;
+    std::fs::write(&file, text).unwrap();
+    for command in ["apply", "validate", "diff"] {
+        let (status, stderr) = failed(&spillway(&[command, "-f", &file, "--socket", &socket]));
+        let lines: Vec<_> = stderr.lines().collect();
+        let expected = [
+            "3, column 1: regions[0] \"EU\": name: ",
+            "7, column 1: health_checks[0] \"page\": port: 70000 is not a port",
+            "8, column 10: health_checks[0] \"page\": http.path: ",
+            "9, column 12: health_checks[0] \"page\": interval: \"1\": give a unit: ms, s, m, h or d, as in 30s",
+            "13, column 1: pools[0] \"web\": slots: ",
+            "14, column 1: pools[0] \"web\": unknown field `wieght`",
+            "18, column 11: services[0] \"web\": address: 192.0.2.1 is not a number; put text in quotes",
+            "19, column 8: services[0] \"web\": port: invalid type: string \"80\"",
+            "20, column 12: services[0] \"web\": protocol: unknown variant `http`",
+            "21, column 1: services[0] \"web\": pool: \"shop\" is not among the pools",
+        ];
+        assert_eq!((status, lines.len()), (6, expected.len() + 1), "{command}: {stderr}");
+        for (line, expected) in lines.iter().zip(expected) {
+            let expected = format!("error: {file}: line {expected}");
+            assert!(line.starts_with(&expected), "{command}: {line}");
+        }
+        assert!(lines[expected.len()].starts_with("hint: "), "{command}: {stderr}");
+    }
+}
+
+/// One grammar for all of them.
+#[test]
+fn every_duration_needs_its_units() {
+    for line in [
+        "backend drain 10.0.0.1 --for DURATION",
+        "backend drain 10.0.0.1 --wait=DURATION",
+        "apply -f x --wait=DURATION",
+        "health create x --port 80 --interval DURATION",
+        "pool update web --slow-start DURATION",
+        "service update web --idle-timeout DURATION",
+        "capture -w x --duration DURATION",
+        "drops --duration DURATION",
+        "regions --interval DURATION",
+        "top --interval DURATION",
+        "reload --timeout DURATION",
+    ] {
+        let run = |duration: &str| {
+            let line = line.replace("DURATION", duration);
+            let words: Vec<_> = line.split(' ').collect();
+            failed(&spillway(&[&words[..], &["--socket", "/nonexistent"]].concat()))
+        };
+        let (status, stderr) = run("2");
+        assert_eq!(status, 2, "{line}: {stderr}");
+        let expected = "give a unit: ms, s, m, h or d, as in 30s\n";
+        assert!(stderr.lines().next().unwrap().ends_with(expected.trim_end()), "{line}: {stderr}");
+        let (_, stderr) = run("1m30s");
+        assert!(!stderr.contains("invalid value"), "{line}: {stderr}");
+    }
+}
+
 #[test]
 fn a_missing_daemon_is_reported_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
@@ -177,7 +259,8 @@ fn an_invalid_configuration_is_reported_with_its_line() {
     std::fs::write(&file, "[[region]]\nname = \"eu\"\noverflow = []\n").unwrap();
     let (status, text) = failed(&spillway(&["apply", "-f", &file, "--socket", &socket]));
     assert_eq!(status, 6);
-    let start = format!("error: {file}: line 3, column 1: unknown field `overflow`");
+    let start =
+        format!("error: {file}: line 3, column 1: regions[0] \"eu\": unknown field `overflow`");
     assert!(text.starts_with(&start), "{text}");
     assert!(text.ends_with(
         "\nhint: nothing was sent; /usr/share/doc/spillway/docs/configuration.md lists the \

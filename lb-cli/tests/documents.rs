@@ -77,8 +77,9 @@ fn fields_of_the_file_form() -> BTreeSet<String> {
         "[[pool]]\nname = \"p\"\n[[pool.group]]\n?",
         "[[service]]\n?",
     ] {
-        let error = Document::parse(&probe.replace('?', "unknown = 1")).unwrap_err().to_string();
-        let (_, list) = error.split_once("expected ").unwrap();
+        let error = Document::parse(&probe.replace('?', "unknown = 1")).unwrap_err();
+        let line = error.lines().find(|line| line.contains("unknown field")).unwrap();
+        let (_, list) = line.split_once("expected ").unwrap();
         fields.extend(list.split('`').skip(1).step_by(2).map(str::to_owned));
     }
     fields

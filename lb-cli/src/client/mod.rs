@@ -307,8 +307,11 @@ impl DaemonClient {
             ),
             Code::AlreadyExists | Code::FailedPrecondition => {
                 let hint = status.metadata().get(HINT_TRAILER).and_then(|hint| hint.to_str().ok());
+                // A reload names each part that it refused, and each mistake of a file.
+                let mut mistakes = mistakes(status).into_iter();
+                let message = mistakes.next().map_or(message, |first| first.message);
                 let failure = Failure::new(Exit::Conflict, message);
-                Failure { hint: hint.map(str::to_owned), ..failure }
+                Failure { hint: hint.map(str::to_owned), others: mistakes.collect(), ..failure }
             }
             Code::PermissionDenied => {
                 let hint = match self.place.starts_with(tls::SCHEME) {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     arguments::{Options, ReasonArgument, input_name, read_input},
     client::{DaemonClient, block_on},
-    failure::{Exit, Failure},
+    failure::Failure,
     output::print,
 };
 
@@ -105,7 +105,7 @@ impl ConfigurationFile {
     /// The text is not a configuration.
     pub(super) fn new(name: String, text: String) -> Result<Self, Failure> {
         let document = Document::parse(&text).map_err(|error| {
-            Failure::new(Exit::Invalid, format!("{name}: {error}")).hint(
+            Failure::document(&name, &error).hint(
                 "nothing was sent; /usr/share/doc/spillway/docs/configuration.md lists the fields",
             )
         })?;
@@ -148,7 +148,7 @@ pub(super) fn with_location(failure: Failure, source: &str, text: &str) -> Failu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::changes::change_message, output::Report as _};
+    use crate::{commands::changes::change_message, failure::Exit, output::Report as _};
 
     fn answer() -> v1::ApplyResult {
         use v1::change::Kind;

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use lb_base::{lock_owner, receiver_socket::Request};
+use lb_base::{
+    lock_owner,
+    receiver_socket::{Answer, Condition, Request},
+};
 use lb_doctor::process;
 use lb_maps::Pins;
 use serde::Serialize;
@@ -14,9 +17,10 @@ use tokio::time::timeout;
 use tonic::Code;
 
 use crate::{
-    arguments::{Component, Options},
+    arguments::{Component, Options, duration_within},
     client::{DaemonClient, ReceiverClient, block_on},
-    failure::{Exit, Failure},
+    commands::fleet::spell_wait,
+    failure::{Exit, Failure, Mistake},
     origin,
     output::{Report, print},
     pinned,
@@ -27,13 +31,16 @@ pub(crate) struct Arguments {
     /// Component to reload; a receiver only on its own host, as root
     #[arg(long, value_enum, default_value_t)]
     component: Component,
-    /// Seconds to wait for the result
-    #[arg(long, value_name = "SECONDS", default_value_t = 50)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
+    /// How long to wait for the result
+    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_timeout())]
+    timeout: Duration,
     /// Put the configuration file in force however much it removes
     #[arg(long)]
     force: bool,
+}
+
+fn parse_timeout() -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync {
+    duration_within(Duration::from_secs(1)..=Duration::from_secs(3600))
 }
 
 #[derive(Debug, Serialize)]
@@ -58,7 +65,7 @@ pub(crate) fn run(mut options: Options, arguments: &Arguments) -> Result<(), Fai
         });
     }
     let options = &options;
-    let timeout = Duration::from_secs(arguments.timeout);
+    let timeout = arguments.timeout;
     let reloaded = block_on(async {
         match arguments.component {
             Component::Balancer => reload_balancer(options, arguments.force, timeout).await,
@@ -84,7 +91,7 @@ async fn reload_balancer(
     let Ok(answer) = asked else {
         let address = options.address();
         let message =
-            format!("spillwayd at {address}: does not answer within {} s", limit.as_secs());
+            format!("spillwayd at {address}: does not answer within {}", spell_wait(limit));
         return Err(Failure::new(Exit::Unavailable, message)
             .hint("it is unknown whether the reload succeeded; see the daemon's log"));
     };
@@ -97,11 +104,17 @@ async fn reload_balancer(
 async fn reload_receiver(options: &Options, limit: Duration) -> Result<Reloaded, Failure> {
     origin::refuse_server(options, "reload --component receiver")?;
     let answer = ReceiverClient::find(options).ask(Request::Reload, limit).await?;
-    if !answer.conditions.is_empty() {
-        let conditions = answer.conditions.iter().map(|it| format!("{}: {}", it.subject, it.cause));
-        return Err(invalid(conditions.collect::<Vec<_>>().join("; ")));
+    let Answer { conditions, mistakes, waiting_settings, .. } = answer;
+    // The condition of the settings names the first of several mistakes.
+    let is_listed = |it: &Condition| mistakes.iter().any(|text| text.starts_with(&it.subject));
+    let conditions = conditions.iter().filter(|it| !is_listed(it));
+    let conditions = conditions.map(|it| format!("{}: {}", it.subject, it.cause));
+    let mut all = mistakes.iter().cloned().chain(conditions);
+    if let Some(first) = all.next() {
+        let others = all.map(|message| Mistake { field: String::new(), message }).collect();
+        return Err(invalid(first, others));
     }
-    Ok(Reloaded::new(None, answer.waiting_settings))
+    Ok(Reloaded::new(None, waiting_settings))
 }
 
 /// What a balancer refuses is an error in its files. On a backend without a balancer, the user meant its receiver.
@@ -110,7 +123,7 @@ fn reload_failure(failure: Failure, other_host: Option<String>) -> Failure {
         None if failure.exit == Exit::Unavailable && other_host.is_some() => {
             failure.hint("this host is a backend: `spillway reload --component receiver`")
         }
-        Some(Code::FailedPrecondition) => invalid(failure.message),
+        Some(Code::FailedPrecondition) => invalid(failure.message, failure.others),
         Some(Code::Unimplemented) => Failure {
             hint: Some(
                 "the daemon is older than this command: restart it (`systemctl restart spillway-balancer`)".into(),
@@ -121,8 +134,8 @@ fn reload_failure(failure: Failure, other_host: Option<String>) -> Failure {
     }
 }
 
-fn invalid(message: String) -> Failure {
-    Failure::new(Exit::Invalid, message)
+fn invalid(message: String, others: Vec<Mistake>) -> Failure {
+    Failure { others, ..Failure::new(Exit::Invalid, message) }
         .hint("what was in force stays in force; correct the error and reload again")
 }
 

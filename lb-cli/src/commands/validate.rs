@@ -165,8 +165,8 @@ pool = "web"
         ];
         assert_eq!(
             checked(&replaced(&wrong)).unwrap_err(),
-            "error: web.toml: line 8, column 77: pools[0] \"web\": backends[1] \"10.0.0.2\": region: \"us\" is not among the regions\n\
-             error: web.toml: line 7, column 1: pools[0] \"web\": slots: 250 is not a prime: 2 divides it\n\
+            "error: web.toml: line 7, column 1: pools[0] \"web\": slots: 250 is not a prime: 2 divides it\n\
+             error: web.toml: line 8, column 77: pools[0] \"web\": backends[1] \"10.0.0.2\": region: \"us\" is not among the regions\n\
              error: web.toml: line 13, column 10: services[0] \"web\": ports[0] \"90-80\": last: 80 is below the first, 90\n\
              hint: /usr/share/doc/spillway/docs/configuration.md lists the fields"
         );
@@ -185,6 +185,23 @@ pool = "web"
         );
         let keyed = format!("balancers = 2\nhash_key = \"{}\"\n{VALID}", "0f".repeat(16));
         checked(&keyed).unwrap();
+    }
+
+    /// Mistakes that only a file can have, with those of its values.
+    #[test]
+    fn mistakes_of_form_are_reported_with_the_others() {
+        let wrong = [("251", "250"), ("port = 80", "prot = 80"), ("\"tcp\"", "\"http\"")];
+        let file = ConfigurationFile::new("web.toml".into(), replaced(&wrong));
+        let failure = file.err().unwrap().to_string();
+        let starts = [
+            "error: web.toml: line 7, column 1: pools[0] \"web\": slots: 250 is not a prime",
+            "error: web.toml: line 13, column 1: services[0] \"web\": unknown field `prot`: did you mean `port`?",
+            "error: web.toml: line 14, column 12: services[0] \"web\": protocol: unknown variant `http`",
+            "hint: nothing was sent; ",
+        ];
+        let lines: Vec<_> = failure.lines().collect();
+        let alike = lines.iter().zip(starts).all(|(line, start)| line.starts_with(start));
+        assert!(alike && lines.len() == starts.len(), "{failure}");
     }
 
     #[test]

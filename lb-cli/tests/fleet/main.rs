@@ -213,7 +213,14 @@ fn wrong_balancers_are_refused_with_a_hint() {
         ("fleet leave --yes --dry-run", 2, "cannot be used with"),
         ("fleet join extra", 2, "unexpected argument 'extra'"),
         ("apply -f FILE --wait --dry-run", 2, "cannot be used with"),
-        ("apply -f FILE --wait=soon", 2, "a unit, such as 10s"),
+        ("apply -f FILE --wait=soon", 2, "give whole numbers with units"),
+        ("apply -f FILE --wait=20", 2, "give a unit: ms, s, m, h or d, as in 30s"),
+        ("backend drain 10.0.0.1 --wait=20", 2, "give a unit: ms, s, m, h or d, as in 30s"),
+        (
+            "backend drain 10.0.0.1 --for 20s --wait",
+            2,
+            "before --wait has seen 30 s without packets",
+        ),
         ("fleet", 2, "Usage"),
     ] {
         let (code, stdout, stderr) = run(&daemon, line);
@@ -256,7 +263,7 @@ hint: the change stays; `spillway fleet status` says what is wrong with them
 ";
     assert_eq!(stderr, expected);
 
-    let (code, stdout, stderr) = run(&daemon, "rollback 7 --yes --wait=300ms");
+    let (code, stdout, stderr) = run(&daemon, "rollback 7 --yes --wait 300ms");
     assert!(code == 1 && stdout.ends_with(", lb-3 (generation 6)\n"), "{stdout}{stderr}");
     assert!(stderr.starts_with("error: generation 8 is not in force everywhere"), "{stderr}");
 

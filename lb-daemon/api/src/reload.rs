@@ -1,6 +1,8 @@
 //! Requests of a reload. The API and the receiver's control socket wait for its outcome; what starts the daemon carries it
 //! out.
 
+use std::fmt;
+
 use tokio::sync::{mpsc, oneshot};
 
 use lb_control::command::Stopping;
@@ -12,12 +14,41 @@ const QUEUE: usize = 64;
 pub struct ReloadOutcome {
     /// The generation in force after it; `None`: no configuration file was read.
     pub generation: Option<u64>,
-    /// What was refused, `subject: cause` each.
-    pub refused: Vec<String>,
+    /// What was refused.
+    pub refused: Vec<Refused>,
     /// Set if the configuration is in force, but the packet path does not have it yet: why.
     pub behind: Option<String>,
     /// Names of settings that wait for the next start.
     pub waiting: Vec<String>,
+}
+
+/// What a reload refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// `subject: cause`; of several mistakes the first, and how many more there are.
+    pub text: String,
+    /// If there are several mistakes, each, `subject: cause`.
+    pub mistakes: Vec<String>,
+}
+
+impl Refused {
+    /// Puts what it is about before each text.
+    #[must_use]
+    pub fn about(self, subject: impl fmt::Display) -> Self {
+        let with = |text: String| format!("{subject}: {text}");
+        Self { text: with(self.text), mistakes: self.mistakes.into_iter().map(with).collect() }
+    }
+
+    /// The mistakes, or all that there is.
+    pub fn lines(self) -> Vec<String> {
+        if self.mistakes.is_empty() { vec![self.text] } else { self.mistakes }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(text: String) -> Self {
+        Self { text, mistakes: Vec::new() }
+    }
 }
 
 /// Requests reloads.
@@ -115,7 +146,8 @@ mod tests {
         let waiters = requests.next().await;
         assert_eq!(waiters.0.len(), 3);
         assert!(waiters.force(), "one of them asks for it");
-        let outcome = ReloadOutcome { refused: vec!["a: b".into()], ..ReloadOutcome::default() };
+        let outcome =
+            ReloadOutcome { refused: vec!["a: b".to_owned().into()], ..ReloadOutcome::default() };
         waiters.answer(&outcome);
         for asked in asked {
             assert_eq!(asked.await.unwrap(), Ok(outcome.clone()));

@@ -35,6 +35,8 @@ pub struct Answer {
     pub conditions: Vec<Condition>,
     /// Names of changed settings that need a restart.
     pub waiting_settings: Vec<String>,
+    /// All mistakes in the settings that a reload refused, if there are several, `settings: cause` each.
+    pub mistakes: Vec<String>,
 }
 
 /// A condition.

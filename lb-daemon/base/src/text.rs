@@ -21,6 +21,21 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// The first of several mistakes, and how many more there are.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstOf<T>(pub T, pub usize);
+
+impl<T: fmt::Display> fmt::Display for FirstOf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(first, all) = self;
+        first.fmt(f)?;
+        match all {
+            0 | 1 => Ok(()),
+            all => write!(f, " (and {})", count(*all as u64 - 1, "more mistake")),
+        }
+    }
+}
+
 /// The name closest to `wrong` by edit distance, if at most a third of its letters differ.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (wrong.chars().count() / 3).max(1);

@@ -14,8 +14,8 @@ pub use message::{
 };
 pub use reason::{MAX_REASON, Reason, ReasonError};
 pub use validate::{
-    Invalid, OpenSlots, Requested, SlotsByPool, hash_key_of_message, host_address, slots_by_pool,
-    slots_of_message, validate, validate_first,
+    Invalid, MOST_MISTAKES, OpenSlots, Requested, SlotsByPool, hash_key_of_message, host_address,
+    slots_by_pool, slots_of_message, validate, validate_first,
 };
 
 /// Unix socket of the API, unless the daemon is told otherwise.

@@ -19,7 +19,7 @@ use super::{
 };
 use lb_api::Rights;
 use lb_base::{bytes::ByteSize, error_chain};
-use lb_config::DEFAULT_SOCKET;
+use lb_config::{DEFAULT_SOCKET, document::parse_duration};
 use lb_fleet::FleetSettings;
 use lb_maps::{
     self, AllowLists, DEFAULT_BPFFS, Options, Prefix, SizeSettings,
@@ -183,9 +183,9 @@ pub(super) struct PathArguments {
     #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
     #[arg(value_parser = interface_name)]
     pub(super) interface: Vec<String>,
-    /// Seconds to wait at the start for an interface that does not exist yet [default: until 120 seconds after boot]
-    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(0..=3600))]
-    interface_wait: Option<u64>,
+    /// How long to wait at the start for an interface that does not exist yet [default: until 120s after boot]
+    #[arg(long, value_name = "DURATION", value_parser = interface_wait)]
+    interface_wait: Option<Duration>,
     /// Where the packet program runs: in the driver, or in the network stack (slower)
     #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
     xdp_mode: XdpMode,
@@ -229,8 +229,7 @@ impl PathArguments {
     /// Interfaces that must exist before the daemon starts.
     pub(super) fn interfaces(&self) -> NamedInterfaces<'_> {
         let names = self.interface.iter().map(|name| ("interface".into(), name.as_str())).collect();
-        let timeout = self.interface_wait.map(Duration::from_secs);
-        NamedInterfaces { names, timeout, file: self.config.as_deref() }
+        NamedInterfaces { names, timeout: self.interface_wait, file: self.config.as_deref() }
     }
 
     /// Files of the HTTP listener.
@@ -407,6 +406,13 @@ fn only_xdp(text: &str) -> Result<(), String> {
                 .into())
         }
         _ => Err("must be xdp".into()),
+    }
+}
+
+fn interface_wait(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(wait) if wait > Duration::from_secs(3600) => Err("give at most 1h".into()),
+        parsed => parsed.map_err(|error| error.to_string()),
     }
 }
 

@@ -6,7 +6,7 @@ use lb_api::audit::Audit;
 use lb_base::error_chain;
 use lb_config::{
     Invalid, Requested,
-    document::{self, Document, DocumentError},
+    document::{Document, DocumentError},
 };
 use lb_control::command::{Actor, Applied, Apply, Refusal, Stopping};
 use lb_member::Changes;
@@ -33,14 +33,14 @@ pub(super) async fn apply(
     let request = REQUEST.to_owned();
     let apply = Apply { configuration, actor, request, force, ..Apply::default() };
     audit.apply(changes, apply).await?.map_err(|refusal| match refusal {
-        Refusal::Invalid(invalid) => FileError::invalid(&text, *invalid),
+        Refusal::Invalid(invalid) => FileError::invalid(&text, &invalid),
         refusal => refusal.into(),
     })
 }
 
 fn configuration(text: &str) -> Result<Requested, FileError> {
-    let document = Document::parse(text).map_err(FileError::Document)?;
-    lb_config::validate(&document.into()).map_err(|invalid| FileError::invalid(text, invalid))
+    let document = Document::parse(text).map_err(FileError::Invalid)?;
+    lb_config::validate(&document.into()).map_err(|invalid| FileError::invalid(text, &invalid))
 }
 
 /// Why the configuration of a file is not in force.
@@ -48,15 +48,8 @@ fn configuration(text: &str) -> Result<Requested, FileError> {
 pub(super) enum FileError {
     /// It cannot be read.
     Unreadable(io::Error),
-    /// It is not TOML, or has an unknown field.
-    Document(DocumentError),
-    /// It is not valid.
-    Invalid {
-        /// Line and column.
-        place: Option<(usize, usize)>,
-        /// What is wrong.
-        invalid: Invalid,
-    },
+    /// It is not a valid configuration.
+    Invalid(DocumentError),
     /// It is valid, but was refused.
     Refused(Refusal),
     /// The daemon is stopping.
@@ -64,8 +57,15 @@ pub(super) enum FileError {
 }
 
 impl FileError {
-    fn invalid(text: &str, invalid: Invalid) -> Self {
-        Self::Invalid { place: document::find_field(text, &invalid.path()), invalid }
+    fn invalid(text: &str, invalid: &Invalid) -> Self {
+        Self::Invalid(DocumentError::invalid(text, invalid))
+    }
+
+    /// The mistakes of the file, if it has several.
+    pub(super) fn mistakes(&self) -> Vec<String> {
+        let Self::Invalid(error) = self else { return Vec::new() };
+        let mistakes: Vec<_> = error.lines().collect();
+        if mistakes.len() > 1 { mistakes } else { Vec::new() }
     }
 }
 
@@ -85,11 +85,7 @@ impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "cannot be read: {}", error_chain::message(error)),
-            Self::Document(error) => write!(f, "{error}"),
-            Self::Invalid { place: Some((line, column)), invalid } => {
-                write!(f, "line {line}, column {column}: {invalid}")
-            }
-            Self::Invalid { place: None, invalid } => write!(f, "{invalid}"),
+            Self::Invalid(error) => write!(f, "{error}"),
             Self::Refused(Refusal::OpenSlots(open)) => write!(f, "{open}; {}", open.hint),
             Self::Refused(refusal) => f.write_str(&error_chain::message(refusal)),
             Self::Stopping(stopping) => write!(f, "{stopping}"),
@@ -218,10 +214,7 @@ region = \"eu\"
         }
         stop.cancel();
         state.await.unwrap();
-        assert!(matches!(
-            apply(&path, false, &changes, &audit).await,
-            Err(FileError::Invalid { .. })
-        ));
+        assert!(matches!(apply(&path, false, &changes, &audit).await, Err(FileError::Invalid(_))));
         fs::write(&path, GOOD).unwrap();
         assert!(matches!(apply(&path, false, &changes, &audit).await, Err(FileError::Stopping(_))));
     }

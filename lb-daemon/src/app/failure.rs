@@ -1,6 +1,7 @@
 use std::{error::Error, fmt, io};
 
-use lb_base::{error_chain, lock_owner};
+use lb_base::{count, error_chain, lock_owner};
+use lb_config::MOST_MISTAKES;
 use lb_maps::{AttachError, BpffsError, DataplaneError};
 
 /// Why the daemon cannot start or must end, and what to do about it.
@@ -11,11 +12,13 @@ pub struct Failure {
     hint: Option<String>,
     /// Whether the command line or the settings file is the cause, so that another start fails too.
     is_settings: bool,
+    /// Other mistakes in the same file.
+    others: Vec<Failure>,
 }
 
 impl Failure {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, is_settings: false }
+        Self { message: message.into(), hint: None, is_settings: false, others: Vec::new() }
     }
 
     /// `subject: cause`, with the causes of the cause.
@@ -28,15 +31,28 @@ impl Failure {
         Self::new(error_chain::message(error))
     }
 
-    /// Without the hint.
-    pub(super) fn message(&self) -> &str {
-        &self.message
+    /// The first of several, with the others; `None`: there is none.
+    pub(super) fn all(failures: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut failures = failures.into_iter();
+        let first = failures.next()?;
+        let mut others: Vec<_> = failures.by_ref().take(MOST_MISTAKES - 1).collect();
+        let left_out = failures.count();
+        if left_out > 0 {
+            others.push(Self::new(count(left_out as u64, "more mistake")));
+        }
+        Some(Self { others, ..first })
+    }
+
+    /// Those of all mistakes, without hints.
+    pub(super) fn messages(&self) -> Vec<String> {
+        [self].into_iter().chain(&self.others).map(|it| it.message.clone()).collect()
     }
 
     #[must_use]
-    pub(super) fn reworded(self, words: impl Fn(&str) -> String) -> Self {
+    pub(super) fn reworded(self, words: &impl Fn(&str) -> String) -> Self {
         let (message, hint) = (words(&self.message), self.hint.as_deref().map(words));
-        Self { message, hint, ..self }
+        let others = self.others.into_iter().map(|other| other.reworded(words)).collect();
+        Self { message, hint, others, ..self }
     }
 
     /// Marks the settings as the cause: a start with the same settings fails too.
@@ -60,7 +76,8 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "spillwayd: {}", self.message)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))?;
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
     }
 }
 

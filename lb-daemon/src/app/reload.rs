@@ -13,9 +13,12 @@ use super::{
 use crate::watchdog::ServiceManager;
 use lb_api::{
     audit::Audit,
-    reload::{ReloadOutcome, ReloadRequests, ReloadWaiters},
+    reload::{Refused, ReloadOutcome, ReloadRequests, ReloadWaiters},
 };
-use lb_base::conditions::{ConditionReason, Conditions, Subject};
+use lb_base::{
+    FirstOf,
+    conditions::{ConditionReason, Conditions, Subject},
+};
 use lb_control::{FollowedFile, WaitingSettings, command::Refusal};
 use lb_member::Changes;
 use lb_observe::http::HttpCredentials;
@@ -24,11 +27,11 @@ use lb_secure::tls::Credentials;
 /// Subject of the condition that the settings cannot be used.
 pub(super) const SETTINGS: Subject = Subject::new(ConditionReason::Settings, "settings");
 
-/// Why packets do not follow the file of `--apply`, `FILE: cause`.
+/// Why packets do not follow the file of `--apply`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileNotApplied {
     /// The previous configuration stays in force.
-    Refused(String),
+    Refused(Refused),
     /// The file's configuration is in force as this generation, but the packet path does not have it yet.
     Behind(u64, String),
 }
@@ -67,18 +70,24 @@ impl Reload {
                 Ok(Some(applied.generation))
             }
             Err(error) => {
-                let message = format!("{subject}: {error}");
+                let refused = Refused { text: error.to_string(), mistakes: error.mistakes() };
                 match &error {
                     // The generation is in force, and `status` shows that the packet path is behind.
                     FileError::Refused(Refusal::Behind { generation, .. }) => {
                         self.conditions.end(&subject);
-                        return Err(FileNotApplied::Behind(*generation, message));
+                        return Err(FileNotApplied::Behind(
+                            *generation,
+                            refused.about(&subject).text,
+                        ));
                     }
                     // No condition: the daemon ends, so nothing would show it.
                     FileError::Stopping(_) => {}
-                    error => self.conditions.begin(&subject, &error.to_string()),
+                    error => {
+                        self.conditions.begin(&subject, &error.to_string());
+                        log_others(&subject, &refused);
+                    }
                 }
-                Err(FileNotApplied::Refused(message))
+                Err(FileNotApplied::Refused(refused.about(&subject)))
             }
         }
     }
@@ -120,17 +129,19 @@ impl Reload {
                 (Some(generation), None, Some(message))
             }
         };
-        let refused = [settings.err(), certificates.err(), http.err(), not_applied];
+        let (certificates, http) = (certificates.err(), http.err());
+        let refused =
+            [settings.err(), certificates.map(Into::into), http.map(Into::into), not_applied];
         let refused = refused.into_iter().flatten().collect();
         ReloadOutcome { generation, refused, behind, waiting: self.waiting.now() }
     }
 
-    fn read_settings(&mut self) -> Result<(), String> {
+    fn read_settings(&mut self) -> Result<(), Refused> {
         let settings = read_settings(&self.line, &self.values, &self.conditions, &self.waiting);
         let audit = &self.audit;
         match &settings {
             Ok(_) => audit.settings_read(Ok(())),
-            Err(cause) => audit.settings_read(Err(cause)),
+            Err(refused) => audit.settings_read(Err(&refused.text)),
         }
         let settings = settings.map_err(settings_refused)?;
         let Component::Balancer(arguments) = settings.arguments.component else { return Ok(()) };
@@ -174,7 +185,7 @@ pub(super) fn read_settings(
     values: &SettingValues,
     conditions: &Conditions,
     waiting: &WaitingSettings,
-) -> Result<Settings, String> {
+) -> Result<Settings, Refused> {
     match Settings::read(line) {
         Ok(settings) => {
             conditions.end(&SETTINGS);
@@ -182,9 +193,10 @@ pub(super) fn read_settings(
             Ok(settings)
         }
         Err(error) => {
-            let cause = cause(error);
-            conditions.begin(&SETTINGS, &cause);
-            Err(cause)
+            let refused = refused(error);
+            conditions.begin(&SETTINGS, &refused.text);
+            log_others(&SETTINGS, &refused);
+            Err(refused)
         }
     }
 }
@@ -195,19 +207,33 @@ fn file_subject(path: &Path) -> Subject {
 }
 
 /// How a reload reports settings that cannot be used: `settings: cause`.
-pub(super) fn settings_refused(cause: String) -> String {
-    format!("{SETTINGS}: {cause}")
+pub(super) fn settings_refused(refused: Refused) -> Refused {
+    refused.about(SETTINGS)
 }
 
-/// The error in one line.
-fn cause(error: SettingsError) -> String {
+/// Logs the mistakes that a condition leaves out.
+fn log_others(subject: &Subject, refused: &Refused) {
+    for mistake in refused.mistakes.iter().skip(1) {
+        tracing::error!(subject = subject.text(), "{subject}: {mistake}");
+    }
+}
+
+/// The error without line ends.
+fn refused(error: SettingsError) -> Refused {
     match error {
-        SettingsError::File(failure) => failure.message().to_owned(),
+        SettingsError::File(failure) => {
+            let mut mistakes = failure.messages();
+            let text = FirstOf(&mistakes[0], mistakes.len()).to_string();
+            if mistakes.len() == 1 {
+                mistakes.clear();
+            }
+            Refused { text, mistakes }
+        }
         SettingsError::CommandLine(error) => {
             let text = error.to_string();
             let lines = text.lines().take_while(|line| !line.is_empty());
             let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
-            words.join(" ").trim_start_matches("error: ").to_owned()
+            words.join(" ").trim_start_matches("error: ").to_owned().into()
         }
     }
 }

@@ -70,7 +70,7 @@ impl PackageFixture {
     /// An interface that the host does not have is a wrong setting too.
     fn refuse_an_unknown_interface(&self, host: &Container, unit: &str, file: &str) -> Result<()> {
         let before = host.run(["cat", file])?;
-        let settings = "interface = [\"eth7\"]\ninterface-wait = 0\n";
+        let settings = "interface = [\"eth7\"]\ninterface-wait = \"0s\"\n";
         let lists = "allow-source = [\"10.0.0.2\"]\nvip = [\"203.0.113.1\"]\n";
         let lists = if unit == RECEIVER { lists } else { "" };
         host.write(file, format!("{settings}{lists}"))?;

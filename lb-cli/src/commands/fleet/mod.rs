@@ -15,7 +15,7 @@ use clap::Subcommand;
 use spillway_proto::v1;
 
 pub(crate) use generations::BalancerGenerations;
-pub(crate) use wait::WaitArgument;
+pub(crate) use wait::{WaitArgument, parse_wait, spell_wait};
 
 use super::{changes::Changes, confirm::require_terminal};
 use crate::{

@@ -28,15 +28,16 @@ const MAX_LIMIT: Duration = Duration::from_secs(86_400);
 pub(crate) struct WaitArgument {
     /// Wait until all live balancers of the fleet have the change in force, at most 30s or this long
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "30s", value_parser = parse_limit, conflicts_with = "dry_run")]
+    #[arg(default_missing_value = "30s", value_parser = parse_wait, conflicts_with = "dry_run")]
     wait: Option<Duration>,
 }
 
-fn parse_limit(text: &str) -> Result<Duration, String> {
+/// The time after `--wait=`.
+pub(crate) fn parse_wait(text: &str) -> Result<Duration, String> {
     match document::parse_duration(text) {
-        Some(limit) if limit > MAX_LIMIT => Err("give at most 24h".into()),
-        Some(limit) => Ok(limit),
-        None => Err("give a whole number and a unit, such as 10s or 2m".into()),
+        Ok(limit) if limit > MAX_LIMIT => Err("give at most 24h".into()),
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -97,7 +98,7 @@ async fn wait_for_all(
 fn too_late(generation: u64, limit: Duration, lagging: &str, status: &v1::FleetStatus) -> Failure {
     let message = format!(
         "generation {generation} is not in force everywhere after {}: not yet at {lagging}",
-        spell_limit(limit)
+        spell_wait(limit)
     );
     let hint = match (&*status.conflict, &*status.etcd_problem) {
         ("", "") => {
@@ -112,7 +113,7 @@ fn too_late(generation: u64, limit: Duration, lagging: &str, status: &v1::FleetS
 }
 
 /// `30 s`, `500 ms`
-fn spell_limit(duration: Duration) -> String {
+pub(crate) fn spell_wait(duration: Duration) -> String {
     match duration.as_millis() {
         whole if whole % 1_000 == 0 => format!("{} s", whole / 1_000),
         milliseconds => format!("{milliseconds} ms"),
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(parse(&["--wait", "file"]), seconds(30));
         assert_eq!(parse(&["--wait=2m"]), seconds(120));
         for (word, cause) in
-            [("10", "a unit, such as 10s"), ("-1s", "a unit"), ("25h", "at most 24h")]
+            [("10", "give a unit: ms, s, m, h or d"), ("-1s", "as in 30s"), ("25h", "at most 24h")]
         {
             let error = parse(&[&format!("--wait={word}")]).unwrap_err();
             assert!(error.contains(cause), "{word}: {error}");

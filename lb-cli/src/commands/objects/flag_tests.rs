@@ -179,7 +179,7 @@ fn capacities_change_in_the_groups_that_are_there() {
 #[test]
 fn an_invalid_value_is_answered_with_an_example() {
     for (flags, how) in [
-        (["--settle-time", "10"], "such as 500ms, 2s or 10m"),
+        (["--settle-time", "10"], "give a unit: ms, s, m, h or d, as in 30s"),
         (["--capacity", "10/s"], "such as eu=10000/s"),
         (["--capacity", "eu=10"], "such as 10/s or 600/m"),
         (["--scaler", "eu=half"], "a number from 0 to 1"),
@@ -294,7 +294,8 @@ fn an_invalid_number_is_answered_with_the_valid_range() {
         );
         assert_eq!(message, expected);
     }
-    let duration = "give a whole number and a unit, such as 500ms, 2s or 10m";
+    let duration =
+        "give whole numbers with units, the largest first: ms, s, m, h or d, as in 30s or 1h30m";
     for value in ["-1", "-1s"] {
         assert_eq!(
             refusal::<v1::HealthCheck>(&format!("--interval {value}")),

@@ -59,7 +59,7 @@ impl<K: Kind> ObjectSource<K> {
         };
         let (file, text) = (arguments::input_name(path), arguments::read_input(path)?);
         let object: K::File = document::parse_object(&text).map_err(|error| {
-            Failure::new(Exit::Invalid, format!("{file}: {error}")).hint(format!(
+            Failure::document(&file, &error).hint(format!(
                 "nothing was sent; `spillway {} get NAME` prints an example",
                 K::COMMAND
             ))

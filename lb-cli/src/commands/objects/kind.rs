@@ -36,7 +36,7 @@ pub(crate) trait Kind: ObjectCalls + 'static {
     /// A flag per field.
     type Fields: Fields<Self>;
     /// Its form in configuration files.
-    type File: Serialize + DeserializeOwned + Into<Self> + TryFrom<Self, Error: Display>;
+    type File: Serialize + DeserializeOwned + Default + Into<Self> + TryFrom<Self, Error: Display>;
     /// Whether an update of it can remove much.
     type UpdateForce: Force;
     /// Whether its deletion can.

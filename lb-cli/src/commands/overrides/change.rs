@@ -10,13 +10,14 @@ use tonic::Code;
 
 use super::{
     report::{Removed, Set},
-    wait::wait,
+    wait::WaitForSilence,
 };
 use crate::{
     arguments::{Options, ReasonArgument, parse_duration},
     client::{DaemonClient, block_on},
     commands::{
         confirm::{Confirmation, Request},
+        fleet::parse_wait,
         objects::{hint_for_missing_target, parse_name},
     },
     failure::{Exit, Failure},
@@ -134,9 +135,11 @@ pub(crate) struct DrainOptions {
     setting: Setting,
     #[command(flatten)]
     local: LocalArgument,
-    /// Wait until the backends have had no packet for 30 s, at all live balancers of a fleet; with --local at this one
-    #[arg(long, conflicts_with = "dry_run")]
-    wait: bool,
+    /// Wait until the backends have had no packet for 30 s, at all live balancers of a fleet (with --local at this one), at
+    /// most this long [default: as long as it takes]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true)]
+    #[arg(value_parser = parse_wait, conflicts_with = "dry_run")]
+    wait: Option<Option<std::time::Duration>>,
 }
 
 #[derive(Args, Debug)]
@@ -171,7 +174,11 @@ pub(crate) fn set(
     DrainOptions { setting, local, wait: waits }: &DrainOptions,
 ) -> Result<(), Failure> {
     let what = (kind, None, local.scope());
-    set_and_wait(options, &targets.targets()?, what, setting, *waits)
+    let waits = waits.map(WaitForSilence::new);
+    if let (Some(waits), Some(lasts)) = (waits, setting.duration) {
+        waits.check(lasts)?;
+    }
+    set_and_wait(options, &targets.targets()?, what, setting, waits)
 }
 
 /// Disables backends.
@@ -184,7 +191,7 @@ pub(crate) fn disable(
     DisableOptions { setting, local }: &DisableOptions,
 ) -> Result<(), Failure> {
     let what = (Kind::Disable, None, local.scope());
-    set_and_wait(options, &targets.targets()?, what, setting, false)
+    set_and_wait(options, &targets.targets()?, what, setting, None)
 }
 
 /// Sets a weight or scale; all of it removes the override.
@@ -207,7 +214,7 @@ pub(crate) fn set_percent(
             .hint("nothing was changed; leave --for out")),
         _ => {
             let what = (kind, Some(*percent), Scope::Shared);
-            set_and_wait(options, &targets.targets()?, what, setting, false)
+            set_and_wait(options, &targets.targets()?, what, setting, None)
         }
     }
 }
@@ -217,7 +224,7 @@ fn set_and_wait(
     targets: &[Target],
     (kind, percent, scope): (Kind, Option<u32>, Scope),
     setting: &Setting,
-    waits: bool,
+    waits: Option<WaitForSilence>,
 ) -> Result<(), Failure> {
     block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
@@ -238,8 +245,8 @@ fn set_and_wait(
         let keys: Vec<_> = answer.overrides.iter().map(|it| it.name.clone()).collect();
         print(&Set::new(answer, setting.dry_run), options.output)?;
         match waits {
-            true => wait(&mut daemon, targets, (&keys, scope), &options).await,
-            false => Ok(()),
+            Some(waits) => waits.wait(&mut daemon, targets, (&keys, scope), &options).await,
+            None => Ok(()),
         }
     })
 }

@@ -17,7 +17,7 @@ pub(in crate::commands) use self::{
     sample::Capacity,
 };
 use crate::{
-    arguments::Options,
+    arguments::{Options, parse_interval},
     client::{DaemonClient, block_on},
     failure::Failure,
     origin,
@@ -35,16 +35,14 @@ pub(crate) struct Arguments {
     /// Print totals instead of rates
     #[arg(long, conflicts_with = "watch")]
     totals: bool,
-    /// Seconds between two readings of the counters
-    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    interval: u64,
+    /// Time between two readings of the counters
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval())]
+    interval: Duration,
 }
 
 /// # Errors
 /// The named daemon does not answer, the maps cannot be read, or there is no such pool.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
-    let interval = Duration::from_secs(arguments.interval);
     let (mut before, answer) = take_sample(options, arguments)?;
     if arguments.totals {
         return print(&RegionsReport::new(&before, None, &answer), options.output);
@@ -56,7 +54,7 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
         }
     }
     loop {
-        let next = before.at + interval;
+        let next = before.at + arguments.interval;
         let rest = next.saturating_duration_since(Instant::now());
         block_on(async {
             tokio::time::sleep(rest).await;

@@ -38,7 +38,7 @@ use self::{
     screen::{Screen, handle_event},
 };
 use crate::{
-    arguments::Options,
+    arguments::{Options, parse_interval},
     client::{DaemonClient, block_on},
     failure::{Exit, Failure, describe},
     output::Format,
@@ -46,10 +46,9 @@ use crate::{
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Seconds between two readings
-    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    interval: u64,
+    /// Time between two readings
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval())]
+    interval: Duration,
 }
 
 /// # Errors
@@ -60,13 +59,12 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
             .hint("`spillway stats --output json` prints the counters as JSON"));
     }
     require_terminal()?;
-    let interval = Duration::from_secs(arguments.interval);
     block_on(async {
         // Fail before the screen is taken if the daemon does not answer.
         let mut daemon = DaemonClient::connect(&options).await?;
         let first = sample::read(&mut daemon, None).await?;
         let (readings_tx, readings_rx) = mpsc::channel(1);
-        let polling = tokio::spawn(sample::poll(options, daemon, interval, readings_tx));
+        let polling = tokio::spawn(sample::poll(options, daemon, arguments.interval, readings_tx));
         let result = run_screen(Snapshot::from_first(first), readings_rx).await;
         polling.abort();
         result

@@ -4,13 +4,15 @@ use std::{net::IpAddr, num::NonZeroU32, time::SystemTime};
 
 use spillway_proto::v1::{self, ErrorReason, state_reason::Cause};
 use tonic::Code;
+use tonic_types::FieldViolation;
 
 use super::{
     changes::{changes, condition, movement, reference},
     error::ApiError,
     overrides::{override_messages, overrides_event},
+    status::bounded_violations,
 };
-use crate::reload::ReloadOutcome;
+use crate::reload::{Refused, ReloadOutcome};
 use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::command::{
     Applied, BackendHistory, BackendStatus, Difference, Event, Exported, GroupStatus, Refusal,
@@ -89,9 +91,13 @@ impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
             }
             None if refused.is_empty() => Ok(Self { generation, waiting_settings: waiting }),
             behind => {
-                refused.extend(behind);
+                refused.extend(behind.map(Refused::from));
                 let (code, reason) = (Code::FailedPrecondition, ErrorReason::ReloadRefused);
-                Err(ApiError::new(code, reason, refused.join("; ")).into())
+                let texts: Vec<_> = refused.iter().map(|it| it.text.as_str()).collect();
+                let error = ApiError::new(code, reason, texts.join("; "));
+                let lines: Vec<_> = refused.into_iter().flat_map(Refused::lines).collect();
+                let all = lines.iter().map(|line| FieldViolation::new("", line));
+                Err(error.violations(bounded_violations(all, lines.len())).into())
             }
         }
     }
@@ -291,7 +297,7 @@ mod tests {
         let of = |refused: &[&str], behind: Option<&str>| {
             let outcome = ReloadOutcome {
                 generation: Some(7),
-                refused: refused.iter().map(ToString::to_string).collect(),
+                refused: refused.iter().map(|text| text.to_string().into()).collect(),
                 behind: behind.map(str::to_owned),
                 ..ReloadOutcome::default()
             };

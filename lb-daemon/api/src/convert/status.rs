@@ -66,17 +66,25 @@ fn invalid_configuration(invalid: &Invalid, message: String) -> ApiError {
 /// Bytes of mistakes in a status. Clients take 8 KiB of trailers, and they are there twice: as text, and in Base64.
 const MOST_DETAILS: usize = 4 << 10;
 
-/// All mistakes of a message, or those for which there is room; then one without a field says how many more there are.
+/// All mistakes of a message.
 fn violations(invalid: &Invalid) -> Vec<FieldViolation> {
-    let mut bytes = 0;
     let all = invalid.mistakes().iter().map(|it| FieldViolation::new(it.path(), it.to_string()));
+    bounded_violations(all, invalid.count())
+}
+
+/// All of `count` mistakes, or those for which there is room; then one without a field says how many more there are.
+pub(super) fn bounded_violations(
+    all: impl Iterator<Item = FieldViolation>,
+    count: usize,
+) -> Vec<FieldViolation> {
+    let mut bytes = 0;
     let mut violations: Vec<_> = all
         .take_while(|violation| {
             bytes += violation.field.len() + violation.description.len();
             bytes <= MOST_DETAILS
         })
         .collect();
-    match invalid.count() - violations.len() {
+    match count - violations.len() {
         0 => {}
         1 => violations.push(FieldViolation::new("", "1 more mistake")),
         more => violations.push(FieldViolation::new("", format!("{more} more mistakes"))),

@@ -2,37 +2,78 @@
 
 use std::fmt;
 
-use lb_base::nearest;
+use lb_base::{FirstOf, count, nearest};
 use lb_model::bounds;
 use toml::de::DeTable;
 
-use super::position::{Header, headers, line_and_column, object_at};
+use super::position::{Header, find, headers, line_and_column};
+use crate::{Invalid, MOST_MISTAKES};
 
-/// `line 3, column 7: cause`, lines and columns counted from 1.
+/// All mistakes of a file, in its order. As text, the first, and how many more there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
-    /// Line and column in characters; `None` if the error concerns the whole text.
-    pub position: Option<(usize, usize)>,
-    /// What is wrong there.
-    pub cause: String,
+    /// `line 3, column 7: cause` each, lines and columns counted from 1; at most [`MOST_MISTAKES`].
+    mistakes: Vec<String>,
+    /// Mistakes beyond these.
+    left_out: LeftOut,
 }
 
+/// Mistakes that are counted, but not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    pub(super) count: usize,
+    /// Whether there may be more than are counted.
+    pub(super) may_be_more: bool,
+}
+
+/// A mistake, and its byte; `None`: it concerns the whole text.
+pub(super) type Mistake = (Option<usize>, String);
+
 impl DocumentError {
-    pub(super) fn new(text: &str, error: &toml::de::Error) -> Self {
-        let at = error.span().map(|span| span.start);
-        let (at, cause) = explain(text, at, &one_line(error.message()));
-        Self { position: at.and_then(|at| line_and_column(text, at)), cause }
+    pub(super) fn new(text: &str, mut mistakes: Vec<Mistake>, mut left_out: LeftOut) -> Self {
+        mistakes.sort_by_key(|(at, _)| *at);
+        left_out.count += mistakes.len().saturating_sub(MOST_MISTAKES);
+        let shown = mistakes.into_iter().take(MOST_MISTAKES).map(|(at, cause)| {
+            match at.and_then(|at| line_and_column(text, at)) {
+                Some((line, column)) => format!("line {line}, column {column}: {cause}"),
+                None => cause,
+            }
+        });
+        Self { mistakes: shown.collect(), left_out }
+    }
+
+    /// What validation refused of a file.
+    pub fn invalid(text: &str, invalid: &Invalid) -> Self {
+        let document = DeTable::parse(text).ok();
+        let mistakes = located(document.as_ref().map(|it| it.get_ref()), invalid);
+        let count = invalid.count() - invalid.mistakes().len();
+        Self::new(text, mistakes, LeftOut { count, may_be_more: false })
     }
 
     pub(super) fn empty() -> Self {
         let cause =
             "is empty, which would remove everything; if that is meant, write only `# nothing`";
-        Self { position: None, cause: cause.into() }
+        Self { mistakes: vec![cause.into()], left_out: LeftOut::default() }
     }
 
     pub(super) fn unwritable(error: &toml::ser::Error) -> Self {
-        Self { position: None, cause: one_line(&error.to_string()) }
+        Self { mistakes: vec![one_line(&error.to_string())], left_out: LeftOut::default() }
     }
+
+    /// A line for each mistake, and one that says how many more there are.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let LeftOut { count: left_out, may_be_more } = self.left_out;
+        let at_least = if may_be_more { "at least " } else { "" };
+        let more = || format!("{at_least}{}", count(left_out as u64, "more mistake"));
+        let more = (left_out > 0).then(more);
+        self.mistakes.iter().cloned().chain(more)
+    }
+}
+
+/// The mistakes of a message, where they are in the file that it comes from.
+pub(super) fn located(document: Option<&DeTable<'_>>, invalid: &Invalid) -> Vec<Mistake> {
+    let at = |path: &str| document.and_then(|document| find(document, path));
+    invalid.mistakes().iter().map(|it| (at(&it.path()), it.to_string())).collect()
 }
 
 fn one_line(message: &str) -> String {
@@ -41,10 +82,8 @@ fn one_line(message: &str) -> String {
 
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((line, column)) = self.position {
-            write!(f, "line {line}, column {column}: ")?;
-        }
-        f.write_str(&self.cause)
+        let first = self.mistakes.first().map_or("", |first| first);
+        FirstOf(first, self.mistakes.len() + self.left_out.count).fmt(f)
     }
 }
 
@@ -53,21 +92,29 @@ impl std::error::Error for DocumentError {}
 /// Lists of a file, whose headers have two brackets; the last two are in a pool.
 const LISTS: [&str; 6] = ["region", "health_check", "pool", "service", "backend", "group"];
 
-/// The position and cause of a parser's error, in the words of someone who writes the file.
-fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, String) {
+/// A parser's error in the words of someone who writes the file. `field` is what a mistake in a value, and `object` what any
+/// other is about, both with a colon at the end, unless it is about the form of a header.
+pub(super) fn explain(
+    text: &str,
+    error: &toml::de::Error,
+    (object, field): (&str, &str),
+) -> Mistake {
+    let at = error.span().map(|span| span.start);
+    let message = &one_line(error.message());
+    if let Some(found) = at.and_then(|at| one_bracket(text, at, message)) {
+        return found;
+    }
+    let (at, cause) = reworded(text, at, message);
+    let subject = if cause.starts_with("unknown field ") { object } else { field };
+    (at, format!("{subject}{cause}"))
+}
+
+fn reworded(text: &str, at: Option<usize>, message: &str) -> Mistake {
     if let Some(cause) = at.and_then(|at| typographic(text, at, message)) {
         return (at, cause);
     }
     let line = at.and_then(|at| Line::at(text, at));
     let key = line.as_ref().map_or("", |line| line.key);
-    if let Some(found) = at.and_then(|at| one_bracket(text, at, message)) {
-        return found;
-    }
-    if message.starts_with("missing field ") {
-        let object = at.and_then(|at| object_at(text, at));
-        let object = object.map_or(String::new(), |object| format!("{object}: "));
-        return (at, format!("{object}{message}"));
-    }
     if let Some(cause) = at.and_then(|at| misspelt(text, at, message)) {
         return (at, cause);
     }
@@ -81,6 +128,9 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
         };
         return (at, cause);
     }
+    if message == "wanted string or table" {
+        return (at, "give a text in quotes".into());
+    }
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
         return (at, message.into());
     };
@@ -91,6 +141,7 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
         ("u32", None) => "a whole number".into(),
         ("a nonzero u32", None) => "a whole number from 1".into(),
         ("f64", _) => "a number".into(),
+        (expected, _) if expected.starts_with("struct ") => "a table".into(),
         ("a sequence", _) => {
             match found.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')) {
                 Some((text, _)) => format!("a list: {key} = [\"{text}\"]"),
@@ -135,7 +186,7 @@ fn coded(c: char) -> String {
 }
 
 /// A list whose header has one bracket: serde reports a map instead of a list, or TOML a duplicate key.
-fn one_bracket(text: &str, at: usize, message: &str) -> Option<(Option<usize>, String)> {
+fn one_bracket(text: &str, at: usize, message: &str) -> Option<Mistake> {
     let header = Header::at(text, at)?;
     let (last, outer) = header.path.split_last()?;
     if message == "invalid type: map, expected a sequence" && header.brackets == 2 {

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::units::duration;
 
 /// `[[health_check]]`: how a backend's health is asked for, with one of `tcp = {}`, `http = { … }`,
-/// `grpc = { … }`, `udp = { … }` and `agent = { … }`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// `grpc = { … }`, `udp = { … }` and `agent = { … }`. Required fields may be missing: validation says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct HealthCheck {
     /// Name.
     pub name: String,
     /// What is asked.
-    pub kind: CheckKind,
+    pub kind: Option<CheckKind>,
     /// TLS before anything is asked.
     pub tls: Option<CheckTls>,
     /// Which way it goes.
@@ -45,9 +45,11 @@ pub struct HealthCheck {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename = "HealthCheck")]
 struct Fields {
+    #[serde(default)]
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     via: Option<Via>,
+    #[serde(default)]
     port: u32,
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     interval: Option<Duration>,
@@ -91,13 +93,10 @@ impl TryFrom<Fields> for HealthCheck {
             fields.agent.map(CheckKind::Agent),
         ];
         let mut probes = probes.into_iter().flatten();
-        let (Some(kind), None) = (probes.next(), probes.next()) else {
-            let name = fields.name;
-            return Err(format!(
-                "health check {name:?}: give one of tcp = {{}}, http = {{}}, grpc = {{}}, udp = {{}} \
-                 and agent = {{}}"
-            ));
-        };
+        let kind = probes.next();
+        if probes.next().is_some() {
+            return Err("give only one of tcp, http, grpc, udp and agent".into());
+        }
         Ok(Self {
             name: fields.name,
             kind,
@@ -138,11 +137,12 @@ impl From<HealthCheck> for Fields {
             tls: check.tls,
         };
         match check.kind {
-            CheckKind::Tcp => fields.tcp = Some(TcpCheck {}),
-            CheckKind::Http(http) => fields.http = Some(http),
-            CheckKind::Grpc(grpc) => fields.grpc = Some(grpc),
-            CheckKind::Udp(udp) => fields.udp = Some(udp),
-            CheckKind::Agent(agent) => fields.agent = Some(agent),
+            None => {}
+            Some(CheckKind::Tcp) => fields.tcp = Some(TcpCheck {}),
+            Some(CheckKind::Http(http)) => fields.http = Some(http),
+            Some(CheckKind::Grpc(grpc)) => fields.grpc = Some(grpc),
+            Some(CheckKind::Udp(udp)) => fields.udp = Some(udp),
+            Some(CheckKind::Agent(agent)) => fields.agent = Some(agent),
         }
         fields
     }

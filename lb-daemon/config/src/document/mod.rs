@@ -2,12 +2,13 @@
 //!
 //! It has the same fields as `spillway.v1.Configuration`. Values are validated behind the API, in one place for files
 //! and calls. Mistakes that only a file can have (misspelt fields, wrong types, durations and rates without a unit)
-//! are found here, with their line.
+//! are found here. If there is one, what could be read is validated here too, so that all mistakes are reported at once.
 
 mod error;
 mod health_check;
 mod pool;
 mod position;
+mod read;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,7 @@ pub use lb_model::rate::parse as parse_rate;
 pub use pool::{Backend, Group, Pool};
 pub use position::{find_field, line_and_column};
 pub use service::{PortRange, Service, parse_ports};
-pub use units::parse_duration;
+pub use units::{DurationError, parse_duration};
 
 /// A configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,13 +57,13 @@ impl Document {
     /// comment suffices for an empty configuration.
     ///
     /// # Errors
-    /// [`DocumentError`] has the line of the first thing that is not TOML, or no field of ours, or of
-    /// another type than its field.
+    /// [`DocumentError`] has all that is not TOML; or all that is no field of ours, or of another type than its field,
+    /// and what validation refuses of the rest.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
         if text.trim().is_empty() {
             return Err(DocumentError::empty());
         }
-        toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
+        toml::from_str(text).map_err(|error| read::document_mistakes(text, &error))
     }
 
     /// The file's text.
@@ -81,8 +82,8 @@ impl Document {
 ///
 /// # Errors
 /// As [`Document::parse`].
-pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, DocumentError> {
-    toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
+pub fn parse_object<T: DeserializeOwned + Default>(text: &str) -> Result<T, DocumentError> {
+    toml::from_str(text).map_err(|error| read::object_mistakes::<T>(text, &error))
 }
 
 /// The text of a single object.
@@ -98,6 +99,7 @@ pub fn object_to_toml<T: Serialize>(object: &T) -> Result<String, DocumentError>
 #[serde(deny_unknown_fields)]
 pub struct Region {
     /// Name.
+    #[serde(default)]
     pub name: String,
     /// Regions that take over, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

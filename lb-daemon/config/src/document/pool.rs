@@ -10,6 +10,7 @@ use super::units::{duration, rate_per_second};
 #[serde(deny_unknown_fields)]
 pub struct Pool {
     /// Name.
+    #[serde(default)]
     pub name: String,
     /// Names of the checks that must all pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,8 +58,10 @@ pub struct Pool {
 #[serde(deny_unknown_fields)]
 pub struct Backend {
     /// IPv4 or IPv6 address the tunnel ends at.
+    #[serde(default)]
     pub address: String,
     /// Name of its region.
+    #[serde(default)]
     pub region: String,
     /// Share relative to the others of its region; 0 takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +82,7 @@ pub struct Backend {
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// Name of the region.
+    #[serde(default)]
     pub region: String,
     /// New connections it takes a second, over all balancers.
     #[serde(default, with = "rate_per_second", skip_serializing_if = "Option::is_none")]

@@ -1,15 +1,41 @@
-//! Positions in the text of a file: of a field that validation refused, of headers and of objects.
+//! Positions in the text of a file: of a field that validation refused, and of headers.
 
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
+/// Fields and lists that a file calls otherwise than the message: in a file the unit is part of the value.
+const NAMES: [(&str, &str); 8] = [
+    ("regions", "region"),
+    ("health_checks", "health_check"),
+    ("pools", "pool"),
+    ("services", "service"),
+    ("backends", "backend"),
+    ("groups", "group"),
+    ("capacity_per_second", "capacity"),
+    ("max_connection_rate_per_second", "max_connection_rate"),
+];
+
+/// The first of these are the lists at the top. Objects have fields that are called as these lists are in a file.
+const TOP: usize = 4;
+
+/// The message's name of a field of a file, or of an object in it.
+pub(super) fn message_name(in_file: &str, is_top: bool) -> &str {
+    let names = if is_top { &NAMES[..TOP] } else { &NAMES[TOP..] };
+    names.iter().find(|(_, file)| *file == in_file).map_or(in_file, |(message, _)| message)
+}
+
 /// Line and column, counted from 1, of the field at `path`, such as `services[2].port`. If the file leaves the field
 /// out, those of its object; `None` if the file has neither.
 pub fn find_field(text: &str, path: &str) -> Option<(usize, usize)> {
     let document = DeTable::parse(text).ok()?;
-    let mut table = document.get_ref();
+    line_and_column(text, find(document.get_ref(), path)?)
+}
+
+/// As [`find_field`]: the byte.
+pub(super) fn find(document: &DeTable<'_>, path: &str) -> Option<usize> {
+    let mut table = document;
     let mut found = None;
     for step in path.split('.') {
         let Some((at, next)) = descend(table, step) else { break };
@@ -19,7 +45,7 @@ pub fn find_field(text: &str, path: &str) -> Option<(usize, usize)> {
             _ => break,
         }
     }
-    found.and_then(|at| line_and_column(text, at))
+    found
 }
 
 /// One step of a path: where it leads, and what is there.
@@ -28,20 +54,13 @@ fn descend<'t, 'i>(table: &'t DeTable<'i>, step: &str) -> Option<(usize, &'t DeV
         Some((list, index)) => (list, Some(index.parse::<usize>().ok()?)),
         None => (step, None),
     };
-    let name = match list {
-        "regions" => "region",
-        "pools" => "pool",
-        "services" => "service",
-        "backends" => "backend",
-        "groups" => "group",
-        // In a file the unit is part of the value.
-        "capacity_per_second" => "capacity",
-        "max_connection_rate_per_second" => "max_connection_rate",
+    let name = match NAMES.iter().find(|(message, _)| *message == list) {
         // A pool names its checks by a field that is called like their list.
-        "health_checks" if index.is_some() => "health_check",
-        other => other,
+        Some(_) if index.is_none() && list == "health_checks" => list,
+        Some((_, file)) => file,
+        None => list,
     };
-    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    let (key, value) = table.get_key_value(name)?;
     match (value.get_ref(), index) {
         (DeValue::Array(items), Some(index)) => items.get(index).map(start),
         (value, _) => Some((key.span().start, value)),
@@ -103,57 +122,6 @@ pub(super) fn headers(text: &str) -> impl Iterator<Item = Header<'_>> {
         Some((at, line))
     });
     lines.filter_map(|(at, line)| Header::read(line.trim_end_matches(['\n', '\r']), at))
-}
-
-/// The object of the table that begins at a byte, as `pool "web": backend "10.0.0.1"`.
-pub(super) fn object_at(text: &str, at: usize) -> Option<String> {
-    let document = DeTable::parse(text).ok()?;
-    let lists = [
-        ("region", "region"),
-        ("health_check", "health check"),
-        ("pool", "pool"),
-        ("service", "service"),
-    ];
-    lists.into_iter().find_map(|(list, kind)| {
-        items(document.get_ref(), list).find_map(|(item, table)| {
-            let named = named(kind, table, "name");
-            let inner = [("backend", "address"), ("group", "region")];
-            let mut inner = inner.into_iter().flat_map(|(list, id)| {
-                items(table, list).map(move |(item, table)| (list, id, item, table))
-            });
-            match inner.find(|(_, _, item, _)| item.span().start == at) {
-                Some((kind, id, _, table)) => {
-                    Some(format!("{named}: {}", self::named(kind, table, id)))
-                }
-                None => (item.span().start == at).then_some(named),
-            }
-        })
-    })
-}
-
-/// The tables of a list.
-fn items<'t, 'i>(
-    table: &'t DeTable<'i>,
-    list: &str,
-) -> impl Iterator<Item = (&'t Spanned<DeValue<'i>>, &'t DeTable<'i>)> + use<'t, 'i> {
-    let value =
-        table.iter().find(|(key, _)| key.get_ref() == list).map(|(_, value)| value.get_ref());
-    let items = match value {
-        Some(DeValue::Array(items)) => items.iter().collect(),
-        _ => Vec::new(),
-    };
-    items.into_iter().filter_map(|item| match item.get_ref() {
-        DeValue::Table(table) => Some((item, table)),
-        _ => None,
-    })
-}
-
-/// A kind with the name that its table has.
-fn named(kind: &str, table: &DeTable<'_>, id: &str) -> String {
-    match table.iter().find(|(key, _)| key.get_ref() == id).map(|(_, value)| value.get_ref()) {
-        Some(DeValue::String(name)) => format!("{kind} {name:?}"),
-        _ => kind.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ use serde::{
 use super::units::duration;
 
 /// `[[service]]`: a virtual address that clients connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     /// Name.
+    #[serde(default)]
     pub name: String,
     /// The VIP.
+    #[serde(default)]
     pub address: String,
     /// Its one port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,8 +28,10 @@ pub struct Service {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_port: bool,
     /// Protocol.
-    pub protocol: Protocol,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
     /// Name of the pool that serves it.
+    #[serde(default)]
     pub pool: String,
     /// What a connection is hashed by.
     #[serde(default, skip_serializing_if = "Option::is_none")]

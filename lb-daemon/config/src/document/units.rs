@@ -1,4 +1,4 @@
-//! Values with a unit as people write them: durations (`500ms`, `2s`) and rates of connections (`10/s`, `600/m`).
+//! Values with a unit as people write them: durations (`500ms`, `1h30m`) and rates of connections (`10/s`, `600/m`).
 
 use std::{fmt, time::Duration};
 
@@ -9,7 +9,8 @@ use serde::{
 };
 
 /// Units from the largest, in nanoseconds.
-const UNITS: [(&str, u128); 6] = [
+const UNITS: [(&str, u128); 7] = [
+    ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
     ("s", 1_000_000_000),
@@ -18,14 +19,49 @@ const UNITS: [(&str, u128); 6] = [
     ("ns", 1),
 ];
 
-/// The duration that a text spells, as `500ms`.
-pub fn parse_duration(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let (_, nanoseconds) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    let total = number.parse::<u64>().ok().map(|n| u128::from(n) * nanoseconds)?;
-    let seconds = u64::try_from(total / 1_000_000_000).ok()?;
-    Some(Duration::new(seconds, (total % 1_000_000_000) as u32))
+/// Why a text is no duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// A number without a unit.
+    #[error("give a unit: ms, s, m, h or d, as in 30s")]
+    NoUnit,
+    /// Anything else.
+    #[error(
+        "give whole numbers with units, the largest first: ms, s, m, h or d, as in 30s or 1h30m"
+    )]
+    Malformed,
+    /// More than there are seconds for.
+    #[error("is too long")]
+    TooLong,
+}
+
+/// The duration that a text spells, as `500ms` or `1h30m`: each unit at most once, the largest first. The one grammar of
+/// durations in files and on command lines.
+///
+/// # Errors
+/// [`DurationError`]
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let (mut rest, mut units, mut total) = (text, &UNITS[..], 0_u128);
+    while !rest.is_empty() || text.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, after) = rest.split_at(digits);
+        if number.is_empty() {
+            return Err(DurationError::Malformed);
+        }
+        if after.is_empty() {
+            return Err(DurationError::NoUnit);
+        }
+        let letters = after.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, after) = after.split_at(letters);
+        let place = units.iter().position(|(name, _)| *name == unit);
+        let place = place.ok_or(DurationError::Malformed)?;
+        let number: u64 = number.parse().map_err(|_| DurationError::TooLong)?;
+        // At most 2^64 times some 2^47 for each of seven units.
+        total += u128::from(number) * units[place].1;
+        (rest, units) = (after, &units[place + 1..]);
+    }
+    let seconds = u64::try_from(total / 1_000_000_000).map_err(|_| DurationError::TooLong)?;
+    Ok(Duration::new(seconds, (total % 1_000_000_000) as u32))
 }
 
 /// The shortest spelling of a duration that is exact; nothing below a nanosecond exists. Longer
@@ -65,8 +101,12 @@ pub(super) mod duration {
                 f.write_str("a duration with its unit, such as \"500ms\" or \"2s\"")
             }
 
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Duration, E> {
+                Err(E::custom(format_args!("{number}: {}", DurationError::NoUnit)))
+            }
+
             fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
-                parse_duration(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+                parse_duration(text).map_err(|error| E::custom(format_args!("{text:?}: {error}")))
             }
         }
         deserializer.deserialize_str(Text).map(Some)

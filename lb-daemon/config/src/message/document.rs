@@ -169,7 +169,7 @@ impl From<Service> for v1::Service {
             name: service.name,
             address: service.address,
             port: number(service.port),
-            protocol: service.protocol.to_api().into(),
+            protocol: to_number(service.protocol),
             pool: service.pool,
             affinity: to_number(service.affinity),
             when_full: to_number(service.when_full),
@@ -189,7 +189,7 @@ impl TryFrom<v1::Service> for Service {
     fn try_from(message: v1::Service) -> Result<Self, UnknownValue> {
         let unknown = |field| UnknownValue { object: "service", name: message.name.clone(), field };
         let protocol = Protocol::from_api(message.protocol).ok().flatten();
-        let protocol = protocol.ok_or_else(|| unknown("protocol"))?;
+        let protocol = Some(protocol.ok_or_else(|| unknown("protocol"))?);
         let idle_timeout = duration(message.idle_timeout).ok_or_else(|| unknown("idle_timeout"))?;
         let range = |range: v1::PortRange| PortRange {
             first: range.first,

@@ -14,7 +14,7 @@ impl From<HealthCheck> for v1::HealthCheck {
     fn from(check: HealthCheck) -> Self {
         Self {
             name: check.name,
-            kind: Some(check.kind.into()),
+            kind: check.kind.map(Into::into),
             tls: check.tls.map(Into::into),
             via: to_number(check.via),
             port: check.port,
@@ -39,7 +39,7 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
             |field| UnknownValue { object: "health check", name: message.name.clone(), field };
         let duration = |field, value| duration(value).ok_or_else(|| unknown(field));
         Ok(Self {
-            kind: message.kind.clone().ok_or_else(|| unknown("kind"))?.into(),
+            kind: Some(message.kind.clone().ok_or_else(|| unknown("kind"))?.into()),
             tls: message.tls.clone().map(Into::into),
             via: Via::from_api(message.via).map_err(|_| unknown("via"))?,
             port: message.port,

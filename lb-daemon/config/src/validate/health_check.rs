@@ -27,7 +27,9 @@ pub(super) fn health_check(
 ) -> Result<HealthCheck, Invalid> {
     let tls = match (&message.tls, &message.kind) {
         (None, _) => Ok(None),
-        (Some(_), Some(v1::health_check::Kind::Udp(_))) => Err(at.invalid("tls", "is not for udp")),
+        (Some(_), Some(v1::health_check::Kind::Udp(_))) => {
+            Err(at.invalid("tls", "is not for udp").depending_on_fields(at, &KINDS))
+        }
         (Some(tls), _) => check_tls(at, tls).map(Some),
     };
     let jitter_percent = match message.jitter_percent {
@@ -72,9 +74,14 @@ pub(super) fn health_check(
     })
 }
 
+/// A file has one of these fields.
+const KINDS: [&str; 5] = ["tcp", "http", "grpc", "udp", "agent"];
+
 fn kind(at: &ObjectPath, message: &v1::HealthCheck) -> Result<CheckKind, Invalid> {
     match &message.kind {
-        None => Err(at.invalid("kind", "must be set; give tcp, http, grpc, udp or agent")),
+        None => Err(at
+            .invalid("kind", "must be set; give tcp, http, grpc, udp or agent")
+            .depending_on_fields(at, &KINDS)),
         Some(v1::health_check::Kind::Tcp(v1::TcpCheck {})) => Ok(CheckKind::Tcp),
         Some(v1::health_check::Kind::Http(http)) => http_check(at, http).map(CheckKind::Http),
         Some(v1::health_check::Kind::Grpc(grpc)) => grpc_check(at, grpc).map(CheckKind::Grpc),
@@ -99,6 +106,7 @@ fn times(
         let Some(duration) = message else { return Ok(unset) };
         let longest_name = format!("the interval of {interval:?}");
         values::duration(at, field, duration, shortest, interval, longest_name)
+            .map_err(|invalid| invalid.depending_on_fields(at, &["interval"]))
     };
     let (fast, timeout) = (message.fast_interval, message.timeout);
     all((
@@ -117,7 +125,8 @@ fn http_check(at: &ObjectPath, message: &v1::HttpCheck) -> Result<HttpCheck, Inv
     let text = &message.body_contains;
     let body_contains = match at_most(at, "http.body_contains", text.len(), LONGEST_TEXT) {
         Ok(()) if !text.is_empty() && message.method == "HEAD" => {
-            Err(at.invalid("http.body_contains", "an answer to HEAD has no body"))
+            let cause = "an answer to HEAD has no body";
+            Err(at.invalid("http.body_contains", cause).depending_on_fields(at, &["http.method"]))
         }
         checked => checked,
     };
@@ -157,7 +166,10 @@ fn statuses(at: &ObjectPath, message: &v1::HttpCheck) -> Result<(u16, u16), Inva
     let highest = values::within_or(at, field, message.status_max, range, unset);
     let (lowest, highest): (u16, u16) = all((lowest, highest))?;
     match highest < lowest {
-        true => Err(at.invalid(field, format_args!("{highest} is below status_min, {lowest}"))),
+        true => {
+            let cause = format!("{highest} is below status_min, {lowest}");
+            Err(at.invalid(field, cause).depending_on_fields(at, &["http.status_min"]))
+        }
         false => Ok((lowest, highest)),
     }
 }
@@ -242,7 +254,8 @@ fn check_tls(at: &ObjectPath, message: &v1::CheckTls) -> Result<CheckTls, Invali
         (None | Some(false), file) if file.is_empty() => Ok(Trust::Anybody),
         (Some(true), file) if file.is_empty() => Ok(Trust::Host),
         (Some(false), _) => {
-            Err(at.invalid("tls.ca_file", "is set, but verify is false; give one of them"))
+            let cause = "is set, but verify is false; give one of them";
+            Err(at.invalid("tls.ca_file", cause).depending_on_fields(at, &["tls.verify"]))
         }
         (None | Some(true), file) => absolute_path(at, file).map(Trust::File),
     };

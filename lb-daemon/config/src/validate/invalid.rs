@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lb_base::Quoted;
+use lb_base::{FirstOf, Quoted};
 
 /// Most mistakes that are kept of one message; of the others only the number is.
 pub const MOST_MISTAKES: usize = 100;
@@ -46,6 +46,29 @@ impl Invalid {
         self
     }
 
+    /// Notes that the mistakes are only there because of what stands at another path as well; `pools[].name` is the names
+    /// of all pools.
+    pub(super) fn depending_on(mut self, path: String) -> Self {
+        self.mistakes.iter_mut().for_each(|mistake| mistake.depends_on.push(path.clone()));
+        self
+    }
+
+    /// As [`Self::depending_on`] of other fields of an object.
+    pub(super) fn depending_on_fields(self, at: &ObjectPath, fields: &[&str]) -> Self {
+        fields.iter().fold(self, |all, field| all.depending_on(format!("{}{field}", Prefix(&at.0))))
+    }
+
+    /// Only these mistakes; and whether it is unknown how many of those that were left out are to be kept.
+    pub(super) fn filter(mut self, keep: impl FnMut(&Mistake) -> bool) -> (Self, bool) {
+        let before = self.mistakes.len();
+        self.mistakes.retain(keep);
+        let is_unknown = self.left_out > 0 && self.mistakes.len() < before;
+        if is_unknown {
+            self.left_out = 0;
+        }
+        (self, is_unknown)
+    }
+
     /// Adds the mistakes of another part.
     pub(super) fn add(&mut self, other: Self) {
         self.left_out += other.left_out;
@@ -67,12 +90,7 @@ impl Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.mistakes.first().map_or(Ok(()), |first| first.fmt(f))?;
-        match self.count() {
-            0 | 1 => Ok(()),
-            2 => f.write_str(" (and 1 more mistake)"),
-            count => write!(f, " (and {} more mistakes)", count - 1),
-        }
+        self.mistakes.first().map_or(Ok(()), |first| FirstOf(first, self.count()).fmt(f))
     }
 }
 
@@ -139,14 +157,20 @@ pub struct Mistake {
     levels: Vec<Level>,
     field: &'static str,
     cause: String,
+    /// Paths of what else it depends on.
+    depends_on: Vec<String>,
 }
 
 impl Mistake {
     /// The field without names, for programs: `services[2].port`.
     pub fn path(&self) -> String {
         let root = self.root.iter().map(|root| format!("{}.", root.field));
-        let levels = self.levels.iter().map(|level| format!("{}[{}].", level.list, level.index));
-        root.chain(levels).chain([self.field.to_owned()]).collect()
+        let levels = format!("{}{}", Prefix(&self.levels), self.field);
+        root.chain([levels]).collect()
+    }
+
+    pub(super) fn depends_on(&self) -> &[String] {
+        &self.depends_on
     }
 
     fn rephrase(&mut self, place: &[(&str, usize)], kind: &'static str, field: &str) {
@@ -162,7 +186,7 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { root, levels, field, cause } = self;
+        let Self { root, levels, field, cause, .. } = self;
         write!(f, "{}{field}: {cause}", Subject(root.as_deref(), levels))
     }
 }
@@ -180,6 +204,15 @@ struct Level {
     list: &'static str,
     index: usize,
     name: String,
+}
+
+/// `pools[0].backends[1].`
+struct Prefix<'a>(&'a [Level]);
+
+impl fmt::Display for Prefix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|level| write!(f, "{}[{}].", level.list, level.index))
+    }
 }
 
 struct Subject<'a>(Option<&'a Root>, &'a [Level]);
@@ -210,7 +243,8 @@ impl ObjectPath {
     /// A mistake in one of its fields.
     pub(super) fn invalid(&self, field: &'static str, cause: impl fmt::Display) -> Invalid {
         let levels = self.0.clone();
-        let mistake = Mistake { root: None, levels, field, cause: cause.to_string() };
+        let cause = cause.to_string();
+        let mistake = Mistake { root: None, levels, field, cause, depends_on: Vec::new() };
         Invalid { mistakes: vec![mistake], left_out: 0 }
     }
 }

@@ -1,5 +1,5 @@
 //! Validates a message and makes it a configuration. It reports all mistakes, in an order that depends on the message alone,
-//! so that the same message always gets the same answer. Rules between objects are checked once each object is right.
+//! so that the same message always gets the same answer. Rules between objects are checked for the objects that are right.
 
 mod health_check;
 mod invalid;
@@ -9,17 +9,18 @@ mod region;
 mod service;
 mod shares;
 mod slots;
+mod unread;
 mod values;
 
 use std::sync::Arc;
 
 use spillway_proto::v1;
 
-use invalid::all;
 pub use invalid::{Invalid, MOST_MISTAKES, Mistake};
 use lb_model::{Configuration, Name, Pool};
 use names::Names;
 pub use slots::{OpenSlots, Requested, SlotsByPool, slots_by_pool, slots_of_message};
+pub(crate) use unread::Unread;
 pub use values::host_address;
 
 /// The configuration that a message describes, defaults filled in, except for slots that the generation in force
@@ -37,42 +38,71 @@ pub(crate) fn validate_edited<'k>(
     message: &v1::Configuration,
     kept: impl Fn(&Name) -> Option<&'k Arc<Pool>>,
 ) -> Result<Requested, Invalid> {
+    let (configuration, invalid) = configuration(message, kept, &Unread::default());
+    invalid.or(configuration).map(|configuration| Requested::new(message, configuration))
+}
+
+/// The mistakes of a message that is what could be read of a file: those that do not come from what could not; and whether
+/// there may be more than are counted.
+pub(crate) fn mistakes_of_read(message: &v1::Configuration, unread: &Unread) -> (Invalid, bool) {
+    let (_, invalid) = configuration(message, |_| None, unread);
+    unread.independent(invalid)
+}
+
+/// What is right of a message, and all that is not. Objects of which a part is `unread` do not take part in rules between
+/// objects.
+fn configuration<'k>(
+    message: &v1::Configuration,
+    kept: impl Fn(&Name) -> Option<&'k Arc<Pool>>,
+    unread: &Unread,
+) -> (Configuration, Invalid) {
     let region_names = Names::read("regions", message.regions.iter().map(|region| &*region.name));
     let check_names = Names::read("health_checks", message.health_checks.iter().map(|c| &*c.name));
     let pool_names = Names::read("pools", message.pools.iter().map(|pool| &*pool.name));
     let service_names =
         Names::read("services", message.services.iter().map(|service| &*service.name));
 
-    let (regions, health_checks, pools, services, hash_key, balancers) = all((
-        region_names.build(&message.regions, |at, _, m| {
+    let mut invalid = Invalid::default();
+    let mut configuration = Configuration {
+        regions: region_names.build(&mut invalid, &message.regions, |at, _, m| {
             values::without_etag(at, &m.etag, region::region(at, m, &region_names))
         }),
-        check_names.build(&message.health_checks, |at, _, m| {
+        health_checks: check_names.build(&mut invalid, &message.health_checks, |at, _, m| {
             values::without_etag(at, &m.etag, health_check::health_check(at, m))
         }),
-        pool_names.build(&message.pools, |at, name, m| match name.and_then(&kept) {
-            Some(pool) => Ok(Arc::clone(pool)),
-            None => {
-                let pool = pool::pool(at, m, &region_names, &check_names);
-                values::without_etag(at, &m.etag, pool).map(Arc::new)
+        pools: pool_names.build(&mut invalid, &message.pools, |at, name, m| {
+            match name.and_then(&kept) {
+                Some(pool) => Ok(Arc::clone(pool)),
+                None => {
+                    let pool = pool::pool(at, m, &region_names, &check_names);
+                    values::without_etag(at, &m.etag, pool).map(Arc::new)
+                }
             }
         }),
-        service_names.build(&message.services, |at, _, m| {
+        services: service_names.build(&mut invalid, &message.services, |at, _, m| {
             values::without_etag(at, &m.etag, service::service(at, m, &pool_names))
         }),
-        values::hash_key(&message.hash_key),
-        values::balancers(message.balancers),
-    ))?;
-    let configuration =
-        Configuration { regions, health_checks, pools, services, hash_key, balancers };
-    all((
+        hash_key: invalid.value(values::hash_key(&message.hash_key)).flatten(),
+        ..Configuration::default()
+    };
+    if let Some(balancers) = invalid.value(values::balancers(message.balancers)) {
+        configuration.balancers = balancers;
+    }
+    if !unread.is_empty() {
+        configuration.regions.retain(|name, _| region_names.is_read(name, unread));
+        configuration.pools.retain(|name, _| pool_names.is_read(name, unread));
+        configuration.services.retain(|name, _| service_names.is_read(name, unread));
+    }
+    for rule in [
         region::no_circle(&region_names, &configuration),
-        service::distinct(message, &configuration),
-        pool::consistent(message, &configuration),
-        pool::wide_enough(message, &configuration),
-        shares::shares_suffice(message, &configuration),
-    ))?;
-    Ok(Requested::new(message, configuration))
+        service::distinct(message, &service_names, &configuration),
+        pool::consistent(message, &pool_names, &configuration),
+        pool::wide_enough(message, &pool_names, &configuration),
+        shares::shares_suffice(message, &pool_names, &configuration),
+    ] {
+        invalid.value(rule);
+    }
+    (configuration, invalid)
 }
 
 /// The hash key of a message, if it is valid.

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::invalid::{Invalid, ObjectPath, each};
+use super::{
+    Unread,
+    invalid::{Invalid, ObjectPath, each},
+};
 use lb_base::Quoted;
 use lb_model::Name;
 
@@ -36,19 +39,32 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Makes an object of every message of the list, by name.
+    /// Makes an object of every message of the list that is right, by name.
     pub(super) fn build<M, T>(
         &self,
+        invalid: &mut Invalid,
         messages: &[M],
         object: impl Fn(&ObjectPath, Option<&Name>, &M) -> Result<T, Invalid>,
-    ) -> Result<BTreeMap<Name, T>, Invalid> {
-        let (mut objects, mut invalid) = (BTreeMap::new(), self.invalid.clone());
+    ) -> BTreeMap<Name, T> {
+        let mut objects = BTreeMap::new();
+        invalid.add(self.invalid.clone());
         for (index, ((text, name), message)) in self.in_order.iter().zip(messages).enumerate() {
             let at = ObjectPath::default().child(self.list, index, text);
             let object = invalid.value(object(&at, name.as_ref(), message));
             objects.extend(name.clone().zip(object));
         }
-        invalid.or(objects)
+        objects
+    }
+
+    /// Whether all of the object with this name was read.
+    pub(super) fn is_read(&self, name: &Name, unread: &Unread) -> bool {
+        let index = self.known.get(name);
+        index.is_none_or(|index| unread.has_all(&format!("{}[{index}]", self.list)))
+    }
+
+    /// The name of the object at this place, unless it is none or another object's.
+    pub(super) fn at(&self, index: usize) -> Option<&Name> {
+        self.in_order.get(index).and_then(|(_, name)| name.as_ref())
     }
 
     /// The names in their order.
@@ -68,7 +84,8 @@ impl<'a> Names<'a> {
         }
         let known = Name::new(text).ok().filter(|name| self.known.contains_key(name));
         known.ok_or_else(|| {
-            at.invalid(field, format_args!("{} is not among the {}", Quoted(text), self.kind()))
+            let cause = format!("{} is not among the {}", Quoted(text), self.kind());
+            at.invalid(field, cause).depending_on(format!("{}[].name", self.list))
         })
     }
 

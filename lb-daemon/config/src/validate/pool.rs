@@ -148,7 +148,7 @@ fn encapsulation(at: &ObjectPath, message: &v1::Pool) -> Result<Encapsulation, I
         (EncapsulationKind::Direct, 0) => Ok(Encapsulation::Direct),
         (_, port) => {
             let cause = format!("{port} is set, but the encapsulation is not gue; leave it out");
-            Err(at.invalid("gue_port", cause))
+            Err(at.invalid("gue_port", cause).depending_on_fields(at, &["encapsulation"]))
         }
     }
 }
@@ -183,7 +183,7 @@ fn hold_down(at: &ObjectPath, message: &v1::Pool) -> Result<(Duration, Duration)
     let (first, most) = all((first, time("max_hold_down", message.max_hold_down, default)))?;
     if most < first {
         let cause = format!("{most:?} is less than hold_down, {first:?}");
-        return Err(at.invalid("max_hold_down", cause));
+        return Err(at.invalid("max_hold_down", cause).depending_on_fields(at, &["hold_down"]));
     }
     Ok((first, most))
 }
@@ -216,6 +216,7 @@ fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
 /// because gateways are allowed only without it. It must not be a VIP, or its packets would return to the balancer.
 pub(super) fn consistent(
     message: &v1::Configuration,
+    names: &Names<'_>,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
     let vips: HashMap<IpAddr, &Name> =
@@ -225,7 +226,7 @@ pub(super) fn consistent(
     for (index, pool) in message.pools.iter().enumerate() {
         let place = ObjectPath::default().child("pools", index, &pool.name);
         let mut is_told = false;
-        let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
+        let backends = names.at(index).and_then(|name| configuration.pools.get(name));
         for (index, message) in pool.backends.iter().enumerate() {
             let at = place.child("backends", index, &message.address);
             let Ok(address) = message.address.parse() else { continue };
@@ -271,6 +272,7 @@ fn groups(
     backends: Option<&BTreeMap<IpAddr, Backend>>,
 ) -> Result<BTreeMap<Name, GroupSettings>, Invalid> {
     let mut first = HashMap::new();
+    let pool = at;
     let groups: Result<Vec<_>, _> = each(messages.iter().enumerate().map(|(index, message)| {
         let at = at.child("groups", index, &message.region);
         let region = regions.resolve(&at, "region", &message.region).and_then(|region| {
@@ -288,19 +290,25 @@ fn groups(
         });
         let region = region.and_then(|region| match here.as_ref().is_some_and(Vec::is_empty) {
             true => {
-                Err(at.invalid("region", format_args!("the pool has no backend in {region:?}")))
+                let cause = format!("the pool has no backend in {region:?}");
+                Err(at.invalid("region", cause).depending_on_fields(pool, &["backends"]))
             }
             false => Ok(region),
         });
         let is_unlimited = |b: &&Backend| b.weight > 0 && b.max_connection_rate.is_none();
         let unlimited = here.is_some_and(|here| here.iter().any(is_unlimited));
-        all((region, group(&at, message, unlimited)))
+        all((region, group(&at, pool, message, unlimited)))
     }));
     let groups = groups?.into_iter();
     Ok(groups.filter(|(_, group)| *group != GroupSettings::default()).collect())
 }
 
-fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupSettings, Invalid> {
+fn group(
+    at: &ObjectPath,
+    pool: &ObjectPath,
+    message: &v1::Group,
+    unlimited: bool,
+) -> Result<GroupSettings, Invalid> {
     let scaler = match message.scaler {
         None => Ok(Scaler::WHOLE),
         Some(share) => Scaler::new(share).ok_or_else(|| {
@@ -315,7 +323,8 @@ fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupS
             "{scaler} has no effect without a limit; set capacity_per_second, or the \
              max_connection_rate_per_second of every backend there"
         );
-        return Err(at.invalid("scaler", cause));
+        let invalid = at.invalid("scaler", cause).depending_on_fields(pool, &["backends"]);
+        return Err(invalid.depending_on_fields(at, &["capacity_per_second"]));
     }
     Ok(GroupSettings { capacity, scaler, drained: message.drained })
 }
@@ -324,6 +333,7 @@ fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupS
 /// configured.
 pub(super) fn wide_enough(
     message: &v1::Configuration,
+    names: &Names<'_>,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
     let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
@@ -331,9 +341,9 @@ pub(super) fn wide_enough(
         six.map(|(name, service)| (&service.pool, name)).collect();
     let mut invalid = Invalid::default();
     for (index, message) in message.pools.iter().enumerate() {
-        let Ok(name) = Name::new(&message.name) else { continue };
-        let Some(service) = by_pool.get(&name) else { continue };
-        let Some(pool) = configuration.pools.get(&name) else { continue };
+        let Some(name) = names.at(index) else { continue };
+        let Some(service) = by_pool.get(name) else { continue };
+        let Some(pool) = configuration.pools.get(name) else { continue };
         let at = ObjectPath::default().child("pools", index, &message.name);
         for (index, backend) in message.backends.iter().enumerate() {
             let Ok(address) = backend.address.parse::<IpAddr>() else { continue };

@@ -12,7 +12,7 @@ use super::{
     values,
 };
 use lb_model::{
-    Affinity, Configuration, Fragments, Name, PortList, Ports, Protocol, Service, UdpMode, WhenFull,
+    Affinity, Configuration, Fragments, PortList, Ports, Protocol, Service, UdpMode, WhenFull,
 };
 
 const SHORTEST_IDLE: Duration = Duration::from_secs(1);
@@ -45,10 +45,15 @@ pub(super) fn service(
     Ok(Service { address, ports, protocol, pool, affinity, when_full, idle_timeout, fragments })
 }
 
+/// What of three fields says the ports.
+const PORT_FIELDS: [&str; 3] = ["port", "ports", "any_port"];
+
 /// What of three fields says the ports, and only that.
 fn ports(at: &ObjectPath, message: &v1::Service) -> Result<Ports, Invalid> {
     match (message.port, &message.ports[..], message.any_port) {
-        (0, [], false) => Err(at.invalid("port", "must be set; give port, ports or any_port")),
+        (0, [], false) => Err(at
+            .invalid("port", "must be set; give port, ports or any_port")
+            .depending_on_fields(at, &PORT_FIELDS)),
         (port, [], false) => Ok(Ports::one(values::port(at, "port", port)?)),
         (0, [], true) => Ok(Ports::Any),
         (0, ranges, false) => {
@@ -90,7 +95,7 @@ fn affinity(at: &ObjectPath, number: i32, ports: &Ports) -> Result<Affinity, Inv
         Affinity::Port if ports.single().is_some() => {
             let cause = "port would give all connections of one port to one backend; give ports or \
                          any_port, or another affinity";
-            Err(at.invalid("affinity", cause))
+            Err(at.invalid("affinity", cause).depending_on_fields(at, &PORT_FIELDS))
         }
         affinity => Ok(affinity),
     }
@@ -100,7 +105,7 @@ fn fragments(at: &ObjectPath, number: i32, affinity: Affinity) -> Result<Fragmen
     match values::value(at, "fragments", number)?.unwrap_or_default() {
         Fragments::Served if affinity != Affinity::Client => {
             let cause = "served needs affinity client, because only the first fragment has ports";
-            Err(at.invalid("fragments", cause))
+            Err(at.invalid("fragments", cause).depending_on_fields(at, &["affinity"]))
         }
         fragments => Ok(fragments),
     }
@@ -125,7 +130,8 @@ fn idle_timeout(
     match message.idle_timeout {
         None => Ok(tracked.then_some(DEFAULT_IDLE)),
         Some(_) if !tracked => {
-            Err(at.invalid("idle_timeout", "is for tracked UDP; this service is not"))
+            let cause = "is for tracked UDP; this service is not";
+            Err(at.invalid("idle_timeout", cause).depending_on_fields(at, &["udp"]))
         }
         Some(timeout) => {
             let (shortest, longest) = (SHORTEST_IDLE, LONGEST_IDLE);
@@ -143,7 +149,7 @@ fn when_full(
     match values::value(at, "when_full", number)?.unwrap_or_default() {
         WhenFull::Reject if protocol == Protocol::Udp && idle_timeout.is_none() => {
             let cause = "reject cannot be used with stateless UDP, which has no new connections";
-            Err(at.invalid("when_full", cause))
+            Err(at.invalid("when_full", cause).depending_on_fields(at, &["udp"]))
         }
         when_full => Ok(when_full),
     }
@@ -152,14 +158,13 @@ fn when_full(
 /// No two services of an address and protocol have the same port, nor any port, nor fragments.
 pub(super) fn distinct(
     message: &v1::Configuration,
+    names: &Names<'_>,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
     let (mut invalid, mut taken) = (Invalid::default(), HashMap::<_, Claims<'_>>::new());
     for (index, message) in message.services.iter().enumerate() {
-        let name = Name::new(&message.name).ok();
-        let Some(service) = name.and_then(|name| configuration.services.get(&name)) else {
-            continue;
-        };
+        let service = names.at(index).and_then(|name| configuration.services.get(name));
+        let Some(service) = service else { continue };
         let claims = taken.entry((service.address, service.protocol)).or_default();
         let at = ObjectPath::default().child("services", index, &message.name);
         invalid.value(claims.add(&at, &message.name, service));

@@ -3,7 +3,10 @@
 use lb_model::{Configuration, Name, Rate, Scaler};
 use spillway_proto::v1;
 
-use super::invalid::{Invalid, ObjectPath};
+use super::{
+    Names,
+    invalid::{Invalid, ObjectPath},
+};
 
 /// Connections a second of the least share: one a minute, which a limit can just say.
 const LEAST: f64 = 1.0 / 60.0;
@@ -11,6 +14,7 @@ const LEAST: f64 = 1.0 / 60.0;
 /// Refuses capacities of which a balancer's share is less than one connection a minute.
 pub(super) fn shares_suffice(
     message: &v1::Configuration,
+    names: &Names<'_>,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
     let mut invalid = Invalid::default();
@@ -27,8 +31,8 @@ pub(super) fn shares_suffice(
     };
     for (index, message) in message.pools.iter().enumerate() {
         let place = ObjectPath::default().child("pools", index, &message.name);
-        let name = Name::new(&message.name).ok();
-        let Some(pool) = name.and_then(|name| configuration.pools.get(&name)) else { continue };
+        let pool = names.at(index).and_then(|name| configuration.pools.get(name));
+        let Some(pool) = pool else { continue };
         for (index, group) in message.groups.iter().enumerate() {
             let Some(set) = Name::new(&group.region).ok().map(|region| pool.group(&region)) else {
                 continue;

@@ -69,9 +69,13 @@ async fn answer_one(
     let answer = match Request::parse(&line) {
         None => return Ok(()),
         Some(Request::Status) => status(),
-        // The answer lists conditions, and so what the reload refused.
+        // The answer lists conditions, and so what the reload refused, but of several mistakes only the first.
         Some(Request::Reload) => match reloads.request(false).await {
-            Ok(_) => status(),
+            Ok(outcome) => {
+                let refused = outcome.refused.into_iter();
+                let mistakes = refused.flat_map(|refused| refused.mistakes).collect();
+                Answer { mistakes, ..status() }
+            }
             Err(Stopping) => return Ok(()),
         },
     };

@@ -24,7 +24,7 @@ use super::{
 use crate::watchdog::{ServiceManager, Watchdog};
 use lb_api::{
     Rights, Socket,
-    reload::{ReloadOutcome, ReloadRequests, Reloads},
+    reload::{Refused, ReloadOutcome, ReloadRequests, Reloads},
 };
 use lb_base::{
     conditions::Conditions,
@@ -147,11 +147,13 @@ impl AllowListLoop {
 
     fn reload(&mut self) -> ReloadOutcome {
         let http = self.http_credentials.as_ref().map_or(Ok(()), HttpCredentials::refresh);
-        let refused: Vec<_> =
-            [self.read_settings().err(), http.err()].into_iter().flatten().collect();
+        let refused: Vec<_> = [self.read_settings().err(), http.err().map(Into::into)]
+            .into_iter()
+            .flatten()
+            .collect();
         let waiting = self.shared.waiting.now();
         let status = match refused.first() {
-            Some(cause) => cause.clone(),
+            Some(refused) => refused.text.clone(),
             None => "allow lists are as the settings say".into(),
         };
         self.manager.status(&(status + &status_line::names(&waiting)));
@@ -163,7 +165,7 @@ impl AllowListLoop {
     ///
     /// # Errors
     /// Why they are not in force, `settings: cause`.
-    fn read_settings(&mut self) -> Result<(), String> {
+    fn read_settings(&mut self) -> Result<(), Refused> {
         let Shared { conditions, waiting, .. } = &self.shared;
         let settings = reload::read_settings(&self.line, &self.values, conditions, waiting);
         let settings = settings.map_err(reload::settings_refused)?;
@@ -173,7 +175,7 @@ impl AllowListLoop {
         self.maps.fill(&lists).map_err(|error| {
             let cause = error_chain::message(&error);
             conditions.begin(&reload::SETTINGS, &cause);
-            reload::settings_refused(cause)
+            reload::settings_refused(cause.into())
         })?;
         let (sources, vips, endpoints) =
             (lists.sources.len(), lists.vips.len(), lists.endpoints.len());
@@ -218,7 +220,8 @@ async fn serve_control_socket(
             .map(|it| receiver_socket::Condition { subject: it.subject, cause: it.cause })
             .collect();
         let version = env!("CARGO_PKG_VERSION").into();
-        Answer { version, conditions, waiting_settings: shared.waiting.now() }
+        let waiting_settings = shared.waiting.now();
+        Answer { version, conditions, waiting_settings, mistakes: Vec::new() }
     };
     control_socket::serve(listener, reloads, status, stop).await;
 }

@@ -19,7 +19,8 @@ pub(super) struct FileSetting {
     pub(super) name: String,
     /// Byte at which it begins.
     at: usize,
-    pub(super) value: Value,
+    /// `None`: none that a setting can have.
+    pub(super) value: Option<Value>,
 }
 
 /// A value, in the form that it has on a command line.
@@ -47,7 +48,7 @@ pub(super) fn in_file(name: &str) -> String {
     }
 }
 
-const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
+pub(super) const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
 
 impl SettingsFile {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
@@ -55,24 +56,21 @@ impl SettingsFile {
         let text = fs::read_to_string(path)
             .map_err(|e| Failure::about(&name, &e).hint("give a readable file after --config"))?;
         let mut file = Self { name, text, settings: Vec::new() };
-        let table = match DeTable::parse(&file.text) {
-            Ok(table) => table.into_inner(),
-            Err(error) => {
-                let at = error.span().map(|span| span.start);
-                let cause = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-                let typographic = at.and_then(|at| typographic(&file.text, at, &cause));
-                let cause = typographic.unwrap_or(cause);
-                return Err(file.wrong(at, &cause).hint(HINT));
-            }
-        };
-        let mut settings = Vec::new();
-        for (name, at, value) in entries(&table) {
-            let Some(value) = value_of(value) else {
-                let cause = format!("{name}: neither text, number, true, false, list nor table");
-                return Err(file.wrong(Some(at), &cause).hint(HINT));
-            };
-            settings.push(FileSetting { name, at, value });
+        let (table, errors) = DeTable::parse_recoverable(&file.text);
+        let wrong = errors.iter().map(|error| {
+            let at = error.span().map(|span| span.start);
+            let cause = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            let typographic = at.and_then(|at| typographic(&file.text, at, &cause));
+            let cause = typographic.unwrap_or(cause);
+            file.wrong(at, &cause).hint(HINT)
+        });
+        if let Some(wrong) = Failure::all(wrong) {
+            return Err(wrong);
         }
+        let entries = entries(table.get_ref()).into_iter();
+        let settings =
+            entries.map(|(name, at, value)| FileSetting { name, at, value: value_of(value) });
+        let mut settings: Vec<_> = settings.collect();
         settings.sort_by_key(|setting| setting.at);
         drop(table);
         file.settings = settings;

@@ -7,7 +7,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::file::{FileSetting, SettingsFile, Value, grouped};
+use super::file::{FileSetting, HINT, SettingsFile, Value, grouped};
 use crate::app::Failure;
 
 const NOT_SETTINGS: [&str; 3] = ["config", "help", "version"];
@@ -85,15 +85,19 @@ fn values(
     let flag = format!("--{}", setting.name);
     let switch = matches!(argument.get_action(), ArgAction::SetTrue);
     let words = match &setting.value {
-        Value::Switch(true) if switch => vec![flag],
-        Value::Switch(false) if switch => vec![],
-        Value::Words(words) if !switch => {
+        Some(Value::Switch(true)) if switch => vec![flag],
+        Some(Value::Switch(false)) if switch => vec![],
+        Some(Value::Words(words)) if !switch => {
             words.iter().map(|word| format!("{flag}={word}")).collect()
         }
-        Value::Switch(_) => {
+        None => {
+            let cause = "neither text, number, true, false, list nor table";
+            return Err(file.at(setting, cause).hint(HINT));
+        }
+        Some(Value::Switch(_)) => {
             return Err(file.at(setting, "takes a value, not true or false").hint(help(argument)));
         }
-        Value::Words(_) => {
+        Some(Value::Words(_)) => {
             return Err(file.at(setting, "takes true or false").hint(help(argument)));
         }
     };

@@ -11,7 +11,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{
@@ -60,17 +60,33 @@ impl Settings {
         let mut line = line.to_vec();
         if let Some(path) = given.get_one::<PathBuf>("config") {
             let file = SettingsFile::read(path).map_err(SettingsError::File)?;
+            let mut mistakes = Vec::new();
             for setting in &file.settings {
-                let (id, words) = merge::words(&relaxed, component, &file, setting)
-                    .map_err(SettingsError::File)?;
-                if given.value_source(&id) != Some(ValueSource::CommandLine) {
-                    line.extend(words);
+                match merge::words(&relaxed, component, &file, setting) {
+                    Err(mistake) => mistakes.push(mistake),
+                    Ok((id, _)) if given.value_source(&id) == Some(ValueSource::CommandLine) => {}
+                    Ok((_, words)) => line.extend(words),
+                }
+            }
+            if !mistakes.is_empty() {
+                // What is in the file is not missing, whatever it is.
+                let there = |name: &str| file.settings.iter().any(|setting| setting.name == name);
+                let error = Arguments::command().try_get_matches_from(&line).err();
+                let missing = error.and_then(|error| missing_settings(&error, path, there));
+                mistakes.extend(missing);
+                if let Some(all) = Failure::all(mistakes) {
+                    return Err(SettingsError::File(all));
                 }
             }
         }
         let file = given.get_one::<PathBuf>("config");
         let matches = Arguments::command().try_get_matches_from(&line);
-        let matches = matches.map_err(|error| missing_settings(error, file))?;
+        let matches = matches.map_err(|error| {
+            match file.and_then(|file| missing_settings(&error, file, |_| false)) {
+                Some(missing) => SettingsError::File(missing),
+                None => SettingsError::CommandLine(error),
+            }
+        })?;
         let arguments =
             Arguments::from_arg_matches(&matches).map_err(SettingsError::CommandLine)?;
         let names = FileNames::new(&relaxed, component, given);
@@ -105,29 +121,32 @@ impl SettingValues {
     }
 }
 
-/// Reports missing settings as missing in the file, if there is one.
-fn missing_settings(error: clap::Error, file: Option<&PathBuf>) -> SettingsError {
+/// That settings are missing in the file, if clap says that flags are; but not those that are `there`.
+fn missing_settings(
+    error: &clap::Error,
+    file: &Path,
+    there: impl Fn(&str) -> bool,
+) -> Option<Failure> {
     let missing = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(flags))) => flags,
-        _ => return SettingsError::CommandLine(error),
+        _ => return None,
     };
-    let Some(file) = file else { return SettingsError::CommandLine(error) };
     let name = |flag: &String| {
         let name = flag.split(' ').next().unwrap_or_default();
         name.trim_start_matches('-').to_owned()
     };
-    let names: Vec<_> = missing.iter().map(name).collect();
+    let names: Vec<_> = missing.iter().map(name).filter(|name| !there(name)).collect();
+    let first = names.first()?;
     let (file, is_are) = (file.display(), if names.len() == 1 { "is" } else { "are" });
     let spelled: Vec<_> = names.iter().map(|name| in_file(name)).collect();
     let failure = Failure::new(format!("{file}: {} {is_are} not set", spelled.join(", ")));
-    let first = names.first().map(String::as_str).unwrap_or_default();
     let value = if is_list(first) { "[\"…\"]" } else { "\"…\"" };
     let it_them = if names.len() == 1 { "it" } else { "them" };
     let (place, first) = match grouped(first) {
         Some((group, first)) => (format!("the table [{group}] of {file}"), first),
-        None => (file.to_string(), first),
+        None => (file.to_string(), first.as_str()),
     };
-    SettingsError::File(failure.hint(format!("set {it_them} in {place}, as `{first} = {value}`")))
+    Some(failure.hint(format!("set {it_them} in {place}, as `{first} = {value}`")))
 }
 
 /// Whether a setting may have several values.
@@ -179,7 +198,7 @@ impl FileNames {
 
     /// Replaces flags in a failure's texts by these names.
     pub(super) fn spell(&self, failure: Failure) -> Failure {
-        failure.reworded(|text| self.without_dashes(text))
+        failure.reworded(&|text: &str| self.without_dashes(text))
     }
 
     fn without_dashes(&self, text: &str) -> String {

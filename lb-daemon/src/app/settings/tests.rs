@@ -253,8 +253,48 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
         let (said, what_to_do) = directory.refusal("balancer", text);
         assert!(said.starts_with(sentence), "{text:?}: {said}");
         assert!(what_to_do.starts_with(hint), "{text:?}: {what_to_do}");
-        assert_eq!(said.lines().count() + what_to_do.lines().count(), 2, "{said} {what_to_do}");
+        // What else is wrong follows: the interface is missing.
+        assert_eq!(said.lines().count(), 1, "{said} {what_to_do}");
     }
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_reported_at_once() {
+    let directory = Dir::new();
+    let text =
+        "regoin = 1\nregion = \"EU\"\nhttp = [[1]]\ninterface-wait = 10\nxdp-mode = \"fast\"\n";
+    let Err(SettingsError::File(failure)) = directory.read(text, "balancer", &[]) else {
+        panic!("accepted")
+    };
+    let file = directory.0.path().join("settings.toml").display().to_string();
+    let expected = [
+        "line 1, column 1: regoin: no such setting of the balancer",
+        "line 2, column 1: region: \"EU\": may hold only",
+        "line 3, column 1: http: neither text, number, true, false, list nor table",
+        "line 4, column 1: interface-wait: \"10\": give a unit: ms, s, m, h or d, as in 30s",
+        "line 5, column 1: xdp-mode: \"fast\" is none of",
+        "interface is not set",
+    ];
+    let found = failure.messages();
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(&format!("{file}: {expected}")), "{found}");
+    }
+    let lines = failure.to_string();
+    assert_eq!(lines.matches("spillwayd: ").count(), expected.len(), "{lines}");
+    assert_eq!(lines.matches("\nhint: ").count(), expected.len(), "{lines}");
+
+    // What is there and wrong is not missing, and neither is what the command line gives.
+    let text = "interface = true\nregion eu\n";
+    let refused = |text: &str, flags: &[&str]| match directory.read(text, "balancer", flags) {
+        Err(SettingsError::File(failure)) => failure.messages().len(),
+        _ => panic!("accepted"),
+    };
+    assert_eq!(refused(text, &[]), 1, "the rest is not read");
+    assert_eq!(refused("interface = true\nvip = 5\n", &[]), 2);
+    assert_eq!(refused("vip = 5\n", &["--interface=eth0"]), 1);
+    let many: String = (0..150).map(|n| format!("x{n} = 1\n")).collect();
+    assert_eq!(refused(&many, &[]), 101);
 }
 
 /// Which prefixes tunnels may come from.
@@ -432,7 +472,7 @@ fn what_differs_between_two_readings_is_named() {
 #[test]
 fn the_settings_in_the_documents_are_accepted() {
     let dir = Dir::new();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for (name, settings) in [("README.md", 2), ("docs/settings.md", 2), ("docs/security.md", 2)] {
         let text = fs::read_to_string(root.join(name)).unwrap();
         let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -498,7 +538,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 #[test]
 fn code_documents_and_packaged_files_agree_on_what_a_reload_takes() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
     let line = |text: &str, begin: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(begin).map(str::to_owned));

@@ -29,6 +29,26 @@ pub(super) fn waits(sandbox: &Sandbox) -> Result<()> {
         streams.into_iter().partition(|stream| stream.backend() == "eu1");
     ensure!(!there.is_empty() && others.iter().any(|it| it.backend() == "eu2"));
 
+    // At most this long; and no longer than the drain itself lasts.
+    for (more, status, expected) in [
+        (
+            &["--wait", "2s"][..],
+            1,
+            format!("after 2 s, there were packets in the last 2 s for {busy}\n"),
+        ),
+        (
+            &["--for", "20s", "--wait"],
+            2,
+            "the drain would end after 20 s, before --wait has seen 30 s without packets\n".into(),
+        ),
+    ] {
+        let drain = [&["backend", "drain", &*busy, "--pool", "v4"], more].concat();
+        let output = fixture.balancer.command(&drain).output()?;
+        let stderr = String::from_utf8(output.stderr)?;
+        ensure!(output.status.code() == Some(status), "{more:?}: {stderr}");
+        ensure!(stderr.contains(&expected), "{more:?}: {stderr}");
+    }
+
     let start = |address: &str| -> Result<_> {
         let mut command =
             fixture.balancer.command(&["backend", "drain", address, "--pool", "v4", "--wait"]);

@@ -57,7 +57,7 @@ pub(crate) fn that_are_not_there(sandbox: &Sandbox) -> Result<()> {
     let config = host.path("settings.toml").display().to_string();
     for role in ["balancer", "receiver"] {
         // Wrong settings: status 2, so that the unit is not started again.
-        for (interface, more) in [("eth7", ""), ("eth7", "interface-wait = 1\n")] {
+        for (interface, more) in [("eth7", ""), ("eth7", "interface-wait = \"1s\"\n")] {
             host.write("settings.toml", &settings(&host, role, interface, more))?;
             let mut running = start(&host, role)?;
             ensure!(running.wait()?.code() == Some(2), "{}", running.output());
@@ -73,7 +73,7 @@ pub(crate) fn that_are_not_there(sandbox: &Sandbox) -> Result<()> {
         }
 
         // One that comes late is waited for, as at a boot.
-        let wait = "interface-wait = 600\n";
+        let wait = "interface-wait = \"10m\"\n";
         host.write("settings.toml", &settings(&host, role, "late0", wait))?;
         let mut running = start(&host, role)?;
         host.status_line("STATUS=waiting for interface late0")?;

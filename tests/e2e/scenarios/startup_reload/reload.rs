@@ -30,8 +30,9 @@ fn failed(output: &Output, status: i32, words: &[&str]) -> Result<()> {
     ensure!(output.status.code() == Some(status), "{output:?}");
     ensure!(output.stdout.is_empty(), "{output:?}");
     let lines: Vec<_> = said.lines().collect();
-    ensure!(lines.len() == 2 && lines[0].starts_with("error: "), "{said}");
-    ensure!(lines[1].starts_with("hint: "), "{said}");
+    let [errors @ .., hint] = &*lines else { anyhow::bail!("{said}") };
+    ensure!(!errors.is_empty() && hint.starts_with("hint: "), "{said}");
+    ensure!(errors.iter().all(|line| line.starts_with("error: ")), "{said}");
     for word in words {
         ensure!(said.contains(word), "{word}: {said}");
     }
@@ -88,6 +89,23 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     failed(&reload()?, 6, &[&format!("error: {web}: line 2, column 3: unknown field `pools`")])?;
     ensure!(host.status()?.generation == 2);
 
+    // Several mistakes: each is named, and the status has the first.
+    host.write("web.toml", WEB)?;
+    done(&reload()?)?;
+    host.write("settings.toml", &format!("{}regoin = 1\nhttp = 1\n", host.settings(&apply)))?;
+    let settings = |line: usize| format!("error: settings: {config}: line {line}, column 1: ");
+    failed(&reload()?, 6, &[&settings(8), &settings(9)])?;
+    let first = &host.status()?.conditions[0].text;
+    ensure!(first.ends_with(": no such setting of the balancer (and 1 more mistake)"), "{first}");
+    host.write("settings.toml", &host.settings(&apply))?;
+    host.write("web.toml", "[[pools]]\n[[region]]\nname = \"EU\"\nx = 1\n")?;
+    let mistakes = [
+        &format!("error: {web}: line 1, column 3: unknown field `pools`"),
+        &format!("error: {web}: line 3, column 1: regions[0] \"EU\": name: "),
+        &format!("error: {web}: line 4, column 1: regions[0] \"EU\": unknown field `x`"),
+    ];
+    failed(&reload()?, 6, &mistakes.map(String::as_str))?;
+
     // Settings that wait: done, and said.
     host.write("web.toml", WEB)?;
     let more = format!("{apply}icmp-errors = 7\n").replace("\"eu\"", "\"us\"");
@@ -117,11 +135,11 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
 
     // A daemon that hangs, and one that goes on.
     running.signal(Signal::SIGSTOP)?;
-    let hung = host.cli(&["reload", "--timeout", "1"])?;
+    let hung = host.cli(&["reload", "--timeout", "1s"])?;
     running.signal(Signal::SIGCONT)?;
     failed(&hung, 3, &["does not answer within 1 s"])?;
     done(&reload()?)?;
-    for wrong in [&["reload", "--timeout", "0"][..], &["reload", "--component", "router"]] {
+    for wrong in [&["reload", "--timeout", "0s"][..], &["reload", "--component", "router"]] {
         ensure!(host.cli(wrong)?.status.code() == Some(2), "{wrong:?}");
     }
     host.stop(&mut running)?;
@@ -226,7 +244,7 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
     failed(&host.cli(&server)?, 2, &["works on this host only", "--server"])?;
 
     running.signal(Signal::SIGSTOP)?;
-    let hung = reload(&["--timeout", "1"])?;
+    let hung = reload(&["--timeout", "1s"])?;
     running.signal(Signal::SIGCONT)?;
     failed(&hung, 3, &["does not answer within 1 s"])?;
     host.stop(&mut running)?;
@@ -260,7 +278,7 @@ fn hostile(host: &Host) -> Result<()> {
     let mut asked = 0;
     until("an answer beside those that say nothing", PATIENCE, || {
         asked += 1;
-        let output = host.cli(&["reload", "--component", "receiver", "--timeout", "10"])?;
+        let output = host.cli(&["reload", "--component", "receiver", "--timeout", "10s"])?;
         Ok(output.status.success().then_some(()))
     })?;
     ensure!(asked == 1, "asked {asked} times");

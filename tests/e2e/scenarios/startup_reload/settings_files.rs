@@ -105,7 +105,10 @@ pub(crate) fn settings_again(sandbox: &Sandbox) -> Result<()> {
     host.write("settings.toml", "regoin = \"eu\"\n")?;
     hang_up(&host, &running)?;
     let condition = &host.status()?.conditions[0];
-    let cause = format!("{config}: line 1, column 1: regoin: no such setting of the balancer");
+    // The other one is that the interface is missing.
+    let cause = format!(
+        "{config}: line 1, column 1: regoin: no such setting of the balancer (and 1 more mistake)"
+    );
     ensure!(condition.subject == "settings" && condition.text == cause, "{condition:?}");
 
     // Another region waits for the next start, and says so; a file to apply does not.

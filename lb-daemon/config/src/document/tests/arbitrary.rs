@@ -72,7 +72,7 @@ prop_compose! {
         (host_probe, host_probe_port) in (option::of(select(HostProbe::ALL)), number()),
     ) -> HealthCheck {
         HealthCheck {
-            name, kind, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
+            name, kind: Some(kind), tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
             host_probe, host_probe_port,
         }
     }
@@ -100,7 +100,7 @@ prop_compose! {
         idle_timeout in time(),
     ) -> Service {
         Service {
-            name, address, port, ports, any_port, protocol, pool, affinity, when_full, udp,
+            name, address, port, ports, any_port, protocol: Some(protocol), pool, affinity, when_full, udp,
             idle_timeout, fragments,
         }
     }

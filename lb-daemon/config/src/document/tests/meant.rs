@@ -6,8 +6,11 @@ const SERVICE: &str = "[[service]]\nname = \"web\"\naddress = \"192.0.2.1\"\npor
 const POOL: &str = "[[pool]]\nname = \"web\"\n";
 const BACKEND: &str = "address = \"10.0.0.1\"\nregion = \"eu\"\n";
 
+/// The first mistake of form: most of these texts lack something too.
 fn said(text: &str) -> String {
-    Document::parse(text).unwrap_err().to_string()
+    let mut lines = Document::parse(text).unwrap_err().lines().collect::<Vec<_>>();
+    lines.retain(|line| !line.contains("must be set") && !line.contains("is not among"));
+    lines.remove(0)
 }
 
 #[test]
@@ -59,8 +62,11 @@ fn one_bracket_where_there_are_two() {
             "line 1, column 3: `[[pool.backend]]`: needs a `[[pool]]` before it",
         ),
         // What is no list has no brackets to add.
-        ("hash_key = 1\nhash_key = 2\n", "line 2, column 1: duplicate key"),
-        ("service = { name = \"web\" }\n", "line 1, column 11: invalid type: map, expected a list"),
+        ("hash_key = \"\"\nhash_key = 2\n", "line 2, column 1: duplicate key"),
+        (
+            "service = { name = \"web\" }\n",
+            "line 1, column 11: service: invalid type: map, expected a list",
+        ),
     ] {
         assert_eq!(said(text), expected, "{text}");
     }
@@ -98,23 +104,23 @@ fn a_name_that_is_nearly_one() {
         ),
         (
             &format!("{POOL}[[pool.backends]]\n{BACKEND}"),
-            "line 3, column 8: unknown field `backends`: did you mean `[[pool.backend]]`?",
+            "line 3, column 8: pools[0] \"web\": unknown field `backends`: did you mean `[[pool.backend]]`?",
         ),
         (
             &format!("{POOL}[[pool.region]]\nregion = \"eu\"\n"),
-            "line 3, column 8: unknown field `region`, expected one of `name`, `health_checks`, `slots`",
+            "line 3, column 8: pools[0] \"web\": unknown field `region`, expected one of `name`, `health_checks`, `slots`",
         ),
         (
             &format!("{POOL}health_check = [\"tcp\"]\n"),
-            "line 3, column 1: unknown field `health_check`: did you mean `health_checks`?",
+            "line 3, column 1: pools[0] \"web\": unknown field `health_check`: did you mean `health_checks`?",
         ),
         (
             &format!("{SERVICE}Affinity = \"client\"\n"),
-            "line 7, column 1: unknown field `Affinity`: did you mean `affinity`?",
+            "line 7, column 1: services[0] \"web\": unknown field `Affinity`: did you mean `affinity`?",
         ),
         (
             &format!("{POOL}[[pool.backend]]\n{BACKEND}wieght = 1\n"),
-            "line 6, column 1: unknown field `wieght`: did you mean `weight`?",
+            "line 6, column 1: pools[0] \"web\": backends[0] \"10.0.0.1\": unknown field `wieght`: did you mean `weight`?",
         ),
         (
             "hashkey = \"00\"\n",
@@ -136,62 +142,23 @@ fn a_name_that_is_nearly_one() {
 #[test]
 fn capitals_where_there_are_none() {
     for (text, expected) in [
-        (SERVICE.replace("tcp", "TCP"), "line 5, column 12: unknown variant `TCP`: write \"tcp\""),
+        (
+            SERVICE.replace("tcp", "TCP"),
+            "line 5, column 12: services[0] \"web\": protocol: unknown variant `TCP`: write \"tcp\"",
+        ),
         (
             format!("{SERVICE}when_full = \"Reject\"\n"),
-            "line 7, column 13: unknown variant `Reject`: write \"reject\"",
+            "line 7, column 13: services[0] \"web\": when_full: unknown variant `Reject`: write \"reject\"",
         ),
         (
             format!("{POOL}[[pool.backend]]\n{BACKEND}admin_state = \"Drain\"\n"),
-            "line 6, column 15: unknown variant `Drain`: write \"drain\"",
+            "line 6, column 15: pools[0] \"web\": backends[0] \"10.0.0.1\": admin_state: unknown variant `Drain`: write \"drain\"",
         ),
         (
             SERVICE.replace("tcp", "sctp"),
-            "line 5, column 12: unknown variant `sctp`, expected `tcp` or `udp`",
+            "line 5, column 12: services[0] \"web\": protocol: unknown variant `sctp`, expected `tcp` or `udp`",
         ),
     ] {
         assert_eq!(said(&text), expected, "{text}");
     }
-}
-
-#[test]
-fn a_field_that_is_missing_is_that_of_an_object() {
-    let without = |field: &str| {
-        let lines = SERVICE.lines().filter(|line| !line.starts_with(field));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
-    };
-    for (text, expected) in [
-        (without("protocol"), "line 1, column 1: service \"web\": missing field `protocol`"),
-        (without("name"), "line 1, column 1: service: missing field `name`"),
-        (
-            format!("{SERVICE}\n{}", without("address").replace("\"web\"\n", "\"dns\"\n")),
-            "line 8, column 1: service \"dns\": missing field `address`",
-        ),
-        (
-            "[[health_check]]\nname = \"web\"\ntcp = {}\n".into(),
-            "line 1, column 1: health check \"web\": missing field `port`",
-        ),
-        ("[[pool]]\nslots = 31\n".into(), "line 1, column 1: pool: missing field `name`"),
-        (
-            format!("{POOL}[[pool.backend]]\n{BACKEND}[[pool.backend]]\naddress = \"10.0.0.2\"\n"),
-            "line 6, column 1: pool \"web\": backend \"10.0.0.2\": missing field `region`",
-        ),
-        (
-            format!("{POOL}[[pool.backend]]\nregion = \"eu\"\n"),
-            "line 3, column 1: pool \"web\": backend: missing field `address`",
-        ),
-        (
-            format!("{POOL}[[pool.group]]\ncapacity = \"1/s\"\n"),
-            "line 3, column 1: pool \"web\": group: missing field `region`",
-        ),
-        (
-            format!("{POOL}backend = [{{ address = \"10.0.0.1\" }}]\n"),
-            "line 3, column 12: pool \"web\": backend \"10.0.0.1\": missing field `region`",
-        ),
-    ] {
-        assert_eq!(said(&text), expected, "{text}");
-    }
-    // The text of one object alone has no list around it.
-    let alone = parse_object::<Service>("name = \"web\"\n").unwrap_err().to_string();
-    assert!(alone.ends_with("missing field `address`"), "{alone}");
 }

@@ -200,7 +200,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.more.extend(["--config".into(), settings.display().to_string()]);
     fixture.balancer.start()?;
     // A setting that waits for the next start, and more connections than one user may have.
-    fs::write(&settings, "interface-wait = 5\n")?;
+    fs::write(&settings, "interface-wait = \"5s\"\n")?;
     fixture.balancer.running().context("the daemon runs")?.signal(Signal::SIGHUP)?;
     let connections = (0..200).map(|_| UnixStream::connect(&fixture.balancer.socket));
     let connections = connections.collect::<Result<Vec<_>, _>>()?;
