@@ -121,15 +121,15 @@ fn a_mistake_is_told_with_its_line() {
         ),
         (
             "[[region]]\nname = ❝eu❞\n",
-            "line 2, column 8: ❝ (U+275D) is a typographic quotation mark; write straight ones: \"…\"",
+            "line 2, column 8: regions[0]: name: ❝ (U+275D) is a typographic quotation mark; write straight ones: \"…\"",
         ),
         (
             "[[region]]\nname = ＂eu＂\n",
-            "line 2, column 8: ＂ (U+FF02) is a typographic quotation mark; write straight ones: \"…\"",
+            "line 2, column 8: regions[0]: name: ＂ (U+FF02) is a typographic quotation mark; write straight ones: \"…\"",
         ),
         (
             "[[region]]\nname = «eu»\n",
-            "line 2, column 8: « (U+00AB) is a typographic quotation mark; write straight ones: \"…\"",
+            "line 2, column 8: regions[0]: name: « (U+00AB) is a typographic quotation mark; write straight ones: \"…\"",
         ),
         (
             "[[region]]\nname = \"eu”\n[[pool]]\n",
