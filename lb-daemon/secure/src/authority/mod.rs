@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::{BufMut, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use header_block::replace_authority;
 
@@ -38,7 +38,7 @@ const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 
-/// A server's end of a connection, without the `:authority` of the client's requests.
+/// What a server reads of a connection, without the `:authority` of the client's requests.
 #[derive(Debug)]
 pub(crate) struct WithoutAuthority<S> {
     stream: S,
@@ -233,23 +233,5 @@ impl<S: AsyncRead + Unpin> AsyncRead for WithoutAuthority<S> {
             }
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for WithoutAuthority<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -71,7 +71,9 @@ async fn read_by_h2(bytes: Vec<u8>) -> Result<Vec<Request>, h2::Error> {
 
 /// Requests up to [`END`], or to the end of the connection.
 async fn requests(stream: DuplexStream) -> Result<Vec<Request>, h2::Error> {
-    let mut server = h2::server::handshake(WithoutAuthority::new(stream)).await?;
+    let (read, write) = tokio::io::split(stream);
+    let stream = tokio::io::join(WithoutAuthority::new(read), write);
+    let mut server = h2::server::handshake(stream).await?;
     let mut requests = Vec::new();
     while let Some(accepted) = server.accept().await {
         let (request, mut answer) = accepted?;

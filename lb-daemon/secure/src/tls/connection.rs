@@ -6,8 +6,11 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpStream, UnixStream},
+    io::{AsyncRead, AsyncWrite, Join, ReadBuf, join},
+    net::{
+        TcpStream, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
     time::{Sleep, sleep},
 };
 use tokio_rustls::server::TlsStream;
@@ -42,7 +45,9 @@ enum LimitGuard {
 }
 
 /// Local, or over TLS.
-type Stream = Either<WithoutAuthority<UnixStream>, Box<TlsStream<TcpStream>>>;
+type Stream = Either<LocalStream, Box<TlsStream<TcpStream>>>;
+
+type LocalStream = Join<WithoutAuthority<OwnedReadHalf>, OwnedWriteHalf>;
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +61,8 @@ impl Connection {
         let peer =
             Peer { actor: Actor::User(uid), role: Some(role), pools: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };
-        Self::new(Either::Left(WithoutAuthority::new(stream)), peer, None, guard)
+        let (read, write) = stream.into_split();
+        Self::new(Either::Left(join(WithoutAuthority::new(read), write)), peer, None, guard)
     }
 
     /// A connection over TLS, which ends when `revoked` completes.
