@@ -211,13 +211,7 @@ mod tests {
     }
 
     fn facts(owner: Option<PinOwner>) -> Facts {
-        let link = |name: &str| Linked {
-            name: name.into(),
-            pinned_as: name.into(),
-            index: None,
-            at_tc: false,
-            mode: None,
-        };
+        let link = |name: &str| Linked { name: name.into(), index: None, at_tc: false, mode: None };
         let links = vec![link("eth0"), link("eth1")];
         Facts {
             environment: Environment {

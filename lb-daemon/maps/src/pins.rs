@@ -44,8 +44,8 @@ impl fmt::Display for Component {
 /// The pins of one component: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`; of a
 /// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps, `slow-paths/PROGRAM`, the array by which a
 /// fast path jumps into its slow path, and `tracepoints/NAME`, the links to tracepoints and what they count; of a receiver
-/// at tc's hook before Linux 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link. `started-by` is how the daemon was started
-/// ([`super::StartRecord`]).
+/// at tc's hook before Linux 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link.
+/// `started-by` says how the daemon was started ([`super::StartRecord`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     root: PathBuf,

@@ -64,22 +64,16 @@ pub(super) async fn wait_for(
         let Some((setting, name)) = named.names.iter().find(missing) else { return Ok(own) };
         let existing = list_interfaces(all.iter().map(|known| known.name.as_str()));
         // Pins have the kernel's names. Which other names an interface had is not known once it is gone.
-        let pinned = links(pins).unwrap_or_default();
-        let renamed = pinned.iter().find(|it| it.pinned_as == *name && it.name != *name);
-        let was_there = renamed.is_some() || pinned.iter().any(|it| it.index.is_none());
+        let was_there = links(pins).unwrap_or_default().iter().any(|it| it.index.is_none());
         if was_there || begun.elapsed() >= timeout {
             let subject = match setting.as_str() {
                 "interface" => (*name).to_owned(),
                 setting => format!("{setting}: {name}"),
             };
-            let what = match renamed {
-                Some(now) => format!("the interface is called {} now", now.name),
-                None if was_there => "the interface is gone".into(),
-                None => "no such interface".into(),
-            };
+            let what = if was_there { "the interface is gone" } else { "no such interface" };
             let flag = setting.split(' ').next().unwrap_or_default();
             let failure = Failure::new(format!("{subject}: {what}: {existing}")).hint(
-                match (was_there && renamed.is_none(), named.file) {
+                match (was_there, named.file) {
                     (true, _) => "the daemon can start when the interface is back".to_owned(),
                     (_, Some(file)) => {
                         format!("name one of them as `{flag}` in {}", file.display())

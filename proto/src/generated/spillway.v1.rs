@@ -5794,9 +5794,9 @@ pub enum ConditionReason {
     FleetConfiguration = 26,
     /// The portions of capacities cannot be shared as they should be.
     FleetShares = 27,
-    /// The packet program is not on an interface.
+    /// The packet program is not on an interface, or the interface has another name than in the settings.
     Interface = 28,
-    /// This host does not have an address that settings name.
+    /// This host does not have an address that settings name, or no local route to a prefix of theirs.
     HostAddress = 29,
 }
 impl ConditionReason {

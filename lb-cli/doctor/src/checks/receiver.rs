@@ -185,13 +185,13 @@ fn link_rp_filter(facts: &Facts, link: &Linked) -> Option<Finding> {
     }
     let back = facts.network.route_to_clients(true).map(|route| route.interface);
     let why = "packets of a client whose return route is not this interface are dropped silently";
-    let finding = match (back.is_some() && back == link.index, facts.host.filtered) {
+    let finding = match (back.is_some() && back == link.index, facts.host.rp_filter_drops) {
         (false, _) => Finding::problem("rp_filter", &link.name, "is strict (1)").why(
             "the return route to clients is not this interface: their packets are dropped silently",
         ),
         (true, 0) => Finding::warning("rp_filter", &link.name, "is strict (1)").why(why),
-        (true, filtered) => {
-            let packets = count(filtered, "packet");
+        (true, drops) => {
+            let packets = count(drops, "packet");
             let found = format!("is strict (1), and this host has dropped {packets} by it");
             Finding::problem("rp_filter", &link.name, found).why(why)
         }

@@ -26,7 +26,7 @@ pub(crate) struct Host {
     /// Effective capabilities of this program as bits.
     pub(crate) capabilities: u64,
     /// Packets that the reverse path filters of this network namespace have dropped; 0: unknown.
-    pub(crate) filtered: u64,
+    pub(crate) rp_filter_drops: u64,
 }
 
 impl Host {
@@ -44,7 +44,7 @@ impl Host {
                 .and_then(|page| page.try_into().ok())
                 .unwrap_or(0),
             capabilities: process::effective_capabilities("self").unwrap_or(0),
-            filtered: text("/proc/self/net/netstat")
+            rp_filter_drops: text("/proc/self/net/netstat")
                 .and_then(|text| kernel_counter(&text, "TcpExt", "IPReversePathFilter"))
                 .unwrap_or(0),
         }

@@ -112,8 +112,6 @@ pub(super) fn describe(id: u32) -> String {
 pub struct Linked {
     /// Its name now; of one that is gone its last.
     pub name: String,
-    /// The name of the pin, which is that of the interface when the daemon looked last.
-    pub pinned_as: String,
     /// Its index; `None`: it is gone.
     pub index: Option<u32>,
     /// Whether its place is at tc's hook.
@@ -130,11 +128,11 @@ pub struct Linked {
 pub fn links(pins: &Pins) -> Result<Vec<Linked>, BpffsError> {
     let linked = |pinned_as: String| {
         let on = pinned::index_here(&pins.link(&pinned_as));
-        let name = on.and_then(pinned::name_of).unwrap_or_else(|| pinned_as.clone());
-        let index = on.or_else(|| if_nametoindex(name.as_str()).ok());
+        let index = on.or_else(|| if_nametoindex(pinned_as.as_str()).ok());
         let attached = index.and_then(|index| pinned::attached(pins, &pinned_as, index));
-        let at_tc = pinned::is_for_tc(pins, &pinned_as);
-        Linked { name, pinned_as, index, at_tc, mode: attached.map(|it| it.mode) }
+        let (at_tc, mode) = (pinned::is_for_tc(pins, &pinned_as), attached.map(|it| it.mode));
+        let name = on.and_then(pinned::name_of).unwrap_or(pinned_as);
+        Linked { name, index, at_tc, mode }
     };
     Ok(detach::attached(pins)?.into_iter().map(linked).collect())
 }

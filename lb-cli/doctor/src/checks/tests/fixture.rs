@@ -81,7 +81,7 @@ pub(super) fn host(component: Component) -> Facts {
             jit: Some(1),
             page: 4_096,
             capabilities: ALL_CAPABILITIES,
-            filtered: 0,
+            rp_filter_drops: 0,
         },
         environment: Environment {
             bpffs: "/sys/fs/bpf".into(),
@@ -94,7 +94,6 @@ pub(super) fn host(component: Component) -> Facts {
             component,
             links: vec![Linked {
                 name: "eth0".into(),
-                pinned_as: "eth0".into(),
                 index: Some(ETH0),
                 at_tc: false,
                 mode: Some(AttachedMode::Native),

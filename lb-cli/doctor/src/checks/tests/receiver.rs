@@ -153,14 +153,14 @@ pub(super) const RP_FILTER: &[Row] = &[
         backend,
         |f| {
             set(f, "net.ipv4.conf.all.rp_filter", 1);
-            f.host.filtered = 3;
+            f.host.rp_filter_drops = 3;
         },
         "rp_filter",
         Problem,
         "eth0",
         "sysctl -w net.ipv4.conf.all.rp_filter=2",
     ),
-    (backend, |f| f.host.filtered = 3, "nothing", Ok, "", ""),
+    (backend, |f| f.host.rp_filter_drops = 3, "nothing", Ok, "", ""),
     (
         backend,
         elsewhere_back,
