@@ -2,9 +2,13 @@
 
 use std::net::IpAddr;
 
-use futures::TryStreamExt;
-use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+use futures::{StreamExt, TryStreamExt};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::{
+    AddressFamily, RouteNetlinkMessage,
+    neighbour::{
+        NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+    },
 };
 use rtnetlink::{Error, Handle};
 
@@ -24,11 +28,14 @@ pub(super) struct NeighbourEntry {
     pub(super) key: NeighbourKey,
     pub(super) state: NeighbourState,
     pub(super) mac: Option<Mac>,
+    /// Whether the kernel found it out; false: an administrator or a routing daemon did.
+    pub(super) is_kernels: bool,
 }
 
 impl NeighbourEntry {
     /// Reads a message; `None` if it is not about an IP neighbour.
     pub(super) fn parse(message: NeighbourMessage) -> Option<Self> {
+        let is_kernels = is_kernels(&message);
         let mut address = None;
         let mut mac = None;
         for attribute in message.attributes {
@@ -45,8 +52,19 @@ impl NeighbourEntry {
         }
         let key = NeighbourKey { interface: message.header.ifindex, address: address? };
         let proxied = message.header.flags.contains(NeighbourFlags::Proxy);
-        (!proxied).then_some(Self { key, state: message.header.state, mac })
+        (!proxied).then_some(Self { key, state: message.header.state, mac, is_kernels })
     }
+}
+
+/// Whether the kernel found an entry out itself.
+pub(super) fn is_kernels(entry: &NeighbourMessage) -> bool {
+    // The kernel sets only the router flag itself (IPv6).
+    let given = entry.header.flags - NeighbourFlags::Router;
+    let given_more = entry.attributes.iter().any(|attribute| match attribute {
+        NeighbourAttribute::ExtFlags(flags) => !flags.is_empty(),
+        _ => false,
+    });
+    given.is_empty() && !given_more
 }
 
 /// What is known of a neighbour.
@@ -76,6 +94,8 @@ pub(super) enum Phase {
     Removed,
     /// It does not answer.
     Silent,
+    /// It does not answer, but has sent something itself since.
+    Heard,
 }
 
 impl Neighbour {
@@ -85,27 +105,27 @@ impl Neighbour {
     /// (`neigh_delete` in net/core/neighbour.c). So the MAC of a failed entry is kept until
     /// [`Neighbour::given_up`].
     pub(super) fn after(before: Option<Self>, seen: NeighbourEntry) -> Option<Self> {
+        use NeighbourState::{Delay, Failed, Incomplete, Permanent, Probe, Reachable, Stale};
         let mac = seen.mac;
         let with = |mac, phase| Some(Self { mac, phase });
+        let unanswered = seen.is_kernels && before.is_some_and(Self::is_silent);
         match (seen.state, before) {
-            (NeighbourState::Permanent, _) => with(mac, Phase::Permanent),
-            (NeighbourState::Reachable | NeighbourState::Delay, _) => with(mac, Phase::Confirmed),
-            (NeighbourState::Stale, _) => with(mac, Phase::Stale),
-            (NeighbourState::Probe, _) => with(mac, Phase::Probed),
-            (NeighbourState::Failed, Some(before)) if before.mac.is_some() => {
-                with(before.mac, Phase::Failing)
-            }
-            (NeighbourState::Failed, _) => with(None, Phase::Silent),
+            // A gateway's own ARP request or solicitation does not show that it answers ours.
+            (Stale | Delay, _) if unanswered => with(None, Phase::Heard),
+            (Probe, _) if unanswered => with(None, Phase::Probed),
+            (Permanent, _) => with(mac, Phase::Permanent),
+            (Reachable | Delay, _) => with(mac, Phase::Confirmed),
+            (Stale, _) => with(mac, Phase::Stale),
+            (Probe, _) => with(mac, Phase::Probed),
+            (Failed, Some(before)) if before.mac.is_some() => with(before.mac, Phase::Failing),
+            (Failed, _) => with(None, Phase::Silent),
             // A new request does not undo that the last one failed.
-            (NeighbourState::Incomplete | NeighbourState::None, Some(before)) => {
-                match before.phase {
-                    Phase::Failing | Phase::Silent => Some(before),
-                    _ => with(before.mac, Phase::Resolving),
-                }
-            }
-            (NeighbourState::Incomplete | NeighbourState::None, None) => {
-                with(None, Phase::Resolving)
-            }
+            (Incomplete | NeighbourState::None, Some(before)) => match before.phase {
+                Phase::Failing => Some(before),
+                _ if before.is_silent() => with(None, Phase::Silent),
+                _ => with(before.mac, Phase::Resolving),
+            },
+            (Incomplete | NeighbourState::None, None) => with(None, Phase::Resolving),
             // On an interface without ARP the kernel adds entries of its own.
             _ => None,
         }
@@ -113,8 +133,8 @@ impl Neighbour {
 
     /// After its entry was removed: keeps the MAC while it is resolved again.
     pub(super) fn removed(self) -> Option<Self> {
-        let phase = if self.phase == Phase::Silent { Phase::Silent } else { Phase::Removed };
-        (self.mac.is_some() || phase == Phase::Silent).then_some(Self { phase, ..self })
+        let phase = if self.is_silent() { Phase::Silent } else { Phase::Removed };
+        (self.mac.is_some() || self.is_silent()).then_some(Self { phase, ..self })
     }
 
     /// After a failed entry was neither deleted nor confirmed in time: the neighbour does not answer.
@@ -123,6 +143,11 @@ impl Neighbour {
             Phase::Failing => Self { mac: None, phase: Phase::Silent },
             _ => self,
         }
+    }
+
+    /// Whether it did not answer when it was last asked.
+    pub(super) fn is_silent(self) -> bool {
+        self.mac.is_none() && matches!(self.phase, Phase::Silent | Phase::Heard | Phase::Probed)
     }
 
     /// Whether the kernel has to be told to resolve it, as XDP's packets do not cause that.
@@ -144,6 +169,34 @@ pub(super) async fn request(handle: Handle, key: NeighbourKey) -> Result<(), Err
     add.state(NeighbourState::None).flags(NeighbourFlags::Use).execute().await
 }
 
+/// Makes the kernel ask a neighbour at once, at its last known MAC, and give it up after three requests.
+pub(super) async fn probe(mut handle: Handle, key: NeighbourKey) -> Result<(), Error> {
+    let mut message = message(key);
+    message.header.state = NeighbourState::Probe;
+    let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewNeighbour(message));
+    request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
+    match handle.request(request)?.next().await.map(|answer| answer.payload) {
+        Some(NetlinkPayload::Error(error)) if error.code.is_some() => {
+            Err(Error::NetlinkError(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A message about a neighbour, without a state.
+pub(super) fn message(key: NeighbourKey) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family =
+        if key.address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    message.header.ifindex = key.interface;
+    let address = match key.address {
+        IpAddr::V4(v4) => v4.into(),
+        IpAddr::V6(v6) => v6.into(),
+    };
+    message.attributes.push(NeighbourAttribute::Destination(address));
+    message
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +209,7 @@ mod tests {
     /// The neighbour after a sequence of events.
     fn after(seen: &[(NeighbourState, Option<Mac>)]) -> Option<Neighbour> {
         seen.iter().fold(None, |before, &(state, mac)| {
-            Neighbour::after(before, NeighbourEntry { key: KEY, state, mac })
+            Neighbour::after(before, NeighbourEntry { key: KEY, state, mac, is_kernels: true })
         })
     }
 
@@ -176,16 +229,41 @@ mod tests {
 
     #[test]
     fn an_unknown_neighbour_that_fails_is_silent_at_once() {
-        use NeighbourState::{Failed, Incomplete, Stale};
+        use NeighbourState::{Failed, Incomplete, Reachable};
         let silent = Some(Neighbour { mac: None, phase: Phase::Silent });
         for seen in [vec![], vec![(Incomplete, None)]] {
             let failed = [seen, vec![(Failed, None)]].concat();
             assert_eq!(after(&failed), silent);
             let asked_again = [failed, vec![(Incomplete, None)]].concat();
             assert_eq!(after(&asked_again), silent);
-            let back = [asked_again, vec![(Stale, Some(B))]].concat();
-            assert_eq!(after(&back), Some(Neighbour { mac: Some(B), phase: Phase::Stale }));
+            let back = [asked_again, vec![(Reachable, Some(B))]].concat();
+            assert_eq!(after(&back), Some(Neighbour { mac: Some(B), phase: Phase::Confirmed }));
         }
+    }
+
+    #[test]
+    fn a_silent_neighbour_that_sends_something_has_to_answer_first() {
+        use NeighbourState::{Delay, Failed, Incomplete, Probe, Reachable, Stale};
+        let without_mac = |phase| Some(Neighbour { mac: None, phase });
+        let failed = vec![(Failed, None)];
+        for heard in [Stale, Delay] {
+            let heard = [failed.clone(), vec![(heard, Some(A))]].concat();
+            assert_eq!(after(&heard), without_mac(Phase::Heard));
+            let probed = [heard, vec![(Probe, Some(A))]].concat();
+            assert_eq!(after(&probed), without_mac(Phase::Probed));
+            for (answer, expected) in [
+                ((Failed, None), without_mac(Phase::Silent)),
+                ((Incomplete, None), without_mac(Phase::Silent)),
+                ((Stale, Some(B)), without_mac(Phase::Heard)),
+                ((Reachable, Some(B)), Some(Neighbour { mac: Some(B), phase: Phase::Confirmed })),
+            ] {
+                assert_eq!(after(&[probed.clone(), vec![answer]].concat()), expected);
+            }
+            assert_eq!(after(&probed).and_then(Neighbour::removed), without_mac(Phase::Silent));
+        }
+        let given = NeighbourEntry { key: KEY, state: Stale, mac: Some(A), is_kernels: false };
+        let stale = Some(Neighbour { mac: Some(A), phase: Phase::Stale });
+        assert_eq!(Neighbour::after(after(&failed), given), stale, "an administrator's word");
     }
 
     #[test]
@@ -193,8 +271,8 @@ mod tests {
         use NeighbourState::{Incomplete, Reachable};
         let removed = after(&[(Reachable, Some(A))]).and_then(Neighbour::removed);
         assert_eq!(removed, Some(Neighbour { mac: Some(A), phase: Phase::Removed }));
-        let asked =
-            Neighbour::after(removed, NeighbourEntry { key: KEY, state: Incomplete, mac: None });
+        let asked = NeighbourEntry { key: KEY, state: Incomplete, mac: None, is_kernels: true };
+        let asked = Neighbour::after(removed, asked);
         assert_eq!(asked, Some(Neighbour { mac: Some(A), phase: Phase::Resolving }));
     }
 

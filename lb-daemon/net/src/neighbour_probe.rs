@@ -3,16 +3,20 @@
 use std::{net::IpAddr, time::Duration};
 
 use futures::StreamExt;
-use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::{
-    AddressFamily, RouteNetlinkMessage,
-    neighbour::{NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState},
+    RouteNetlinkMessage,
+    neighbour::{NeighbourMessage, NeighbourState},
 };
 use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
 use tokio::time::sleep;
 
-use super::{NetError, connect, neighbour::NeighbourKey, route::route_to};
+use super::{
+    NetError, connect,
+    neighbour::{self, NeighbourKey, is_kernels},
+    route::route_to,
+};
 
 /// Time between two looks at an entry in state `probe`: the first, and the longest. It doubles each time.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
@@ -58,10 +62,10 @@ impl NeighbourProbe {
             return Ok(None);
         }
         let known = self.entry(key).await?;
-        if !known.is_some_and(|entry| is_kernels(&entry)) {
+        if !known.is_some_and(|entry| may_be_probed(&entry)) {
             return Ok(None);
         }
-        self.start_probe(key).await?;
+        neighbour::probe(self.handle.clone(), key).await?;
         // An entry changes from `probe` to `reachable` only when an answer arrives.
         let (mut wait, longest) = LOOKS;
         loop {
@@ -76,7 +80,8 @@ impl NeighbourProbe {
 
     /// The kernel's entry of a neighbour.
     async fn entry(&self, key: NeighbourKey) -> Result<Option<NeighbourMessage>, Error> {
-        let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(message(key)));
+        let mut request =
+            NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(neighbour::message(key)));
         request.header.flags = NLM_F_REQUEST;
         match self.handle.clone().request(request)?.next().await.map(|answer| answer.payload) {
             Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(entry))) => {
@@ -89,44 +94,11 @@ impl NeighbourProbe {
             _ => Err(Error::RequestFailed),
         }
     }
-
-    /// Sets an entry to `probe`, so that the kernel asks at once, at the last known MAC.
-    async fn start_probe(&self, key: NeighbourKey) -> Result<(), Error> {
-        let mut message = message(key);
-        message.header.state = NeighbourState::Probe;
-        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewNeighbour(message));
-        request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
-        match self.handle.clone().request(request)?.next().await.map(|answer| answer.payload) {
-            Some(NetlinkPayload::Error(error)) if error.code.is_some() => {
-                Err(Error::NetlinkError(error))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
-/// Whether the kernel resolved the neighbour itself. Entries of administrators and routing daemons are not touched.
-fn is_kernels(entry: &NeighbourMessage) -> bool {
+/// Whether an entry may be probed: its MAC is known, and nobody gave it. Those of administrators and routing daemons
+/// are not touched.
+fn may_be_probed(entry: &NeighbourMessage) -> bool {
     use NeighbourState::{Delay, Probe, Reachable, Stale};
-    let known = matches!(entry.header.state, Reachable | Stale | Delay | Probe);
-    // The kernel sets only the router flag itself (IPv6).
-    let given = entry.header.flags - NeighbourFlags::Router;
-    let given_more = entry.attributes.iter().any(|attribute| match attribute {
-        NeighbourAttribute::ExtFlags(flags) => !flags.is_empty(),
-        _ => false,
-    });
-    known && given.is_empty() && !given_more
-}
-
-fn message(key: NeighbourKey) -> NeighbourMessage {
-    let mut message = NeighbourMessage::default();
-    message.header.family =
-        if key.address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    message.header.ifindex = key.interface;
-    let address = match key.address {
-        IpAddr::V4(v4) => v4.into(),
-        IpAddr::V6(v6) => v6.into(),
-    };
-    message.attributes.push(NeighbourAttribute::Destination(address));
-    message
+    matches!(entry.header.state, Reachable | Stale | Delay | Probe) && is_kernels(entry)
 }

@@ -11,7 +11,7 @@ use tracing::warn;
 use super::{
     ConfiguredInterfaces, NetChange, NetError, SourceRules, connect,
     events::{Event, Events, OF_NEXT_HOPS},
-    hops::Hops,
+    hops::{Hops, Request},
     link::interfaces,
     neighbour::{self, NeighbourKey, neighbours},
     route::{self, Routes},
@@ -211,7 +211,7 @@ impl NextHops {
         }
     }
 
-    /// Does what is due: reads everything after lost events, sends changes, requests neighbours, looks up routes.
+    /// Does what is due: reads everything after lost events, sends changes, asks neighbours, looks up routes.
     async fn do_due_work(&mut self) -> Result<(), End> {
         if self.lost {
             self.read_all().await?;
@@ -221,11 +221,21 @@ impl NextHops {
         for change in bonds.into_iter().chain(hops) {
             self.changes.send(change).await.map_err(|_| End::ChannelClosed)?;
         }
-        for key in self.hops.take_requests(Instant::now()) {
+        self.stale.extend(self.hops.take_cut_off());
+        for request in self.hops.take_requests(Instant::now()) {
             let handle = self.handle.clone();
             self.work.spawn(async move {
-                let refused = neighbour::request(handle, key).await.err();
-                Completed::Request(key, refused.map(|error| refusal(&error)))
+                match request {
+                    Request::Resolve(key) => {
+                        let refused = neighbour::request(handle, key).await.err();
+                        Completed::Request(key, refused.map(|error| refusal(&error)))
+                    }
+                    // Refused only where the entry has changed meanwhile, which is an event.
+                    Request::Probe(key) => {
+                        let _changed = neighbour::probe(handle, key).await;
+                        Completed::Request(key, None)
+                    }
+                }
             });
         }
         if self.look_up_all.is_some_and(|from| from <= Instant::now()) {

@@ -122,7 +122,7 @@ impl From<route::Route> for RouteInfo {
 }
 
 impl From<NeighbourEntry> for Neighbour {
-    fn from(NeighbourEntry { key, state, mac }: NeighbourEntry) -> Self {
+    fn from(NeighbourEntry { key, state, mac, .. }: NeighbourEntry) -> Self {
         use NeighbourState::{Failed, Incomplete, Noarp, Reachable};
         let (failed, confirmed) = (state == Failed, state == Reachable);
         // On an interface without ARP the kernel adds entries of its own.

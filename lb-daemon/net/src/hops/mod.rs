@@ -39,6 +39,8 @@ pub(super) struct Hops {
     grace_periods: BTreeSet<(Instant, NeighbourKey)>,
     touched: BTreeSet<IpAddr>,
     touched_neighbours: BTreeSet<NeighbourKey>,
+    /// Addresses whose neighbour has fallen silent: the kernel may have another way to them.
+    cut_off: BTreeSet<IpAddr>,
     /// The bonds reported last.
     reported_bonds: Option<Bonds>,
 }
@@ -49,6 +51,15 @@ struct AddressState {
     /// Its interface went down, and the route has not been looked up since: the kernel may have another route.
     in_doubt: bool,
     reported: Option<Result<NextHop, Unresolved>>,
+}
+
+/// What the kernel is told to do about a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// Resolve it, or check that it still answers.
+    Resolve(NeighbourKey),
+    /// Ask it at once.
+    Probe(NeighbourKey),
 }
 
 impl Hops {
@@ -172,9 +183,18 @@ impl Hops {
         }
     }
 
-    /// The neighbours to request at `now`.
-    pub(super) fn take_requests(&mut self, now: Instant) -> Vec<NeighbourKey> {
-        self.requests.take_due(now)
+    /// The neighbours to ask at `now`.
+    pub(super) fn take_requests(&mut self, now: Instant) -> Vec<Request> {
+        let request = |key| match self.neighbours.get(&key).map(|neighbour| neighbour.phase) {
+            Some(Phase::Heard) => Request::Probe(key),
+            _ => Request::Resolve(key),
+        };
+        self.requests.take_due(now).into_iter().map(request).collect()
+    }
+
+    /// The addresses whose neighbour has fallen silent since the last call.
+    pub(super) fn take_cut_off(&mut self) -> BTreeSet<IpAddr> {
+        std::mem::take(&mut self.cut_off)
     }
 
     /// When there is something to do without any event.
@@ -235,7 +255,12 @@ impl Hops {
             return;
         }
         self.touched_neighbours.insert(key);
-        if neighbour.is_some_and(|n| matches!(n.phase, Phase::Failing | Phase::Removed)) {
+        if neighbour.is_some_and(|n| n.phase == Phase::Silent) {
+            self.cut_off.extend(self.by_neighbour.get(&key).into_iter().flatten());
+        }
+        let is_new =
+            |n: Neighbour| matches!(n.phase, Phase::Failing | Phase::Removed | Phase::Heard);
+        if neighbour.is_some_and(is_new) {
             // Requested at once, even if it has just been.
             self.requests.end(key);
         }
@@ -340,7 +365,7 @@ impl Hops {
             let cause = cause.to_owned();
             return Some(Err(Unresolved::Unresolvable { gateway, interface: name, cause }));
         }
-        let silent = neighbour.is_some_and(|neighbour| neighbour.phase == Phase::Silent);
+        let silent = neighbour.is_some_and(|neighbour| neighbour.is_silent());
         silent.then_some(Err(Unresolved::Silent { gateway, interface: name }))
     }
 }

@@ -1,5 +1,6 @@
 //! The daemon follows links, routes and neighbours of a real kernel: it knows what packets to each backend need.
 
+mod neighbours;
 mod resolver;
 mod sources;
 
@@ -20,8 +21,19 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_thousand_backends_ask_for_one_gateway", a_thousand_backends_ask_for_one_gateway),
     Case::waits("a_gateway_that_changes_its_mac_is_followed", a_changed_mac_is_followed),
     Case::waits("a_deleted_neighbour_is_asked_for_again", a_deleted_neighbour_is_asked_for_again),
-    Case::waits("a_silent_neighbour_is_none_until_it_answers", a_silent_neighbour_is_none),
-    Case::waits("a_neighbour_that_falls_silent_is_found_out", a_neighbour_that_falls_silent),
+    Case::waits(
+        "a_silent_neighbour_is_none_until_it_answers",
+        neighbours::a_silent_neighbour_is_none,
+    ),
+    Case::waits(
+        "a_neighbour_that_falls_silent_is_found_out",
+        neighbours::a_neighbour_that_falls_silent,
+    ),
+    Case::waits("a_silent_gateway_that_asks_has_to_answer", neighbours::a_silent_gateway_that_asks),
+    Case::waits(
+        "a_gateway_that_falls_silent_gives_way_to_another",
+        neighbours::a_gateway_gives_way,
+    ),
     Case::waits("a_link_that_goes_down_is_no_route", a_link_that_goes_down_is_no_route),
     Case::waits("a_route_that_moves_takes_its_backends_along", a_route_that_moves),
     Case::waits("a_rule_or_a_nexthop_object_may_move_it_too", a_rule_or_a_nexthop_object),
@@ -183,51 +195,6 @@ fn a_deleted_neighbour_is_asked_for_again(sandbox: &Sandbox) -> Result<()> {
     flush();
     for (address, gateway) in wanted.into_iter().zip(gateways) {
         resolving.expect(address, Ok(hop((&a, "eth0"), gateway, (&b, "eth0"))?))?;
-    }
-    Ok(())
-}
-
-/// Makes the kernel of `a` give a neighbour up within a second.
-fn impatient(a: &Node) -> Result<()> {
-    for family in ["ipv4", "ipv6"] {
-        let neighbours = format!("net.{family}.neigh.eth0");
-        a.sysctls(&[
-            (&format!("{neighbours}.retrans_time_ms"), "100"),
-            (&format!("{neighbours}.base_reachable_time_ms"), "500"),
-            (&format!("{neighbours}.delay_first_probe_time"), "0"),
-        ])?;
-    }
-    Ok(())
-}
-
-fn a_silent_neighbour_is_none(sandbox: &Sandbox) -> Result<()> {
-    let (_net, a, b) = pair(sandbox, "silent")?;
-    impatient(&a)?;
-    let wanted = ["192.0.2.99", "2001:db8::99"];
-    let mut resolving = Resolving::start(&a, &wanted)?;
-    for address in wanted {
-        resolving.expect(address, Err(&format!("neighbour {address} on eth0 does not answer")))?;
-    }
-    resolving.expect_nothing_more()?;
-    b.ip("address add 192.0.2.99/24 dev eth0\naddress add 2001:db8::99/64 dev eth0")?;
-    for address in wanted {
-        resolving.expect(address, Ok(hop((&a, "eth0"), address, (&b, "eth0"))?))?;
-    }
-    Ok(())
-}
-
-fn a_neighbour_that_falls_silent(sandbox: &Sandbox) -> Result<()> {
-    let (_net, a, b) = pair(sandbox, "quiet")?;
-    impatient(&a)?;
-    let wanted = ["192.0.2.2", "2001:db8::2"];
-    let mut resolving = Resolving::start(&a, &wanted)?;
-    for address in wanted {
-        resolving.expect(address, Ok(hop((&a, "eth0"), address, (&b, "eth0"))?))?;
-    }
-    // Nothing sends to it: only that it is kept fresh can show that it is gone.
-    b.ip("address del 192.0.2.2/24 dev eth0\naddress del 2001:db8::2/64 dev eth0")?;
-    for address in wanted {
-        resolving.expect(address, Err(&format!("neighbour {address} on eth0 does not answer")))?;
     }
     Ok(())
 }

@@ -19,7 +19,9 @@ async fn a_change_that_is_none_is_not_told() {
 
 #[tokio::test]
 async fn reading_all_anew_makes_up_for_lost_events() {
-    let seen = |state, mac| vec![NeighbourEntry { key: neighbour(ETH0, GATEWAY), state, mac }];
+    let seen = |state, mac| {
+        vec![NeighbourEntry { key: neighbour(ETH0, GATEWAY), state, mac, is_kernels: true }]
+    };
     let up = || vec![interface(ETH0), interface(ETH1)];
     for (interfaces, neighbours, expected) in [
         (up(), seen(Reachable, Some(A)), vec![]),
@@ -47,7 +49,12 @@ fn happening() -> impl Strategy<Value = Event> {
     let seen =
         (ETH0..=ETH1, states, prop::sample::select(vec![A, B])).prop_map(|(i, state, mac)| {
             let known = !matches!(state, Incomplete | Failed);
-            NeighbourEntry { key: neighbour(i, GATEWAY), state, mac: known.then_some(mac) }
+            NeighbourEntry {
+                key: neighbour(i, GATEWAY),
+                state,
+                mac: known.then_some(mac),
+                is_kernels: true,
+            }
         });
     let link = (ETH0..=ETH1, any::<bool>(), any::<bool>())
         .prop_map(|(index, up, carrier)| Interface { up, carrier, ..interface(index) });

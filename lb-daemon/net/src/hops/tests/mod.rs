@@ -86,13 +86,17 @@ impl Network {
 
     fn see(&mut self, interface: u32, address: &str, state: NeighbourState, mac: Option<Mac>) {
         let key = neighbour(interface, address);
-        self.hops.observe(Event::Neighbour(NeighbourEntry { key, state, mac }), self.now);
+        self.hops.observe(
+            Event::Neighbour(NeighbourEntry { key, state, mac, is_kernels: true }),
+            self.now,
+        );
     }
 
     fn gone(&mut self, interface: u32, address: &str) {
         let key = neighbour(interface, address);
         let state = Failed;
-        self.hops.observe(Event::NeighbourGone(NeighbourEntry { key, state, mac: None }), self.now);
+        let gone = NeighbourEntry { key, state, mac: None, is_kernels: true };
+        self.hops.observe(Event::NeighbourGone(gone), self.now);
     }
 
     /// The events of `ip neigh del`.
@@ -117,7 +121,10 @@ impl Network {
     }
 
     fn requests(&mut self) -> Vec<NeighbourKey> {
-        self.hops.take_requests(self.now)
+        let key = |request| match request {
+            Request::Resolve(key) | Request::Probe(key) => key,
+        };
+        self.hops.take_requests(self.now).into_iter().map(key).collect()
     }
 }
 

@@ -57,6 +57,35 @@ async fn a_stale_neighbour_is_asked_for_at_once_and_stays() {
 }
 
 #[tokio::test]
+async fn a_silent_neighbour_that_sends_something_is_probed_at_once() {
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Failed, None);
+    assert_eq!(network.settle().len(), 1, "it is silent");
+    assert_eq!(network.requests(), [neighbour(ETH0, GATEWAY)]);
+    assert_eq!(network.hops.take_cut_off().into_iter().collect::<Vec<_>>(), [ip("198.51.100.1")]);
+    for _ in 0..3 {
+        // Its own ARP request, for example.
+        network.see(ETH0, GATEWAY, Stale, Some(A));
+        assert_eq!(network.settle(), []);
+        let requests = network.hops.take_requests(network.now);
+        assert_eq!(requests, [Request::Probe(neighbour(ETH0, GATEWAY))]);
+        network.see(ETH0, GATEWAY, Probe, Some(A));
+        assert_eq!(network.settle(), []);
+        assert_eq!(network.hops.take_cut_off(), BTreeSet::new());
+        network.see(ETH0, GATEWAY, Failed, None);
+        assert_eq!(network.settle(), [], "still silent");
+        assert_eq!(network.hops.take_cut_off().len(), 1, "another way may be open meanwhile");
+        let requests = network.hops.take_requests(network.now);
+        assert_eq!(requests, [Request::Resolve(neighbour(ETH0, GATEWAY))]);
+    }
+    network.see(ETH0, GATEWAY, Stale, Some(A));
+    network.see(ETH0, GATEWAY, Probe, Some(A));
+    network.see(ETH0, GATEWAY, Reachable, Some(A));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    assert_eq!(network.requests(), []);
+}
+
+#[tokio::test]
 async fn a_removed_neighbour_keeps_its_mac_until_asking_shows_otherwise() {
     for (answer, expected) in [
         ((Reachable, Some(A)), vec![]),
