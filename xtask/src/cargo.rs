@@ -23,22 +23,6 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The command on idle CPU time only (`SCHED_IDLE`, sched(7)).
-pub(crate) fn at_idle_priority(command: &Command) -> Command {
-    let mut idle = Command::new("chrt");
-    idle.args(["--idle", "0"]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => idle.env(name, value),
-            None => idle.env_remove(name),
-        };
-    }
-    if let Some(directory) = command.get_current_dir() {
-        idle.current_dir(directory);
-    }
-    idle
-}
-
 /// `cargo install` of one program at one version, with the user's compiler, into `root/bin`.
 pub(crate) fn install(name: &str, version: &str, root: &Path) -> Command {
     let mut command = cargo();
@@ -68,17 +52,6 @@ pub(crate) fn clean(command: &mut Command) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_at_idle_priority_is_the_same_otherwise() {
-        let mut command = Command::new("sh");
-        let script = "chrt --pid $$; echo $KEPT-$CARGO_PKG_NAME; pwd";
-        command.args(["-c", script]).env("KEPT", "kept").env_remove("CARGO_PKG_NAME");
-        command.current_dir("/tmp");
-        let said = crate::process::read(&mut at_idle_priority(&command)).unwrap();
-        assert!(said.contains("policy: SCHED_IDLE"), "{said}");
-        assert!(said.ends_with("kept-\n/tmp\n"), "{said}");
-    }
 
     #[test]
     fn the_users_own_settings_stay() {

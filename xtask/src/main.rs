@@ -12,6 +12,7 @@ mod cli;
 mod demo;
 mod fuzz;
 mod hold;
+mod idle;
 mod package;
 mod process;
 mod programs;

@@ -99,12 +99,17 @@ impl Progress {
     }
 }
 
+/// Number of `SCHED_IDLE` in sched.h.
+const IDLE: &str = "5";
+
 /// Of `/proc/PID/stat` (proc(5)).
 struct Stat {
     parent: i32,
     group: i32,
     /// Of the process and of the children that it waited for, in ticks.
     cpu_time: u64,
+    /// Whether it runs on idle CPU time only (`SCHED_IDLE`, sched(7)).
+    is_idle: bool,
 }
 
 /// CPU time that a process, and all descendants that were waited for, have used. Once it has ended nothing is added; it
@@ -124,10 +129,21 @@ pub(crate) fn cpu_time_of_children() -> Duration {
     Duration::from_millis(used.try_into().unwrap_or(0))
 }
 
-/// CPU time of a process, its group and its descendants, in ticks. Processes in other namespaces are descendants too.
+/// CPU time of a process, its group and its descendants, in ticks.
 fn cpu_time(leader: Pid) -> u64 {
+    family(leader).values().map(|stat| stat.cpu_time).sum()
+}
+
+/// Those of this process, its group and its descendants that run on idle CPU time only.
+pub(crate) fn idle_family() -> Vec<i32> {
+    let all = family(Pid::this()).into_iter();
+    all.filter(|(_, stat)| stat.is_idle).map(|(pid, _)| pid).collect()
+}
+
+/// A process, its group and its descendants. Processes in other namespaces are descendants too.
+fn family(leader: Pid) -> BTreeMap<i32, Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all: BTreeMap<i32, Stat> = entries
+    let mut all: BTreeMap<i32, Stat> = entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             Some((pid, parse(&fs::read_to_string(entry.path().join("stat")).ok()?)?))
@@ -145,7 +161,9 @@ fn cpu_time(leader: Pid) -> u64 {
         }
         false
     };
-    all.iter().filter(|(pid, _)| is_ours(**pid)).map(|(_, stat)| stat.cpu_time).sum()
+    let ours: Vec<i32> = all.keys().copied().filter(|pid| is_ours(*pid)).collect();
+    all.retain(|pid, _| ours.contains(pid));
+    all
 }
 
 fn parse(stat: &str) -> Option<Stat> {
@@ -157,6 +175,7 @@ fn parse(stat: &str) -> Option<Stat> {
         parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok()?,
         cpu_time: times.sum::<Option<u64>>()?,
+        is_idle: *field(41)? == IDLE,
     })
 }
 
@@ -166,9 +185,16 @@ mod tests {
 
     #[test]
     fn cpu_time_is_that_of_a_process_and_its_children() {
-        let line = "42 (a) (b c) S 7 9 9 0 -1 4194560 1 2 3 4 10 20 300 4000 20 0 1 0 5 6";
-        let Stat { parent, group, cpu_time } = parse(line).unwrap();
-        assert_eq!((parent, group, cpu_time), (7, 9, 4330));
+        // Fields 23 to 40 are zeros here, and 41 is the policy.
+        let line = |policy: u32| {
+            let head = "42 (a) (b c) S 7 9 9 0 -1 4194560 1 2 3 4 10 20 300 4000 20 0 1 0 5";
+            format!("{head}{} {policy} 0", " 0".repeat(18))
+        };
+        for (policy, is_idle) in [(0, false), (5, true)] {
+            let stat = parse(&line(policy)).unwrap();
+            assert_eq!((stat.parent, stat.group, stat.cpu_time), (7, 9, 4330));
+            assert_eq!(stat.is_idle, is_idle);
+        }
     }
 
     #[test]

@@ -57,6 +57,13 @@ pub(crate) fn announced_job<S: AsRef<OsStr>>(
     Ok(Job { command, holder: Some(writer) })
 }
 
+/// A program to run as root that ends at once, of which [`ask`] told the user.
+pub(crate) fn short_command(program: &str) -> Result<Command> {
+    let mut command = elevated()?;
+    command.arg(format!("PATH={ROOT_PATH}")).arg(program);
+    Ok(command)
+}
+
 fn announce(what_for: &str) {
     let how = if Uid::effective().is_root() { "as root" } else { "with sudo" };
     ui::note(&format!("{how}: {what_for}"));

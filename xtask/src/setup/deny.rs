@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::cache::{self, Entry};
-use crate::cargo::{at_idle_priority, build_quickly, install};
+use crate::cargo::{build_quickly, install};
+use crate::idle::at_idle_priority;
 use crate::process;
 use crate::ui;
 

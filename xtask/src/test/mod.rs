@@ -24,10 +24,10 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use crate::artifacts::{self, Cost};
 use crate::build;
-use crate::cargo;
 use crate::cli::TestArgs;
 use crate::demo;
 use crate::fuzz;
+use crate::idle;
 use crate::process::{self, Background, Job};
 use crate::progress::{Limits, cpu_time_of_children};
 use crate::root;
@@ -48,6 +48,9 @@ const LIMITS: Limits = Limits::stalled(Duration::from_secs(30 * 60));
 
 /// The same for one case of `scenarios`, unless with `--long`, where one has an hour of work.
 const CASE_LIMITS: Limits = Limits::stalled(Duration::from_secs(10 * 60));
+
+/// Time between two looks at what still runs on idle CPU time when the tests have ended.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Of so many commits one has fleets on the newer etcd.
 const ETCDS: u64 = 2;
@@ -156,6 +159,11 @@ impl Run<'_> {
             let start = Instant::now();
             let tested = self.run_in_parallel(&beside);
             let took = tested.map(|cost| self.report.step("root, beside the others", start, cost));
+            // Nothing is left to be slowed by the others.
+            while behind.iter().any(|steps| !steps.is_finished()) {
+                idle::give_usual_priority()?;
+                thread::sleep(LOOK);
+            }
             behind.into_iter().map(join).fold(took, Result::and)
         })?;
         let start = Instant::now();
@@ -194,17 +202,17 @@ impl Run<'_> {
     fn run_in_background(&self, step: Step, programs: Option<&Programs>) -> Result<()> {
         match (step, programs) {
             (Step::Clippy, _) => {
-                self.check(step.name(), cargo::at_idle_priority(&steps::clippy_everything()))
+                self.check(step.name(), idle::at_idle_priority(&steps::clippy_everything()))
             }
             (Step::ClippyBpf, _) => match steps::clippy_bpf(&self.ready.toolchain)? {
-                Some(command) => self.check(step.name(), cargo::at_idle_priority(&command)),
+                Some(command) => self.check(step.name(), idle::at_idle_priority(&command)),
                 None => {
                     self.report.skip(step.name(), "the BPF toolchain that was named has no clippy");
                     Ok(())
                 }
             },
             (Step::Deny, _) => self.deny(),
-            (Step::Doc, _) => self.check(step.name(), cargo::at_idle_priority(&steps::doc())),
+            (Step::Doc, _) => self.check(step.name(), idle::at_idle_priority(&steps::doc())),
             (Step::Unit, _) => self.unit_tests(),
             (Step::Mutants, Some(programs)) => self.mutants(programs),
             (Step::Package, Some(programs)) => self.package(programs),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::artifacts::{self, Cost};
 use crate::build;
-use crate::cargo;
+use crate::idle;
 use crate::process::{self, Captured};
 use crate::root;
 use crate::setup::toolchain::Toolchain;
@@ -135,7 +135,7 @@ impl Copy {
         // A folder for each: the table may still be run on the one before.
         let objects = self.objects.join(mutant.name.replace(['/', ' ', ':', ',', '\''], "-"));
         fs::create_dir_all(&objects).with_context(|| objects.display().to_string())?;
-        let command = cargo::at_idle_priority(command.args(["--bin", mutant.program.name()]));
+        let command = idle::at_idle_priority(command.args(["--bin", mutant.program.name()]));
         let built = artifacts::build(&mut { command })?;
         for built in built.programs {
             let object = objects.join(format!("{}.o", built.name));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::artifacts::{self, Cost};
-use crate::cargo;
+use crate::idle;
 use crate::package;
 use crate::setup;
 use crate::ui;
@@ -44,7 +44,7 @@ pub(super) fn prepare() -> Result<(Variables, Cost)> {
 
 /// A daemon without packet programs.
 fn stub() -> Result<(PathBuf, Cost)> {
-    let built = artifacts::build(&mut cargo::at_idle_priority(&steps::stub()))?;
+    let built = artifacts::build(&mut idle::at_idle_priority(&steps::stub()))?;
     let daemon = built.programs.into_iter().find(|program| program.name == "spillwayd");
     let daemon = daemon.context("lb-daemon: has no program spillwayd")?;
     Ok((daemon.executable, built.cost))

@@ -1,5 +1,6 @@
 //! A component at work: its object loaded, its maps pinned, its program on the interfaces.
 
+pub(crate) mod answers;
 mod detach;
 mod filter;
 mod hook;
@@ -10,10 +11,11 @@ mod program;
 mod slow_path;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use aya::Ebpf;
@@ -26,6 +28,7 @@ use crate::{
     opener::Opener,
 };
 
+pub use answers::remove_filters_for_answers;
 pub use detach::{Detached, LockedPins, detach};
 use hook::Attachment;
 pub(crate) use hook::link_message;
@@ -81,8 +84,14 @@ pub struct Attached {
     pins: Pins,
     hook: Hook,
     interfaces: Mutex<Vec<Interface>>,
+    /// Names of interfaces whose place another one has, and since when.
+    displaced: Mutex<BTreeMap<String, Instant>>,
     _lock: PinsLock,
 }
+
+/// How long an interface keeps the program after another one has taken its place: interfaces that exchange their names
+/// have others meanwhile.
+const DISPLACED_REST: Duration = Duration::from_secs(2);
 
 /// What [`Attached::restore`] found.
 #[derive(Debug, Default)]
@@ -126,7 +135,8 @@ impl Attached {
         match make() {
             Ok((interfaces, filled)) => {
                 let (hook, interfaces) = (options.hook, Mutex::new(interfaces));
-                Ok((Self { pins, hook, interfaces, _lock: lock }, filled))
+                let displaced = Mutex::default();
+                Ok((Self { pins, hook, interfaces, displaced, _lock: lock }, filled))
             }
             Err(error) => {
                 // Maps without a program would look like a component at work.
@@ -215,8 +225,13 @@ impl Attached {
 
     /// Takes the program off interfaces whose place another one has: one that was renamed, when its name is back.
     fn remove_others(&self) -> Result<(), BpffsError> {
-        for name in detach::attached(&self.pins)? {
-            if self.known().iter().all(|known| known.name != name) {
+        let mut others = detach::attached(&self.pins)?;
+        others.retain(|name| self.known().iter().all(|known| known.name != *name));
+        let mut displaced = self.displaced.lock().unwrap_or_else(PoisonError::into_inner);
+        displaced.retain(|name, _| others.contains(name));
+        for name in others {
+            let since = *displaced.entry(name.clone()).or_insert_with(Instant::now);
+            if since.elapsed() >= DISPLACED_REST {
                 tracing::warn!(
                     interface = name,
                     "interface {name}: detached, because another one has its place"

@@ -175,6 +175,8 @@ pub(super) fn killed(sandbox: &Sandbox) -> Result<()> {
     let traffic = Traffic::start(&fleet)?;
     let mut random = Random::new(20);
     let (mut answered, mut committed) = (0, 0);
+    // Follows how long a change takes here, so that some kills come before it is made and some after.
+    let mut span = 40;
     for kill in 0..KILLS {
         let balancer = (kill % 3) as usize;
         let before = status(&fleet, (balancer + 1) % 3)?.generation;
@@ -184,13 +186,14 @@ pub(super) fn killed(sandbox: &Sandbox) -> Result<()> {
         fs::write(&file, text)?;
         command.stdin(fs::File::open(&file)?);
         let apply = thread::spawn(move || command.output());
-        pause(Duration::from_millis(2 + random.below(40)));
+        pause(Duration::from_millis(2 + random.below(span)));
         fleet.balancers[balancer].kill()?;
         let output = apply.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
         answered += u64::from(output.status.success());
         fleet.balancers[balancer].start()?;
         let now = wait_for_agreement(&fleet)?;
         committed += u64::from(now != before);
+        span = if now == before { span * 2 } else { (span / 2).max(10) };
         ensure!(!output.status.success() || now != before, "an answered change is lost");
     }
     harness::note(format!("of {KILLS} changes {answered} were answered, {committed} were made"));

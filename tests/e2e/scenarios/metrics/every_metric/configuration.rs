@@ -1,13 +1,15 @@
 //! Metrics at the start, after configurations, and of what backends report.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::scrape;
 use lb_tests::openmetrics::Exposition;
 use lb_tests::process::until;
 
 use super::{PATIENCE, watch::Watch};
+use crate::metrics::fixture::MetricsFixture;
 use lb_common::abi::names;
 use lb_maps::{Component, Pins};
+use nix::sys::signal::Signal;
 
 pub(super) fn fixed(first: &Exposition) -> Result<()> {
     let builds: Vec<_> = first.samples("spillway_build_info").collect();
@@ -140,10 +142,19 @@ pub(super) fn refused(watch: &mut Watch<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn taken_off(watch: &mut Watch<'_>) -> Result<()> {
-    let pins = Pins::new(&watch.fixture.balancer.bpffs, Component::Balancer);
+/// Takes the program off, and puts another one in its place while the daemon is stopped, which would attach it again.
+pub(super) fn take_off(fixture: &mut MetricsFixture) -> Result<()> {
+    let pins = Pins::new(&fixture.balancer.bpffs, Component::Balancer);
     let link = pins.link("eth0").display().to_string();
-    watch.fixture.fabric.balancer.run("bpftool", ["link", "detach", "pinned", &link])?;
+    let daemon = fixture.balancer.running().context("the daemon does not run")?;
+    daemon.signal(Signal::SIGSTOP)?;
+    let node = &fixture.fabric.balancer;
+    node.run("bpftool", ["link", "detach", "pinned", &link])?;
+    fixture.fabric.net.pass_all(node, "eth0")?;
+    daemon.signal(Signal::SIGCONT)
+}
+
+pub(super) fn taken_off(watch: &mut Watch<'_>) -> Result<()> {
     let attached = [("component", "balancer"), ("interface", "eth0")];
     watch.until("the program is taken off", |now| {
         now.value("spillway_interface_attached", &attached) == Some(0.0)

@@ -222,6 +222,10 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     watch.moved.insert(BUDGET.into());
     ensure!(total(&watch.before, "spillway_service_packets_total") >= packets, "they count on");
     configuration::refused(&mut watch)?;
+    moved.append(&mut watch.moved);
+    let before = watch.before;
+    configuration::take_off(&mut fixture)?;
+    let mut watch = Watch { fixture: &fixture, before, moved: BTreeSet::new() };
     configuration::taken_off(&mut watch)?;
     moved.append(&mut watch.moved);
 
