@@ -1,6 +1,8 @@
 //! The packet program that health checks through tunnels attach.
 
-use lb_common::abi::form::ProbeRoute;
+use std::net::IpAddr;
+
+use lb_common::abi::{form::ProbeRoute, service::VipKey};
 use lb_health::{TunnelProgram, tunnel::ProgramError};
 use lb_maps::ProbeProgram;
 use lb_programs::OBJECTS;
@@ -23,5 +25,13 @@ impl TunnelProgram for AttachedTunnelProgram {
 
     fn remove(&mut self, number: u32) -> Result<(), ProgramError> {
         Ok(self.0.remove(number)?)
+    }
+
+    fn take_answers(&mut self, vip: IpAddr, interface: u32) -> Result<(), ProgramError> {
+        Ok(self.0.take_answers(VipKey::of(vip), interface)?)
+    }
+
+    fn leave_answers(&mut self, vip: IpAddr) -> Result<(), ProgramError> {
+        Ok(self.0.leave_answers(VipKey::of(vip))?)
     }
 }

@@ -97,6 +97,7 @@ fn document(fabric: &Fabric, vip: IpAddr) -> Document {
         port: 80,
         interval_ms: 500,
         fall: 3,
+        is_tunnelled: false,
     };
     Document {
         hash_key: None,

@@ -67,12 +67,14 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     print(&Removed { component: component.name(), layouts, interfaces, maps }, options.output)
 }
 
-/// Removes the health check link that a killed daemon leaves behind.
+/// Removes what a killed daemon leaves behind of health checks through tunnels.
 async fn remove_probe_link() -> Result<(), Failure> {
-    let taken = ProbeLink::remove().await;
-    taken.map_err(|error| {
-        Failure::new(Exit::Failure, format!("{PROBE_LINK}: {}", error_chain::message(&error)))
-    })
+    let failed = |what: &str, error: &(dyn std::error::Error + 'static)| {
+        Failure::new(Exit::Failure, format!("{what}: {}", error_chain::message(error)))
+    };
+    ProbeLink::remove().await.map_err(|error| failed(PROBE_LINK, &error))?;
+    let removed = lb_maps::remove_filters_for_answers();
+    removed.map_err(|error| failed("filters for the answers of health checks", &error))
 }
 
 fn failure(error: &BpffsError, component: lb_maps::Component, found: &[u32]) -> Failure {

@@ -84,6 +84,10 @@ pub const PROBE_MARK: u32 = 0x5b00_0000;
 pub const PROBE_MARK_MASK: u32 = 0xff00_0000;
 /// Most probe routes at a time.
 pub const MAX_PROBE_ROUTES: usize = 65_536;
+/// Most VIPs that are addresses of the balancer and whose answers to probes are handed to the probes' link.
+pub const MAX_PROBE_VIPS: usize = 4_096;
+/// MAC of the probes' link, of the locally administered ones (IEEE 802, 8.4): nothing else is on that link.
+pub const PROBE_LINK_MAC: [u8; 6] = [0x02, 0x5b, 0, 0, 0, 0x01];
 
 /// How probes with a mark get to their backend.
 #[repr(C)]

@@ -45,6 +45,10 @@ pub const ENDPOINTS: &str = "ENDPOINTS";
 pub const GUE_PORT: &str = "GUE_PORT";
 /// Hash of [`super::form::ProbeRoute`]s by number (probes' program; not pinned).
 pub const PROBE_ROUTES: &str = "PROBE_ROUTES";
+/// Hash set of [`super::service::VipKey`]: VIPs that are addresses of the balancer (probes' program; not pinned).
+pub const PROBE_VIPS: &str = "PROBE_VIPS";
+/// Global variable: index of the probes' link.
+pub const PROBE_LINK: &str = "PROBE_LINK";
 
 /// LRU hash: [`super::tracepoint::Tracepoint::key`] to a number of frames (tracepoints' programs).
 pub const TRACED_DROPS: &str = "TRACED_DROPS";
@@ -62,5 +66,7 @@ pub const BALANCER_CLOCK: &str = "balancer_clock";
 pub const RECEIVER: &str = "receiver";
 /// The program and object of probes.
 pub const PROBE: &str = "probe";
+/// The program for answers to probes, of the same object.
+pub const PROBE_ANSWERS: &str = "probe_answers";
 /// The object of the programs on tracepoints.
 pub const TRACEPOINTS: &str = "tracepoints";

@@ -191,3 +191,11 @@ pub struct VipKey {
     /// [`IPV4`] or [`IPV6`].
     pub version: u32,
 }
+
+impl VipKey {
+    /// The key of an address.
+    pub const fn of(address: IpAddr) -> Self {
+        let version = if address.is_ipv4() { IPV4 } else { IPV6 };
+        Self { address: address_words(address), version: version as u32 }
+    }
+}

@@ -18,6 +18,7 @@ pub const WEB: &str = r#"
     [[health_check]]
     name = "tcp"
     port = 80
+    via = "tunnel"
     tcp = {}
     [[pool]]
     name = "web"

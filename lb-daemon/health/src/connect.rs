@@ -21,6 +21,8 @@ pub struct SocketOptions {
     pub mark: Option<u32>,
     /// Source address; `None`: the kernel chooses.
     pub source: Option<IpAddr>,
+    /// The link that packets leave by, where the mark does not route them there: to an address of this host.
+    pub link: Option<&'static str>,
 }
 
 /// Where a connection goes.
@@ -36,7 +38,16 @@ pub struct Destination {
 impl Destination {
     /// A server without a tunnel; `source` `None`: the kernel chooses.
     pub const fn direct(server: SocketAddr, source: Option<IpAddr>) -> Self {
-        Self { host: server.ip(), server, options: SocketOptions { mark: None, source } }
+        Self {
+            host: server.ip(),
+            server,
+            options: SocketOptions { mark: None, source, link: None },
+        }
+    }
+
+    /// The VIP, if that is connected to.
+    pub(crate) fn vip(&self) -> Option<IpAddr> {
+        Some(self.server.ip()).filter(|server| *server != self.host)
     }
 
     /// The local address to bind, if any.
@@ -53,6 +64,9 @@ impl Destination {
         let socket = SockRef::from(socket);
         if is_tcp {
             socket.set_tcp_mss(SEGMENT)?;
+        }
+        if let Some(link) = self.options.link {
+            socket.bind_device(Some(link.as_bytes()))?;
         }
         socket.set_mark(mark)
     }

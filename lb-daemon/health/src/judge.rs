@@ -165,7 +165,7 @@ mod tests {
 
     fn silence() -> Result<(), Failure> {
         let why = NoConnection::TimedOut(Duration::from_millis(100));
-        Err(Failure::NoConnection { why, sign: None })
+        Err(Failure::NoConnection { why, sign: None, vip: None })
     }
 
     fn check(kind: CheckKind, fall: u32) -> HealthCheck {

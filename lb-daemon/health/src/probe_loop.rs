@@ -224,6 +224,7 @@ async fn destination(
         Err(TunnelError::NoRoute(why)) => Err(Outcome::Failed(Failure::NoConnection {
             why: NoConnection::NoRoute(why),
             sign: None,
+            vip: None,
         })),
         Err(TunnelError::Unusable(why)) => Err(Outcome::Failed(Failure::NoTunnel(why))),
     }

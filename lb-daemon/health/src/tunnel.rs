@@ -5,7 +5,7 @@
 //! directly, as it answers clients. Link and program are created when the first such check is due.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{BTreeSet, HashMap, hash_map::Entry},
     io,
     net::IpAddr,
     sync::{Arc, Mutex as Shared, MutexGuard, PoisonError},
@@ -22,7 +22,9 @@ use tracing::{info, warn};
 use super::connect::{SocketOptions, is_shortage};
 use lb_base::error_chain;
 use lb_model::{Encapsulation, next_hop::NoNextHop};
-use lb_net::{PROBE_LINK, ProbeLink, SourceRules, Unresolved};
+use lb_net::{
+    LinkRoute, PROBE_LINK, ProbeLink, STRICT_FILTER, SourceRules, Unresolved, has_strict_filter,
+};
 
 /// How long a route look-up stays valid, and how long a failure is not retried.
 const FRESH: Duration = Duration::from_secs(1);
@@ -45,6 +47,18 @@ pub trait TunnelProgram: std::fmt::Debug + Send {
     /// # Errors
     /// The program's map refused it.
     fn remove(&mut self, number: u32) -> Result<(), ProgramError>;
+
+    /// Hands packets from a VIP that arrive by an interface to the link.
+    ///
+    /// # Errors
+    /// The interface is gone, or the program's map refused it.
+    fn take_answers(&mut self, vip: IpAddr, interface: u32) -> Result<(), ProgramError>;
+
+    /// Hands packets from a VIP to the host.
+    ///
+    /// # Errors
+    /// The program's map refused it.
+    fn leave_answers(&mut self, vip: IpAddr) -> Result<(), ProgramError>;
 }
 
 /// Loads the program and attaches it to the egress of a link in this thread's network namespace.
@@ -71,6 +85,10 @@ pub enum TunnelError {
 }
 
 impl TunnelError {
+    fn without_program() -> Self {
+        Self::Unusable(format!("{PROBE_LINK} is being created again"))
+    }
+
     fn of(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut cause = Some(error);
         while let Some(error) = cause {
@@ -118,6 +136,8 @@ struct PathTable {
     program: Option<Box<dyn TunnelProgram>>,
     /// The path that is set for each number.
     ways: HashMap<u32, Option<ProbeRoute>>,
+    /// The VIPs whose answers are handed to the link, by interface.
+    answers: BTreeSet<(IpAddr, u32)>,
     last: u32,
 }
 
@@ -226,7 +246,28 @@ impl PathNumbers {
     fn put(&self, program: Option<Box<dyn TunnelProgram>>) {
         let mut taken = self.taken();
         taken.program = program;
+        taken.answers.clear();
         taken.ways.values_mut().for_each(|entered| *entered = None);
+    }
+
+    /// Where the answers from a VIP go: to the link, if it is an address of this host, or to the host.
+    fn set_answers(&self, vip: IpAddr, interface: u32, is_own: bool) -> Result<(), TunnelError> {
+        let mut taken = self.taken();
+        let PathTable { program, answers, .. } = &mut *taken;
+        let program = program.as_mut().ok_or_else(TunnelError::without_program)?;
+        let of_vip = (vip, 0)..=(vip, u32::MAX);
+        let set = match is_own {
+            true if answers.contains(&(vip, interface)) => Ok(()),
+            true => program.take_answers(vip, interface),
+            false if answers.range(of_vip.clone()).next().is_none() => Ok(()),
+            false => program.leave_answers(vip),
+        };
+        set.map_err(|error| TunnelError::of(&*error))?;
+        match is_own {
+            true => drop(answers.insert((vip, interface))),
+            false => answers.retain(|(it, _)| *it != vip),
+        }
+        Ok(())
     }
 
     /// The free number that has been unused for longest.
@@ -257,9 +298,7 @@ impl PathNumber {
     fn enter(&self, way: ProbeRoute) -> Result<(), TunnelError> {
         let mut taken = self.numbers.taken();
         let PathTable { program, ways, .. } = &mut *taken;
-        let Some(program) = program.as_mut() else {
-            return Err(TunnelError::Unusable(format!("{PROBE_LINK} is being created again")));
-        };
+        let program = program.as_mut().ok_or_else(TunnelError::without_program)?;
         let entered = ways.entry(self.number).or_default();
         if *entered != Some(way) {
             program.enter(self.number, &way).map_err(|error| TunnelError::of(&*error))?;
@@ -326,18 +365,22 @@ impl TunnelPath {
         if let Some(why) = link.unusable_for(vip) {
             return unusable(format!("packets to {vip} cannot be routed to {PROBE_LINK}: {why}"));
         }
-        match link.receives(vip).await.map_err(|error| TunnelError::of(&error))? {
-            Ok(true) => {}
-            Ok(false) => {
+        let is_own = match link.receives(vip).await.map_err(|error| TunnelError::of(&error))? {
+            LinkRoute::OfMark => false,
+            LinkRoute::OfLink if vip.is_ipv4() && has_strict_filter() => {
+                return unusable(format!(
+                    "{vip} is an address of this host, and {STRICT_FILTER}=1 drops answers from it"
+                ));
+            }
+            LinkRoute::OfLink => true,
+            LinkRoute::None => {
                 let why = "packets of checks are routed elsewhere";
                 if self.repairs {
                     self.tunnels.reopen(why).await;
                 }
                 return unusable(why.to_owned());
             }
-            // Packets to an address of this host do not leave it.
-            Err(own) => return unusable(format!("{own}, so packets to it do not leave this host")),
-        }
+        };
         let sources = &self.tunnels.0.sources;
         let route = link.route_to(backend, vip, sources).await;
         let route = route.map_err(|error| TunnelError::of(&error))?;
@@ -375,8 +418,10 @@ impl TunnelPath {
             return unusable(format!("more than {MAX_PROBE_ROUTES} checks go through tunnels"));
         };
         number.enter(way)?;
+        self.tunnels.0.numbers.set_answers(vip, route.interface, is_own)?;
         let mark = Some(PROBE_MARK | number.number);
-        Ok(SocketOptions { mark, source: route.inner_source })
+        let link = is_own.then_some(PROBE_LINK);
+        Ok(SocketOptions { mark, source: route.inner_source, link })
     }
 }
 

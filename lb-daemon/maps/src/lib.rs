@@ -36,7 +36,7 @@ pub use arrays::{ArrayView, Arrays};
 pub use attach::{
     AttachError, Attached, AttachedMode, Dataplane, DataplaneError, Detached, Hold, Hook,
     Interface, Linked, LockedPins, Occupant, Options, Restored, SlowPathError, XdpMode, detach,
-    links, load_slow_path, occupant,
+    links, load_slow_path, occupant, remove_filters_for_answers,
 };
 pub use backend_states::SharedBackend;
 pub use bpffs::BpffsError;

@@ -1,7 +1,7 @@
 //! The program that puts packets of health checks into tunnels, and the ways it knows. Nothing of it is
 //! pinned: it goes with the daemon.
 
-use std::{fmt, io};
+use std::{collections::HashSet, fmt, io};
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader,
@@ -15,11 +15,14 @@ use lb_common::abi::{
     form::{PROBE_MARK_MASK, ProbeRoute},
     names,
     pod::bytes_of,
+    service::VipKey,
 };
+use nix::net::if_::if_nametoindex;
 
-use super::{Objects, StubObject, maps::array};
+use super::{Objects, StubObject, attach::answers, maps::array};
 
 const WAY: usize = size_of::<ProbeRoute>();
+const VIP: usize = size_of::<VipKey>();
 
 /// Why packets of checks cannot be put into tunnels.
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +50,11 @@ pub enum ProbeError {
 /// The program at the end of a link.
 pub struct ProbeProgram {
     ways: HashMap<MapData, u64, [u8; WAY]>,
-    /// Takes the program off when it goes.
-    _program: Ebpf,
+    vips: HashMap<MapData, [u8; VIP], u32>,
+    /// Interfaces with the program for answers.
+    with_answers: HashSet<u32>,
+    /// Takes the programs off when it goes.
+    programs: Ebpf,
 }
 
 impl fmt::Debug for ProbeProgram {
@@ -64,21 +70,49 @@ impl ProbeProgram {
     /// # Errors
     /// [`ProbeError`].
     pub fn attach(objects: &Objects, link: &str) -> Result<Self, ProbeError> {
-        // The program reads nothing of the kernel's own types.
-        let mut loaded = EbpfLoader::new().btf(None).load(objects.probe()?)?;
-        let program = loaded.program_mut(names::PROBE).ok_or(ProbeError::Lacks(names::PROBE))?;
-        let program: &mut SchedClassifier = program.try_into()?;
-        program.load()?;
         let place = |source| ProbeError::Place { link: link.to_owned(), source };
+        let index = if_nametoindex(link).map_err(|errno| place(TcError::IoError(errno.into())))?;
+        // The programs read nothing of the kernel's own types.
+        let mut loader = EbpfLoader::new();
+        loader.btf(None).override_global(names::PROBE_LINK, &index, true);
+        let mut loaded = loader.load(objects.probe()?)?;
+        classifier(&mut loaded, names::PROBE_ANSWERS)?.load()?;
+        let program = classifier(&mut loaded, names::PROBE)?;
+        program.load()?;
         match tc::qdisc_add_clsact(link) {
             Ok(()) | Err(TcError::AlreadyAttached) => {}
             Err(error) => return Err(place(error)),
         }
         let options = TcAttachOptions::Netlink(NlOptions::default());
         program.attach_with_options(link, TcAttachType::Egress, options)?;
-        let ways =
-            loaded.take_map(names::PROBE_ROUTES).ok_or(ProbeError::Lacks(names::PROBE_ROUTES))?;
-        Ok(Self { ways: HashMap::try_from(ways)?, _program: loaded })
+        let mut map = |name| loaded.take_map(name).ok_or(ProbeError::Lacks(name));
+        let (ways, vips) = (map(names::PROBE_ROUTES)?, map(names::PROBE_VIPS)?);
+        Ok(Self {
+            ways: HashMap::try_from(ways)?,
+            vips: HashMap::try_from(vips)?,
+            with_answers: HashSet::new(),
+            programs: loaded,
+        })
+    }
+
+    /// Takes packets from a VIP that arrive by an interface, and lets them arrive by the link.
+    ///
+    /// # Errors
+    /// [`ProbeError`]: the interface is gone, or there are too many VIPs.
+    pub fn take_answers(&mut self, vip: VipKey, interface: u32) -> Result<(), ProbeError> {
+        if !self.with_answers.contains(&interface) {
+            answers::attach(classifier(&mut self.programs, names::PROBE_ANSWERS)?, interface)?;
+            self.with_answers.insert(interface);
+        }
+        Ok(self.vips.insert(array::<VIP>(bytes_of(&vip)), 0, 0)?)
+    }
+
+    /// Leaves packets from a VIP where they arrive.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`].
+    pub fn leave_answers(&mut self, vip: VipKey) -> Result<(), ProbeError> {
+        removed(self.vips.remove(&array::<VIP>(bytes_of(&vip))))
     }
 
     /// Enters the way of a number, which is below 2^24.
@@ -96,14 +130,25 @@ impl ProbeProgram {
     /// # Errors
     /// [`ProbeError::Map`].
     pub fn remove(&mut self, number: u32) -> Result<(), ProbeError> {
-        match self.ways.remove(&u64::from(number)) {
-            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
-            Err(MapError::SyscallError(error))
-                if error.io_error.kind() == io::ErrorKind::NotFound =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+        removed(self.ways.remove(&u64::from(number)))
+    }
+}
+
+/// A program of the object.
+fn classifier<'a>(
+    object: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut SchedClassifier, ProbeError> {
+    Ok(object.program_mut(name).ok_or(ProbeError::Lacks(name))?.try_into()?)
+}
+
+/// The result of a removal; that there was nothing is no error.
+fn removed(result: Result<(), MapError>) -> Result<(), ProbeError> {
+    match result {
+        Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == io::ErrorKind::NotFound => {
+            Ok(())
         }
+        Err(error) => Err(error.into()),
     }
 }

@@ -85,7 +85,7 @@ impl LocalAddresses {
         self.readings.due().await?;
         let mut local = BTreeSet::new();
         for address in &self.of {
-            let answer = route_to(self.readings.handle.clone(), *address, 0).await;
+            let answer = route_to(self.readings.handle.clone(), *address).await;
             if let Err(Unresolved::Own(_)) = answer.map_err(NetError::request("look up a route"))? {
                 local.insert(*address);
             }

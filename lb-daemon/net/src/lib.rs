@@ -10,7 +10,7 @@
 //!   kernel forgets it, because packets that XDP sends do not keep entries fresh.
 //! - An address is reported once something is known of it, and again after each new set of addresses. The last next
 //!   hop stays while a new neighbour is resolved, and while one whose entry was removed is resolved again. If the
-//!   neighbour does not answer, the address becomes unresolved. If an interface goes down, that happens after the
+//!   neighbour does not answer, the address becomes unresolved until it does, and its route is looked up again. If an interface goes down, that happens after the
 //!   kernel was asked for another route: a connection survives a moment without a next hop, but not a move to
 //!   another host.
 //! - The source of the tunnels to an address is what the kernel would take for its route, but for the addresses of
@@ -46,7 +46,9 @@ pub use error::{NetError, Unresolved};
 pub use link::{Interface, LinkChanges, UnsupportedVlan, all_interfaces, interface_by_name};
 pub use neighbour_probe::NeighbourProbe;
 pub use next_hops::NextHops;
-pub use probe_link::{PROBE_LINK, ProbeLink, TunnelRoute};
+pub use probe_link::{
+    LinkRoute, PROBE_LINK, ProbeLink, STRICT_FILTER, TunnelRoute, has_strict_filter,
+};
 pub use sources::SourceRules;
 
 use lb_model::next_hop::NextHop;

@@ -56,7 +56,7 @@ impl NeighbourProbe {
     }
 
     async fn probe_entry(&self, address: IpAddr) -> Result<Option<bool>, Error> {
-        let Ok(route) = route_to(self.handle.clone(), address, 0).await? else { return Ok(None) };
+        let Ok(route) = route_to(self.handle.clone(), address).await? else { return Ok(None) };
         let key = route.neighbour;
         if key.address != address {
             return Ok(None);

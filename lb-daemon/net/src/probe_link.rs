@@ -1,13 +1,16 @@
 //! The link for health checks through tunnels: a veth pair whose other end is not connected. Packets with the mark
 //! of such checks are routed to it, and a program at its egress encapsulates them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
-use lb_common::abi::form::{PROBE_MARK, PROBE_MARK_MASK};
-use netlink_packet_core::ErrorMessage;
+use lb_common::abi::form::{PROBE_LINK_MAC, PROBE_MARK, PROBE_MARK_MASK};
+use netlink_packet_core::{DefaultNla, Emitable as _, ErrorMessage};
 use netlink_packet_route::{
     AddressFamily,
-    link::LinkAttribute,
+    link::{AfSpecInet, AfSpecUnspec, LinkAttribute},
     route::{RouteMessage, RouteProtocol, RouteScope},
     rule::{RuleAction, RuleAttribute, RuleMessage},
 };
@@ -16,7 +19,7 @@ use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use super::{
     NetError, SourceRules, Unresolved, connect, interface_by_name,
-    route::{Route, route_to},
+    route::{Route, RouteQuery, look_up_route},
     sources::LocalAddress,
 };
 use lb_base::error_chain;
@@ -45,6 +48,17 @@ pub struct TunnelRoute {
     pub inner_source: Option<IpAddr>,
 }
 
+/// How packets to an address get to the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkRoute {
+    /// By their mark.
+    OfMark,
+    /// By their mark, but only from a socket that is bound to the link: the address is one of this host.
+    OfLink,
+    /// Not at all.
+    None,
+}
+
 /// The link, set up.
 #[derive(Debug)]
 pub struct ProbeLink {
@@ -66,11 +80,15 @@ impl ProbeLink {
         // No GSO packets: the program would have to segment them.
         let whole = LinkAttribute::GsoMaxSegs(1);
         let link = LinkVeth::new(PROBE_LINK, END).mtu(MTU).arp(false).up();
-        let link = link.append_extra_attribute(whole).build();
+        let link = link.address(PROBE_LINK_MAC.to_vec()).append_extra_attribute(whole).build();
         handle.link().add(link).execute().await.map_err(NetError::request("create a link"))?;
         let end = LinkUnspec::new_with_name(END).up().build();
         handle.link().set(end).execute().await.map_err(NetError::request("set a link up"))?;
         let index = interface_by_name(PROBE_LINK).await?.index;
+        let accepting = LinkUnspec::new_with_index(index);
+        let accepting = accepting.append_extra_attribute(accepts_own_addresses()).build();
+        let accepted = handle.link().set(accepting).execute().await;
+        accepted.map_err(NetError::request("let a link accept addresses of this host"))?;
         Ok(Self { handle, index, no_v6: None })
     }
 
@@ -110,18 +128,30 @@ impl ProbeLink {
         self.no_v6.as_deref().filter(|_| address.is_ipv6())
     }
 
-    /// Whether marked packets to an address are routed to the link. An address of this host is
-    /// [`Unresolved::Own`].
+    /// How marked packets to an address are routed to the link.
     ///
     /// # Errors
     /// Netlink fails.
-    pub async fn receives(&self, address: IpAddr) -> Result<Result<bool, Unresolved>, NetError> {
-        let answer = route_to(self.handle.clone(), address, PROBE_MARK).await;
-        Ok(match answer.map_err(NetError::request("look up a route"))? {
-            Ok(Route { neighbour, .. }) => Ok(neighbour.interface == self.index),
-            Err(own @ Unresolved::Own(_)) => Err(own),
-            Err(_) => Ok(false),
+    pub async fn receives(&self, address: IpAddr) -> Result<LinkRoute, NetError> {
+        let marked = RouteQuery { mark: PROBE_MARK, ..RouteQuery::to(address) };
+        let by_mark = self.look_up(marked).await?;
+        // The kernel's table of its own addresses comes before all rules; its routes are of other interfaces.
+        let bound = RouteQuery { interface: self.index, ..marked };
+        let is_received = |route: &Result<Route, Unresolved>| {
+            route.as_ref().is_ok_and(|route| route.neighbour.interface == self.index)
+        };
+        Ok(match &by_mark {
+            route if is_received(route) => LinkRoute::OfMark,
+            Err(Unresolved::Own(_)) if is_received(&self.look_up(bound).await?) => {
+                LinkRoute::OfLink
+            }
+            _ => LinkRoute::None,
         })
+    }
+
+    async fn look_up(&self, query: RouteQuery) -> Result<Result<Route, Unresolved>, NetError> {
+        let answer = look_up_route(self.handle.clone(), query).await;
+        answer.map_err(NetError::request("look up a route"))
     }
 
     /// How packets to a VIP get to a backend through its tunnel.
@@ -134,8 +164,7 @@ impl ProbeLink {
         vip: IpAddr,
         sources: &SourceRules,
     ) -> Result<Result<TunnelRoute, Unresolved>, NetError> {
-        let answer = route_to(self.handle.clone(), backend, 0).await;
-        let route = match answer.map_err(NetError::request("look up a route"))? {
+        let route = match self.look_up(RouteQuery::to(backend)).await? {
             Ok(route) => route,
             Err(unresolved) => return Ok(Err(unresolved)),
         };
@@ -205,6 +234,30 @@ fn rules(family: AddressFamily) -> [RuleMessage; 2] {
     let mut table = rule(RuleAction::ToTable, PRIORITY);
     table.attributes.push(RuleAttribute::Table(TABLE));
     [table, rule(RuleAction::Unreachable, PRIORITY + 1)]
+}
+
+/// The reverse path filter of all interfaces (Linux, ip-sysctl): with 1 it drops IPv4 packets from addresses of this host,
+/// whatever an interface's own is.
+pub const STRICT_FILTER: &str = "net.ipv4.conf.all.rp_filter";
+
+/// Whether [`STRICT_FILTER`] is 1.
+pub fn has_strict_filter() -> bool {
+    let value = fs::read_to_string("/proc/sys/net/ipv4/conf/all/rp_filter");
+    value.is_ok_and(|value| value.trim() == "1")
+}
+
+/// Lets a link accept IPv4 packets from addresses of this host, `accept_local` of Linux's ip-sysctl document, without
+/// a reverse path filter of its own. By netlink, because a unit may not write to /proc/sys.
+fn accepts_own_addresses() -> LinkAttribute {
+    /// IFLA_INET_CONF of linux/if_link.h.
+    const CONF: u16 = 1;
+    /// IPV4_DEVCONF_RP_FILTER and IPV4_DEVCONF_ACCEPT_LOCAL of linux/ip.h, with their values.
+    const VALUES: [(u16, u32); 2] = [(8, 0), (23, 1)];
+    let value = |(kind, value): (u16, u32)| DefaultNla::new(kind, value.to_ne_bytes().to_vec());
+    let mut values = vec![0; VALUES.map(value).as_slice().buffer_len()];
+    VALUES.map(value).as_slice().emit(&mut values);
+    let conf = AfSpecInet::Other(DefaultNla::new(CONF, values));
+    LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet(vec![conf])])
 }
 
 fn has_errno(error: &ErrorMessage, errno: Errno) -> bool {

@@ -37,14 +37,41 @@ pub(super) struct Route {
     pub(super) source: Option<IpAddr>,
 }
 
-/// Asks the kernel for the route of packets to an address; `mark` 0: unmarked packets.
+/// Which packets' route is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RouteQuery {
+    pub(super) address: IpAddr,
+    /// Their mark; 0: unmarked packets.
+    pub(super) mark: u32,
+    /// The interface that their socket is bound to; 0: none.
+    pub(super) interface: u32,
+}
+
+impl RouteQuery {
+    /// Unmarked packets to an address.
+    pub(super) const fn to(address: IpAddr) -> Self {
+        Self { address, mark: 0, interface: 0 }
+    }
+}
+
+/// Asks the kernel for the route of unmarked packets to an address.
+///
+/// # Errors
+/// As [`look_up_route`].
+pub(super) async fn route_to(
+    handle: Handle,
+    address: IpAddr,
+) -> Result<Result<Route, Unresolved>, Error> {
+    look_up_route(handle, RouteQuery::to(address)).await
+}
+
+/// Asks the kernel for the route of packets.
 ///
 /// # Errors
 /// Netlink itself fails; a missing route is an answer.
-pub(super) async fn route_to(
+pub(super) async fn look_up_route(
     mut handle: Handle,
-    address: IpAddr,
-    mark: u32,
+    RouteQuery { address, mark, interface }: RouteQuery,
 ) -> Result<Result<Route, Unresolved>, Error> {
     let mut request = RouteMessage::default();
     request.header.address_family =
@@ -53,6 +80,9 @@ pub(super) async fn route_to(
     request.attributes.push(RouteAttribute::Destination(address.into()));
     if mark != 0 {
         request.attributes.push(RouteAttribute::Mark(mark));
+    }
+    if interface != 0 {
+        request.attributes.push(RouteAttribute::Oif(interface));
     }
     let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(request));
     message.header.flags = NLM_F_REQUEST;
@@ -97,7 +127,7 @@ pub(super) async fn routes(handle: Handle, addresses: BTreeSet<IpAddr>) -> Route
     let look_up = |address| {
         let handle = handle.clone();
         async move {
-            let answer = timeout(PATIENCE, route_to(handle, address, 0)).await;
+            let answer = timeout(PATIENCE, route_to(handle, address)).await;
             let route = match answer {
                 Ok(Ok(route)) => Some(route),
                 Ok(Err(error)) => {

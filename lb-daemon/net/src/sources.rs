@@ -91,7 +91,7 @@ impl SourceRules {
             return Ok(None);
         }
         let (handle, _) = connect()?;
-        let answer = route_to(handle.clone(), to, 0).await;
+        let answer = route_to(handle.clone(), to).await;
         let Ok(route) = answer.map_err(NetError::request("look up a route"))? else {
             return Ok(None);
         };

@@ -5,8 +5,14 @@
 
 use aya_ebpf::{macros::classifier, programs::TcContext};
 
-/// Entry point.
+/// Entry point of packets to the link.
 #[classifier]
 pub fn probe(context: TcContext) -> i32 {
     lb_ebpf::probe::run(&context)
+}
+
+/// Entry point of packets that arrive at the balancer.
+#[classifier]
+pub fn probe_answers(context: TcContext) -> i32 {
+    lb_ebpf::probe::take_answer(&context)
 }

@@ -5,12 +5,13 @@
 //! before the program starts.
 
 use aya_ebpf::{
+    Global,
     bindings::{
-        __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_RECOMPUTE_CSUM,
-        bpf_adj_room_mode::BPF_ADJ_ROOM_MAC,
+        __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_INGRESS,
+        BPF_F_RECOMPUTE_CSUM, bpf_adj_room_mode::BPF_ADJ_ROOM_MAC,
     },
     helpers::generated::{
-        bpf_csum_level, bpf_skb_adjust_room, bpf_skb_change_proto, bpf_skb_pull_data,
+        bpf_csum_level, bpf_redirect, bpf_skb_adjust_room, bpf_skb_change_proto, bpf_skb_pull_data,
         bpf_skb_store_bytes,
     },
     programs::TcContext,
@@ -18,6 +19,10 @@ use aya_ebpf::{
 use lb_common::wire::{Packet, ethernet, vlan::Tags};
 
 use super::Revalidated;
+
+/// Index of the link of probes; the loader sets it.
+#[unsafe(no_mangle)]
+static PROBE_LINK: Global<u32> = Global::new(0);
 
 /// A packet at tc. Views of it must not outlive a change, which the borrow checker ensures.
 pub struct Skb<'c> {
@@ -100,6 +105,14 @@ impl<'c> Skb<'c> {
         let from = bytes.as_ptr().cast();
         // SAFETY: the kernel reads `N` bytes from there; no view of the packet is alive.
         unsafe { bpf_skb_store_bytes(self.context(), offset as u32, from, N as u32, flags) == 0 }
+    }
+
+    /// Lets it arrive by the link of probes instead; what to return.
+    #[inline(always)]
+    #[must_use]
+    pub fn redirect_to_probe_link(&self) -> i32 {
+        // SAFETY: the helper takes numbers.
+        unsafe { bpf_redirect(PROBE_LINK.load(), BPF_F_INGRESS.into()) as i32 }
     }
 
     /// The outermost VLAN tag, which the kernel has beside the packet. A second one is among the bytes: to take

@@ -518,6 +518,9 @@ pub enum WarningReason {
     /// Backends of a pool have a weight that is too small beside the others' for a slot, so they take new connections
     /// only in place of others.
     WithoutSlots = 12,
+    /// A pool with services has health checks, but none goes through its tunnel: a backend without the VIP or the receiver
+    /// counts as up.
+    TunnelUnchecked = 13,
 }
 impl WarningReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -539,6 +542,7 @@ impl WarningReason {
             Self::StillStopped => "WARNING_REASON_STILL_STOPPED",
             Self::ForceRequired => "WARNING_REASON_FORCE_REQUIRED",
             Self::WithoutSlots => "WARNING_REASON_WITHOUT_SLOTS",
+            Self::TunnelUnchecked => "WARNING_REASON_TUNNEL_UNCHECKED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -557,6 +561,7 @@ impl WarningReason {
             "WARNING_REASON_STILL_STOPPED" => Some(Self::StillStopped),
             "WARNING_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
             "WARNING_REASON_WITHOUT_SLOTS" => Some(Self::WithoutSlots),
+            "WARNING_REASON_TUNNEL_UNCHECKED" => Some(Self::TunnelUnchecked),
             _ => None,
         }
     }

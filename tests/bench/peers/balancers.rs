@@ -93,6 +93,7 @@ fn document(vip: IpAddr, members: Vec<Member>) -> Document {
             port: 80,
             interval_ms: 1000,
             fall: 3,
+            is_tunnelled: false,
         }],
         pools: vec![Pool { name: "web".into(), checks: vec!["web".into()], members }],
         services: vec![service("web", 80), service("upload", upload::PORT)],

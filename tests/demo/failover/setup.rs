@@ -115,6 +115,7 @@ fn document(fabric: &Fabric, options: &Options) -> Document {
             port: 80,
             interval_ms,
             fall,
+            is_tunnelled: false,
         }],
         pools: vec![Pool {
             name: "web".into(),

@@ -21,7 +21,7 @@ fn write(out: &mut String, fabric: &Fabric, capacities: &[Option<f64>]) -> std::
     }
     writeln!(
         out,
-        "[[health_check]]\nname = \"alive\"\nport = 80\ninterval = \"200ms\"\nfall = 5\n\
+        "[[health_check]]\nname = \"alive\"\nport = 80\nvia = \"tunnel\"\ninterval = \"200ms\"\nfall = 5\n\
          http = {{ path = \"/healthz\" }}\n\n[[pool]]\nname = \"web\"\nhealth_checks = [\"alive\"]\n"
     )?;
     for (region, capacity) in regions.iter().zip(capacities) {

@@ -78,6 +78,7 @@ fn document(fabric: &Fabric) -> Document {
             port: 80,
             interval_ms: 200,
             fall: 2,
+            is_tunnelled: true,
         }],
         pools: vec![Pool {
             name: "web".into(),

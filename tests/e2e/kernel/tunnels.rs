@@ -77,7 +77,14 @@ pub(super) fn run_checks(sandbox: &Sandbox) -> Result<()> {
     let mut document = network.configuration();
     let name = "as-clients".to_owned();
     document.pools.iter_mut().for_each(|pool| pool.checks = vec![name.clone()]);
-    let check = Check { name: name.clone(), path: None, port: ECHO, interval_ms: 1_000, fall: 2 };
+    let check = Check {
+        name: name.clone(),
+        path: None,
+        port: ECHO,
+        interval_ms: 1_000,
+        fall: 2,
+        is_tunnelled: false,
+    };
     document.checks = vec![check];
     let head = format!("[[health_check]]\nname = \"{name}\"\n");
     let text = document.text();

@@ -92,6 +92,7 @@ impl BackendFixture {
                 port: HTTP,
                 interval_ms: INTERVAL.as_millis() as u32,
                 fall: 3,
+                is_tunnelled: false,
             }],
             pools: vec![Pool {
                 name: "web".into(),

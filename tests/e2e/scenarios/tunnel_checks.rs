@@ -73,16 +73,36 @@ fn checks_go_as_clients_packets_do(sandbox: &Sandbox) -> Result<()> {
     }
     fixture.wait_up(&[])?;
 
-    // An address of the balancer's own cannot be asked for elsewhere.
+    // VIPs may be addresses of the balancer too, for hosts in their subnet that ask for them.
     let balancer = fixture.fabric.balancer.clone();
-    balancer.ip(&format!("address add {vip}/32 dev lo"))?;
-    let why = format!(
-        "check page of {vip}: no path through the tunnel: {vip} is an address of this host, so packets to \
-         it do not leave this host"
+    for link in ["eth0", "lo"] {
+        let addresses = |verb: &str| -> Result<()> {
+            Tunnel::ALL.iter().map(|tunnel| tunnel.vip()).try_for_each(|vip| {
+                let bits = if vip.is_ipv4() { "32" } else { "128 nodad" };
+                balancer.ip(&format!("address {verb} {vip}/{bits} dev {link}"))
+            })
+        };
+        addresses("add")?;
+        wait_asked(&fixture).with_context(|| link)?;
+        fixture.wait_up(&[]).with_context(|| link)?;
+        node.ip(&format!("address del {vip}/32 dev lo"))?;
+        wait_why(&fixture, own, &why).with_context(|| link)?;
+        node.ip(&format!("address add {vip}/32 dev lo"))?;
+        fixture.wait_up(&[]).with_context(|| link)?;
+        addresses("del")?;
+        wait_asked(&fixture).with_context(|| link)?;
+        fixture.wait_up(&[]).with_context(|| link)?;
+    }
+    balancer.ip(&format!("address add {vip}/32 dev eth0"))?;
+    balancer.sysctls(&[("net.ipv4.conf.all.rp_filter", "1")])?;
+    let filtered = format!(
+        "check page of {vip}: no path through the tunnel: {vip} is an address of this host, and \
+         net.ipv4.conf.all.rp_filter=1 drops answers from it"
     );
-    wait_why(&fixture, own, &why)?;
-    balancer.ip(&format!("address del {vip}/32 dev lo"))?;
+    wait_why(&fixture, own, &filtered)?;
+    balancer.sysctls(&[("net.ipv4.conf.all.rp_filter", "0")])?;
     fixture.wait_up(&[])?;
+    balancer.ip(&format!("address del {vip}/32 dev eth0"))?;
 
     // Whoever takes the link away, or what leads there, gets no check to pass that should not.
     for taken in ["link del spillway0", "rule del pref 50"] {

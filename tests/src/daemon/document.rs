@@ -31,6 +31,8 @@ pub struct Check {
     pub interval_ms: u32,
     /// Failures that take a backend out.
     pub fall: u32,
+    /// Whether it goes to the VIP through the tunnel.
+    pub is_tunnelled: bool,
 }
 
 /// A pool.
@@ -90,6 +92,9 @@ impl Document {
             writeln!(out, "[[health_check]]\nname = \"{}\"\nport = {}", check.name, check.port)?;
             writeln!(out, "interval = \"{0}ms\"\ntimeout = \"{0}ms\"", check.interval_ms)?;
             writeln!(out, "fall = {}", check.fall)?;
+            if check.is_tunnelled {
+                writeln!(out, "via = \"tunnel\"")?;
+            }
             match &check.path {
                 Some(path) => writeln!(out, "http = {{ path = \"{path}\" }}\n")?,
                 None => writeln!(out, "tcp = {{}}\n")?,

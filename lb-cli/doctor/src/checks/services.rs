@@ -40,7 +40,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 }
 
 fn check_pools(served: &[PoolServices]) -> Vec<Finding> {
-    let mut wrong: Vec<_> = served.iter().filter_map(check_pool).collect();
+    let unchecked = served.iter().filter_map(tunnel_unchecked);
+    let mut wrong: Vec<_> = served.iter().filter_map(check_pool).chain(unchecked).collect();
     // Problems first.
     wrong.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     let in_order: Vec<_> = served.iter().filter(|served| check_pool(served).is_none()).collect();
@@ -59,9 +60,20 @@ fn check_pools(served: &[PoolServices]) -> Vec<Finding> {
     wrong
 }
 
+/// That a pool's checks pass whether or not its tunnel works.
+fn tunnel_unchecked(served: &PoolServices) -> Option<Finding> {
+    served.is_tunnel_unchecked.then(|| {
+        let pool = &served.pool;
+        let found = format!("no health check of pool {pool} goes through the tunnel");
+        Finding::warning(CHECK, first_and_count(&served.services), found)
+            .why("a backend without the VIP or the receiver counts as up, and clients that it gets time out")
+            .mend(format!("spillway edit  # set via = \"tunnel\" in a health check of pool {pool}"))
+    })
+}
+
 /// `None`: the services of the pool are in order.
 fn check_pool(served: &PoolServices) -> Option<Finding> {
-    let PoolServices { pool, services, backends } = served;
+    let PoolServices { pool, services, backends, is_tunnel_unchecked: _ } = served;
     let subject = first_and_count(services);
     if backends.is_empty() {
         return Some(
@@ -103,7 +115,9 @@ fn check_pool(served: &PoolServices) -> Option<Finding> {
 
 fn describe(idle: &IdleReason) -> String {
     match idle {
-        IdleReason::Unhealthy(why) | IdleReason::Unreachable(why) => why.clone(),
+        IdleReason::Unhealthy(why)
+        | IdleReason::UnhealthyInTunnel(why)
+        | IdleReason::Unreachable(why) => why.clone(),
         IdleReason::Unchecked => "not checked yet".into(),
         IdleReason::NoNextHop(why) => format!("no next hop: {why}"),
         IdleReason::Disabled => "disabled".into(),
@@ -124,6 +138,12 @@ fn fix_command(pool: &str, idle: &IdleReason, backends: &[String]) -> String {
         IdleReason::Unhealthy(_) => {
             format!(
                 "ssh {first} ss -lntup  # is the application listening, and answering its check?"
+            )
+        }
+        IdleReason::UnhealthyInTunnel(_) => {
+            format!(
+                "ssh {first} 'spillway doctor; ss -lntup'  # does it have the VIP and a receiver that allows it, and \
+                 does the application listen there?"
             )
         }
         IdleReason::Unreachable(_) => {

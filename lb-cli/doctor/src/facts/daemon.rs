@@ -9,7 +9,8 @@ use lb_base::receiver_socket::Answer;
 use lb_maps::Component;
 use spillway_proto::v1::{
     AdminState, Backend, BackendState, BackendStatus, ConditionReason, Configuration,
-    ExportResponse, GroupStatus, Isolation, Pool, StatusResponse, state_reason::Cause,
+    Encapsulation, ExportResponse, GroupStatus, Isolation, Pool, StatusResponse, Via,
+    state_reason::Cause,
 };
 
 /// The state of a balancer's daemon.
@@ -141,6 +142,8 @@ pub(crate) fn unattached<'a>(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PoolServices {
     pub(crate) pool: String,
+    /// Whether it has checks and a tunnel, but no check through it.
+    pub(crate) is_tunnel_unchecked: bool,
     pub(crate) services: Vec<String>,
     pub(crate) backends: Vec<PoolBackend>,
 }
@@ -158,6 +161,8 @@ pub(crate) struct PoolBackend {
 pub(crate) enum IdleReason {
     /// Its check fails but its host is up; the daemon's reason.
     Unhealthy(String),
+    /// The same of a check through the tunnel.
+    UnhealthyInTunnel(String),
     /// Its host does not answer; the daemon's reason.
     Unreachable(String),
     /// Its first check has not ended.
@@ -203,6 +208,8 @@ fn pools_of_services(
     for service in &configuration.services {
         services.entry(&service.pool).or_default().insert(&service.name);
     }
+    let tunnelled = configuration.health_checks.iter().filter(|check| check.via() == Via::Tunnel);
+    let tunnelled: BTreeSet<&str> = tunnelled.map(|check| &*check.name).collect();
     let pools = configuration.pools.iter();
     let pools: BTreeMap<_, _> = pools.map(|pool| (pool.name.as_str(), pool)).collect();
     let mut states: BTreeMap<(&str, &str), &BackendStatus> = BTreeMap::new();
@@ -216,14 +223,18 @@ fn pools_of_services(
         let member = |configured: &&Pool, backend: &Backend| {
             let state = states.get(&(pool, backend.address.as_str()))?;
             let group = (pool, backend.region.as_str());
+            let is_tunnelled = |check: &str| tunnelled.contains(check);
             let is_asked = asked.as_ref().is_none_or(|asked| asked.contains(&group));
             Some(PoolBackend {
                 address: backend.address.clone(),
-                idle: idle_reason(configured, backend, state, is_asked),
+                idle: idle_reason(configured, backend, state, is_asked, is_tunnelled),
             })
         };
         Some(PoolServices {
             pool: pool.to_owned(),
+            is_tunnel_unchecked: configured.encapsulation() != Encapsulation::Direct
+                && !configured.health_checks.is_empty()
+                && !configured.health_checks.iter().any(|check| tunnelled.contains(&**check)),
             services: services.into_iter().map(str::to_owned).collect(),
             // A backend that changed between the two answers is in only one of them.
             backends: configured
@@ -242,6 +253,7 @@ fn idle_reason(
     backend: &Backend,
     state: &BackendStatus,
     is_asked: bool,
+    is_tunnelled: impl Fn(&str) -> bool,
 ) -> Option<IdleReason> {
     let region = || backend.region.clone();
     let group = pool.groups.iter().find(|group| group.region == backend.region);
@@ -270,7 +282,12 @@ fn idle_reason(
         BackendState::Pending
         | BackendState::Unhealthy
         | BackendState::HeldDown
-        | BackendState::Draining => Some(IdleReason::Unhealthy(reason().text)),
+        | BackendState::Draining => Some(match reason() {
+            reason if is_tunnelled(&reason.health_check) => {
+                IdleReason::UnhealthyInTunnel(reason.text)
+            }
+            reason => IdleReason::Unhealthy(reason.text),
+        }),
         _ if !state.next_hop_resolved => Some(IdleReason::NoNextHop(state.next_hop.clone())),
         _ => Some(IdleReason::Unreachable(reason().text)),
     }
@@ -278,7 +295,9 @@ fn idle_reason(
 
 #[cfg(test)]
 mod tests {
-    use spillway_proto::v1::{Backend, Configuration, Group, Pool, Region, Service, StateReason};
+    use spillway_proto::v1::{
+        Backend, Configuration, Group, HealthCheck, Pool, Region, Service, StateReason,
+    };
 
     use super::*;
 
@@ -377,6 +396,44 @@ mod tests {
         assert_eq!(served.len(), 1, "a pool without a service is left out");
         assert_eq!(served[0].services, ["a", "b"]);
         served.remove(0).backends.remove(0).idle
+    }
+
+    #[test]
+    fn checks_through_the_tunnel_are_recognized() {
+        let of = |checks: &[&str], failing: &str, encapsulation: Encapsulation| {
+            let check = |name: &str, via: Via| HealthCheck {
+                name: name.into(),
+                via: via.into(),
+                ..HealthCheck::default()
+            };
+            let pool = Pool {
+                name: "web".into(),
+                backends: vec![backend(11)],
+                health_checks: checks.iter().map(ToString::to_string).collect(),
+                encapsulation: encapsulation.into(),
+                ..Pool::default()
+            };
+            let service = Service { name: "web".into(), pool: "web".into(), ..Service::default() };
+            let configuration = Configuration {
+                health_checks: vec![check("inside", Via::Tunnel), check("around", Via::Address)],
+                pools: vec![pool],
+                services: vec![service],
+                ..Configuration::default()
+            };
+            let mut state = state(11, "unhealthy", "refused");
+            state.reason.as_mut().unwrap().health_check = failing.into();
+            let status = StatusResponse { backends: vec![state], ..StatusResponse::default() };
+            let mut served = pools_of_services(&configuration, &status, None).remove(0);
+            (served.backends.remove(0).idle, served.is_tunnel_unchecked)
+        };
+        let around = Some(IdleReason::Unhealthy("refused".into()));
+        let inside = Some(IdleReason::UnhealthyInTunnel("refused".into()));
+        let ip_in_ip = Encapsulation::IpInIp;
+        assert_eq!(of(&["around"], "around", ip_in_ip), (around.clone(), true));
+        assert_eq!(of(&["around"], "around", Encapsulation::Direct), (around.clone(), false));
+        assert_eq!(of(&["around", "inside"], "around", ip_in_ip), (around, false));
+        assert_eq!(of(&["around", "inside"], "inside", ip_in_ip), (inside.clone(), false));
+        assert_eq!(of(&[], "inside", ip_in_ip), (inside, false), "no check passes");
     }
 
     #[test]

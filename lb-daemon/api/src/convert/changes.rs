@@ -84,6 +84,7 @@ pub(crate) fn warning(warning: &Warning) -> v1::Warning {
         WarningReason::PoolUnserved => Reason::PoolUnserved,
         WarningReason::PoolEmpty => Reason::PoolEmpty,
         WarningReason::WithoutSlots => Reason::WithoutSlots,
+        WarningReason::TunnelUnchecked => Reason::TunnelUnchecked,
         WarningReason::BehindGateway => Reason::BehindGateway,
         WarningReason::Overridden => Reason::Overridden,
         WarningReason::PacketPathBehind => Reason::PacketPathBehind,

@@ -22,6 +22,8 @@ pub enum WarningReason {
     PoolEmpty,
     /// Backends have a weight that is too small for a slot.
     WithoutSlots,
+    /// No check of a pool with a tunnel goes through it.
+    TunnelUnchecked,
     /// Backends of a pool with direct return are behind a gateway.
     BehindGateway,
     /// An override stays in force beside the change of what it is about.

@@ -115,6 +115,7 @@ impl State {
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&basis.configuration));
         warnings.extend(self.slot_warnings(&basis.configuration));
+        warnings.extend(self.tunnel_warnings(&basis.configuration));
         warnings.extend(self.gateway_warnings(&basis.configuration));
         warnings.extend(self.override_warnings(&basis.configuration));
         let mut applied = Applied {

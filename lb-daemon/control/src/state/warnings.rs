@@ -12,7 +12,7 @@ use crate::command::{Actor, Warning, WarningReason, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
 use lb_model::{
-    Configuration, Encapsulation, Name, ObjectReference, Pool,
+    Configuration, Encapsulation, Name, ObjectReference, Pool, Via,
     overrides::{Key, Kind, Override, Target},
     removal_guard::Removal,
     slots,
@@ -26,6 +26,9 @@ const MOST_REMOVALS: usize = 20;
 
 /// Most warnings about backends without slots.
 const MOST_WITHOUT_SLOTS: usize = 20;
+
+/// Most warnings about pools without a check through their tunnel.
+const MOST_TUNNEL_UNCHECKED: usize = 20;
 
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
@@ -99,6 +102,23 @@ impl State {
             is_new.then(|| Warning::about(pool, WarningReason::WithoutSlots, text))
         };
         changed.filter_map(of_pool).take(MOST_WITHOUT_SLOTS).collect()
+    }
+
+    /// Warnings about pools whose checks all pass while clients get no answer: none goes through the tunnel. What does
+    /// not change was reported before.
+    pub(super) fn tunnel_warnings(&self, next: &Configuration) -> Vec<Warning> {
+        let before = pools_without_tunnel_check(&self.current.configuration);
+        let new =
+            pools_without_tunnel_check(next).into_iter().filter(|pool| !before.contains(pool));
+        let warning = |pool: &Name| {
+            let text = format!(
+                "pool {pool}: no health check goes through the tunnel, so a backend without the VIP or the receiver counts \
+                 as up; set via = \"tunnel\" in a health check"
+            );
+            let pool = ObjectReference::Pool(pool.clone());
+            Warning::about(pool, WarningReason::TunnelUnchecked, text)
+        };
+        new.take(MOST_TUNNEL_UNCHECKED).map(warning).collect()
     }
 
     /// Warnings about overrides of what a change sets. They stay in force beside it.
@@ -221,6 +241,22 @@ impl State {
             Warning::new(WarningReason::FileDiffers, text)
         })
     }
+}
+
+/// Pools of services that have checks and a tunnel, but no check through it.
+fn pools_without_tunnel_check(configuration: &Configuration) -> BTreeSet<&Name> {
+    let is_tunnelled = |check: &Name| {
+        let check = configuration.health_checks.get(check);
+        check.is_some_and(|check| check.via == Via::Tunnel)
+    };
+    let lacks_check = |pool: &Pool| {
+        let checks = &pool.health_checks;
+        let has_tunnel = pool.encapsulation != Encapsulation::Direct;
+        has_tunnel && !checks.is_empty() && !checks.iter().any(is_tunnelled)
+    };
+    let used = configuration.services.values().map(|service| &service.pool);
+    used.filter(|name| configuration.pools.get(*name).is_some_and(|pool| lacks_check(pool)))
+        .collect()
 }
 
 /// Like `service web` or `services api, web`, with a limit.

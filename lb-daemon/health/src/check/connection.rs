@@ -1,6 +1,6 @@
 //! Connecting to a backend within a time, and finding out whether its host is there if that fails.
 
-use std::{io, net::IpAddr, time::Duration};
+use std::{io, time::Duration};
 
 use tokio::{
     net::TcpStream,
@@ -24,16 +24,16 @@ pub(super) async fn connect_or_probe_host(
     time: Duration,
     question: HostQuestion<'_>,
 ) -> Result<TcpStream, Failure> {
-    wait_or_probe_host(connect(to), to.host, time, NoConnection::TimedOut(time), question).await
+    wait_or_probe_host(connect(to), to, NoConnection::TimedOut(time), time, question).await
 }
 
 /// Waits for `waiting` within `time`, and probes the host within the same time, so that the check of a host that is
 /// down does not take longer. `late` is the reason if nothing answers.
 pub(super) async fn wait_or_probe_host<T>(
     waiting: impl Future<Output = io::Result<T>>,
-    host: IpAddr,
-    time: Duration,
+    to: Destination,
     late: NoConnection,
+    time: Duration,
     question: HostQuestion<'_>,
 ) -> Result<T, Failure> {
     let start = Instant::now();
@@ -42,7 +42,7 @@ pub(super) async fn wait_or_probe_host<T>(
     let asking = async {
         // Either the time has come, or `waiting` has failed before.
         let _ = timeout_at(start + time / ASK_AFTER, hurry.notified()).await;
-        question.ask(host).await
+        question.ask(to.host).await
     };
     tokio::pin!(waiting, asking, end);
     let (mut failed, mut sign) = (None, None);
@@ -62,5 +62,5 @@ pub(super) async fn wait_or_probe_host<T>(
     }
     let sign = sign.transpose()?.flatten();
     let why = failed.map_or(late, NoConnection::Failed);
-    Err(Failure::NoConnection { why, sign })
+    Err(Failure::NoConnection { why, sign, vip: to.vip() })
 }

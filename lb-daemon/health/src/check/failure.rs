@@ -1,6 +1,6 @@
 //! Why a check failed, with the texts for operators.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, io, net::IpAddr, time::Duration};
 
 use super::{
     grpc::ServingStatus,
@@ -25,6 +25,8 @@ pub(crate) enum Failure {
         why: NoConnection,
         /// The sign that the host gave otherwise.
         sign: Option<Sign>,
+        /// The VIP that was asked, if not the host's own address.
+        vip: Option<IpAddr>,
     },
     /// The tunnel cannot be used, for a reason of this host.
     NoTunnel(String),
@@ -149,8 +151,18 @@ impl From<h2::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
-            Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
+            Self::NoConnection { why, sign: None, .. } => {
+                write!(f, "{why}, and the host is silent")
+            }
+            Self::NoConnection { why, sign: Some(sign), vip: None } => {
+                write!(f, "{why}, but the host {sign}")
+            }
+            Self::NoConnection { why, sign: Some(sign), vip: Some(vip) } => {
+                write!(
+                    f,
+                    "{why}, but the host {sign}: is {vip} on its lo, and does a receiver there allow it?"
+                )
+            }
             Self::NoTunnel(why) => write!(f, "no path through the tunnel: {why}"),
             Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
             Self::Io(error) => f.write_str(&io_text(error)),

@@ -23,7 +23,7 @@ pub(super) async fn ask(
 ) -> Result<(), Failure> {
     let answer = exchange(to, &probe.request);
     let answer =
-        wait_or_probe_host(answer, to.host, time, NoConnection::NoDatagram(time), question).await?;
+        wait_or_probe_host(answer, to, NoConnection::NoDatagram(time), time, question).await?;
     if !answer.starts_with(&probe.answer_prefix) {
         return Err(Failure::Prefix(probe.answer_prefix.clone()));
     }

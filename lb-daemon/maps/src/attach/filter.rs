@@ -30,19 +30,19 @@ const NAME: &str = crate::pins::RECEIVER_TC;
 pub(super) struct Filter {
     /// Id of its program.
     pub(super) program: u32,
-    name: String,
+    pub(super) name: String,
 }
 
-/// What is in our place of an interface.
+/// What is in our place of an interface, by its handle.
 ///
 /// # Errors
 /// What netlink answers, `ENODEV` where there is no such interface.
-pub(super) fn installed(interface: u32) -> io::Result<Option<Filter>> {
+pub(super) fn installed(interface: u32, handle: u16) -> io::Result<Option<Filter>> {
     /// ETH_P_ALL.
     const EVERY_PROTOCOL: u16 = 3;
     let mut wanted = TcMessage::with_index(i32::try_from(interface).map_err(io::Error::other)?);
     wanted.header.parent = Handle { major: Handle::CLSACT.major, minor: Handle::MIN_INGRESS };
-    wanted.header.handle = Handle { major: 0, minor: HANDLE };
+    wanted.header.handle = Handle { major: 0, minor: handle };
     wanted.header.info = u32::from(PRIORITY) << 16 | u32::from(EVERY_PROTOCOL.to_be());
     let found = match ask(RouteNetlinkMessage::GetTrafficFilter(wanted)) {
         Ok(RouteNetlinkMessage::NewTrafficFilter(filter)) => filter,
@@ -100,7 +100,7 @@ pub(super) fn replace(program: &mut SchedClassifier, interface: &str) -> Result<
 /// # Errors
 /// What cannot be removed.
 pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
-    let found = match if_nametoindex(interface).map(installed) {
+    let found = match if_nametoindex(interface).map(|index| installed(index, HANDLE)) {
         Ok(Ok(found)) => found,
         // The interface is gone, and the filter with it.
         Err(_) => None,
@@ -115,7 +115,7 @@ pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
 
 /// Whether a receiver's program is in our place of an interface.
 pub(super) fn is_receivers(interface: u32) -> bool {
-    installed(interface).is_ok_and(|found| found.is_some_and(|filter| filter.name == NAME))
+    installed(interface, HANDLE).is_ok_and(|found| found.is_some_and(|filter| filter.name == NAME))
 }
 
 fn link(interface: &str) -> io::Result<SchedClassifierLink> {
@@ -130,6 +130,6 @@ mod tests {
     #[test]
     fn loopback_has_no_filter_of_ours() {
         let loopback = if_nametoindex("lo").unwrap();
-        assert_eq!(installed(loopback).unwrap(), None);
+        assert_eq!(installed(loopback, HANDLE).unwrap(), None);
     }
 }

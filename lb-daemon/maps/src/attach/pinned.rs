@@ -94,7 +94,7 @@ pub(super) fn at_tc(pins: &Pins, interface: &str, index: u32) -> Option<u32> {
     let filter = pins.filter(interface);
     if filter.exists() {
         let program = ProgramInfo::from_pin(filter).ok()?.id();
-        let now = filter::installed(index).ok()??;
+        let now = filter::installed(index, filter::HANDLE).ok()??;
         return (now.program == program).then_some(program);
     }
     let pin = pins.link(interface);

@@ -10,7 +10,7 @@ use lb_common::abi::{
     limits, names,
     pod::{bytes_of, from_bytes},
     service::VipKey,
-    service::{IPV4, IPV6, address_of, address_words},
+    service::address_of,
     verdict::Verdict,
 };
 
@@ -200,8 +200,7 @@ fn source_key(source: &Prefix) -> Key<[u8; ADDRESS]> {
 }
 
 fn vip_key(vip: IpAddr) -> [u8; VIP] {
-    let version = if vip.is_ipv4() { IPV4 } else { IPV6 };
-    array(bytes_of(&VipKey { address: address_words(vip), version: u32::from(version) }))
+    array(bytes_of(&VipKey::of(vip)))
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ pub(super) fn configuration() -> Document {
             port: ECHO,
             interval_ms: 1000,
             fall: 20,
+            is_tunnelled: false,
         }],
         pools: vec![Pool {
             name: "web".into(),

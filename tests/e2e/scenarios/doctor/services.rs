@@ -22,7 +22,14 @@ fn document(fabric: &Fabric) -> String {
     Document {
         hash_key: None,
         regions: REGIONS.map(String::from).to_vec(),
-        checks: vec![Check { name: "web".into(), path: None, port: 80, interval_ms: 500, fall: 2 }],
+        checks: vec![Check {
+            name: "web".into(),
+            path: None,
+            port: 80,
+            interval_ms: 500,
+            fall: 2,
+            is_tunnelled: false,
+        }],
         pools: vec![Pool {
             name: "web".into(),
             checks: vec!["web".into()],

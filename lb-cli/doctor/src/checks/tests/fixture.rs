@@ -164,7 +164,8 @@ pub(super) fn balancer() -> Facts {
 pub(super) fn served() -> PoolServices {
     let up = |address: &str| PoolBackend { address: address.into(), idle: None };
     let backends = vec![up("10.1.0.11"), up("10.1.0.12")];
-    PoolServices { pool: "web".into(), services: vec!["web".into()], backends }
+    let (pool, services) = ("web".into(), vec!["web".into()]);
+    PoolServices { pool, services, backends, is_tunnel_unchecked: false }
 }
 
 pub(super) fn configuration(facts: &mut Facts) -> &mut DaemonConfiguration {

@@ -22,6 +22,25 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (
         balancer,
+        |f| {
+            both(f, IdleReason::UnhealthyInTunnel("check web of 203.0.113.1: no connection".into()))
+        },
+        "services",
+        Problem,
+        "web",
+        "ssh 10.1.0.11 'spillway doctor; ss -lntup'  # does it have the VIP and a receiver that allows it, and does \
+         the application listen there?",
+    ),
+    (
+        balancer,
+        |f| configuration(f).served[0].is_tunnel_unchecked = true,
+        "services",
+        Warning,
+        "web",
+        "spillway edit  # set via = \"tunnel\" in a health check of pool web",
+    ),
+    (
+        balancer,
         |f| both(f, IdleReason::Unreachable("check web: the host is silent".into())),
         "services",
         Problem,

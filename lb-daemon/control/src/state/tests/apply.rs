@@ -192,7 +192,7 @@ async fn sensors_follow_the_configuration_in_force() {
         pool: name("web"),
         address: ip("10.0.0.1"),
         checks,
-        vips: BTreeSet::new(),
+        vips: [ip("192.0.2.1")].into(),
         encapsulation: Encapsulation::IpInIp,
         urgent: true,
         is_up: false,

@@ -219,8 +219,7 @@ async fn a_service_whose_pool_has_no_backends_warns_once() {
     assert_eq!(dry(&daemon, &pointed).await, [unused]);
 
     // With a backend there is no warning. Removing it warns again, because it never passed a check.
-    let region =
-        "[[region]]\nname = \"eu\"\n[[health_check]]\nname = \"tcp\"\nport = 80\ntcp = {}\n";
+    let region = "[[region]]\nname = \"eu\"\n[[health_check]]\nname = \"tcp\"\nport = 80\nvia = \"tunnel\"\ntcp = {}\n";
     let full = format!(
         "{region}[[pool]]\nname = \"empty\"\nhealth_checks = [\"tcp\"]\n[[pool.backend]]\n\
          address = \"10.0.0.1\"\nregion = \"eu\"\n{}",
@@ -229,4 +228,29 @@ async fn a_service_whose_pool_has_no_backends_warns_once() {
     assert_eq!(daemon.apply(&full).await.unwrap().warnings, [""; 0]);
     daemon.report_health("empty", "10.0.0.1", Failing, "check tcp: refused").await;
     assert_eq!(dry(&daemon, &empty).await, [api]);
+}
+
+#[tokio::test]
+async fn a_pool_whose_checks_avoid_its_tunnel_warns_once() {
+    let daemon = Daemon::new();
+    let warning = "pool web: no health check goes through the tunnel, so a backend without the VIP or the receiver counts \
+                   as up; set via = \"tunnel\" in a health check";
+    let around = WEB.replace("via = \"tunnel\"", "via = \"address\"");
+    assert_ne!(around, WEB);
+    assert_eq!(dry(&daemon, &around).await, [warning]);
+    let direct = "slots = 31\nencapsulation = \"direct\"";
+    assert_eq!(dry(&daemon, &around.replace("slots = 31", direct)).await, [""; 0], "no tunnel");
+    let unchecked = around.replace("health_checks = [\"tcp\"]", "");
+    assert_ne!(unchecked, around);
+    assert_eq!(dry(&daemon, &unchecked).await, [""; 0], "no check passes");
+    let second = "[[health_check]]\nname = \"second\"\nport = 80\ntcp = {}\nvia = \"tunnel\"\n";
+    let both = around.replace("[\"tcp\"]", "[\"tcp\", \"second\"]") + second;
+    assert_eq!(dry(&daemon, &both).await, [""; 0], "one is enough");
+
+    assert_eq!(daemon.apply(&around).await.unwrap().warnings, [warning]);
+    // It is not repeated when something else changes.
+    let other = around.replace("slots = 31", "slots = 31\nsettle_time = \"99s\"");
+    assert_eq!(daemon.apply(&other).await.unwrap().warnings, [""; 0]);
+    assert_eq!(daemon.apply(WEB).await.unwrap().warnings, [""; 0]);
+    assert_eq!(daemon.apply(&around).await.unwrap().warnings, [warning]);
 }
