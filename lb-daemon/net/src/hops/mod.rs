@@ -192,6 +192,13 @@ impl Hops {
         self.requests.take_due(now).into_iter().map(request).collect()
     }
 
+    /// Whether a neighbour is a gateway whose MAC is not known: until it is, the kernel may prefer another one.
+    pub(super) fn is_unknown_gateway(&self, key: NeighbourKey) -> bool {
+        let mut addresses = self.by_neighbour.get(&key).into_iter().flatten();
+        let is_known = self.neighbours.get(&key).is_some_and(|neighbour| neighbour.mac.is_some());
+        !is_known && addresses.any(|address| *address != key.address)
+    }
+
     /// The addresses whose neighbour has fallen silent since the last call.
     pub(super) fn take_cut_off(&mut self) -> BTreeSet<IpAddr> {
         std::mem::take(&mut self.cut_off)
