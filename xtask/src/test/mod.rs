@@ -17,6 +17,7 @@ mod tally;
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -150,19 +151,23 @@ impl Run<'_> {
         let (measuring, beside): (Vec<_>, Vec<_>) =
             tests.into_iter().partition(|test| test.is_measuring);
         thread::scope(|scope| {
+            let (running, ended) = channel::<()>();
+            let built = built.as_ref();
             let behind = BACKGROUND.map(|steps| {
-                scope.spawn(|| {
+                let running = running.clone();
+                scope.spawn(move || {
+                    let _until_they_end = running;
                     let mut wanted = steps.iter().filter(|&&step| self.filter.wants(step));
-                    wanted.try_for_each(|&step| self.run_in_background(step, built.as_ref()))
+                    wanted.try_for_each(|&step| self.run_in_background(step, built))
                 })
             });
             let start = Instant::now();
             let tested = self.run_in_parallel(&beside);
             let took = tested.map(|cost| self.report.step("root, beside the others", start, cost));
             // Nothing is left to be slowed by the others.
-            while behind.iter().any(|steps| !steps.is_finished()) {
+            drop(running);
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
                 idle::give_usual_priority()?;
-                thread::sleep(LOOK);
             }
             behind.into_iter().map(join).fold(took, Result::and)
         })?;
