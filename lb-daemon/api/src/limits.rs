@@ -102,7 +102,7 @@ impl Limits {
     /// Takes a connection of a user of the socket; `None`: the limit is reached.
     pub(super) fn connection(&self, uid: u32) -> Option<Lease<u32>> {
         let taken = self.0.connections.take(uid);
-        taken.map_err(|over| self.refused(&Actor::User(uid), ApiLimit::Connections, over)).ok()
+        taken.map_err(|over| self.refused(&Actor::user(uid), ApiLimit::Connections, over)).ok()
     }
 
     /// Takes a call of a client, until the lease is dropped.
@@ -129,7 +129,7 @@ impl Limits {
     fn limits_of(&self, actor: &Actor) -> (ApiListener, &ListenerLimits) {
         match actor {
             Actor::Certificate(_) => (ApiListener::Tls, &self.0.remote),
-            Actor::User(_) | Actor::File(_) | Actor::Fleet { .. } | Actor::Unknown => {
+            Actor::User { .. } | Actor::File(_) | Actor::Fleet { .. } | Actor::Unknown => {
                 (ApiListener::Socket, &self.0.local)
             }
         }
@@ -167,7 +167,7 @@ mod tests {
         let of_all = limits.call(&viewer(99)).unwrap_err();
         assert_eq!(of_all.message(), "calls: there are 1024 of all clients, which is the limit");
         // The other listener has limits of its own.
-        limits.call(&Actor::User(0)).unwrap();
+        limits.call(&Actor::user(0)).unwrap();
         held[0].pop();
         limits.call(&viewer(0)).unwrap();
     }
@@ -186,7 +186,7 @@ mod tests {
             others.push(at_work(&viewer(number), REMOTE_AT_WORK).await);
         }
         assert!(limits.work(&viewer(99)).now_or_never().is_none(), "it waits for all of TLS");
-        let _local = at_work(&Actor::User(0), LOCAL_AT_WORK).await;
+        let _local = at_work(&Actor::user(0), LOCAL_AT_WORK).await;
         others.pop();
         let _next = limits.work(&viewer(99)).now_or_never().unwrap();
     }

@@ -4,3 +4,4 @@ pub mod access;
 mod authority;
 pub mod refusals;
 pub mod tls;
+mod users;

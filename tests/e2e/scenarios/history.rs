@@ -145,7 +145,7 @@ fn rolled_back(sandbox: &Sandbox) -> Result<()> {
     ensure!(equal == expected, "{equal}");
     let listed = history(&fixture)?;
     let [newest, before, first, ..] = &*listed.generations else { anyhow::bail!("{listed:?}") };
-    ensure!(newest.number == done.generation && newest.who == "uid 0", "{listed:?}");
+    ensure!(newest.number == done.generation && newest.who == "uid 0 (root)", "{listed:?}");
     ensure!(newest.current, "{listed:?}");
     ensure!(newest.why == format!("rollback to generation {good}: eu3 is alone"), "{listed:?}");
     ensure!((&*before.why, &*first.why) == ("eu2 ist müde", "eu1 is \"slow\""), "{listed:?}");

@@ -265,7 +265,7 @@ fn who(actor: &Actor) -> Value {
         Actor::Unknown => json!({}),
         // As text: JSON has no form for a path that is not UTF-8.
         Actor::File(path) => json!({"file": path.display().to_string()}),
-        Actor::User(uid) => json!({"uid": uid}),
+        Actor::User { uid, .. } => json!({"uid": uid}),
         Actor::Certificate(name) => json!({"certificate": name}),
         Actor::Fleet { author } => json!({"fleet": author}),
     }

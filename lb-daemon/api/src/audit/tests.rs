@@ -15,7 +15,7 @@ pub(crate) fn lines(path: &Path) -> Vec<Value> {
 }
 
 fn a_configuration() -> Apply {
-    Apply { actor: Actor::User(7), request: "a configuration".into(), ..Apply::default() }
+    Apply { actor: Actor::user(7), request: "a configuration".into(), ..Apply::default() }
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn a_file_that_stays_away_is_a_condition_until_it_is_written_again() {
     let audit = Audit::open(Some(&path), conditions.clone()).unwrap();
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     audit.reopen();
-    audit.probe_began(&Actor::User(7), 1, 100);
+    audit.probe_began(&Actor::user(7), 1, 100);
     audit.flush().await;
     assert!(
         conditions.now()[0].cause.starts_with("audit: not written: "),
@@ -51,7 +51,7 @@ async fn a_file_that_stays_away_is_a_condition_until_it_is_written_again() {
     );
     fs::create_dir(path.parent().unwrap()).unwrap();
     audit.reopen();
-    audit.probe_began(&Actor::User(7), 2, 100);
+    audit.probe_began(&Actor::user(7), 2, 100);
     audit.flush().await;
     assert_eq!(conditions.now(), []);
     assert_eq!(lines(&path)[0]["targets"], 2);
@@ -63,7 +63,7 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
     let (path, rotated) = (directory.path().join("audit"), directory.path().join("audit.1"));
     let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     fs::rename(&path, &rotated).unwrap();
-    audit.reload_requested(&Actor::User(7), true);
+    audit.reload_requested(&Actor::user(7), true);
     audit.flush().await;
     let lines_of = (lines(&rotated).len(), lines(&path));
     assert_eq!((lines_of.0, &lines_of.1[0]["what"]), (0, &"reload".into()));
@@ -112,7 +112,7 @@ async fn while_one_change_waits_for_a_thread_that_hangs_nothing_else_does() {
     let mut ticks = 0;
     while !waiting.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        audit.probe_began(&Actor::User(7), 1, 100);
+        audit.probe_began(&Actor::user(7), 1, 100);
         ticks += 1;
     }
     // While the clock stands still there is none.

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_holder_of_the_capture_is_named() {
-        let busy = CaptureError::Busy(Actor::User(7)).to_string();
+        let busy = CaptureError::Busy(Actor::user(7)).to_string();
         assert_eq!(busy, "another capture is running, started by uid 7");
     }
 

@@ -194,9 +194,9 @@ mod tests {
         let tunnels =
             Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
         let prober = VipProber::new(commands, tunnels, Audit::default(), stop.clone());
-        let begin = || prober.begin(ProbeSelection::default(), 1_500, Actor::User(8));
+        let begin = || prober.begin(ProbeSelection::default(), 1_500, Actor::user(8));
 
-        let guard = prober.running.begin(&Actor::User(7)).unwrap();
+        let guard = prober.running.begin(&Actor::user(7)).unwrap();
         let refused = begin().await.unwrap_err();
         assert_eq!(refused.to_string(), "another probe is running, started by uid 7");
         drop(guard);

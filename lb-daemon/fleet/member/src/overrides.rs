@@ -86,13 +86,18 @@ impl Member {
         }
         // The same checks and warnings as at an independent balancer.
         let planned = self.commands().change_overrides(change, true, (actor, reason)).await?;
-        let planned = match planned {
+        let mut planned = match planned {
             Ok(planned) => planned,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let has_end = planned.overrides.iter().any(|(_, it)| it.until.is_some());
         if let Some(problem) = self.clock_problem().filter(|_| has_end && !is_removal) {
             return Ok(Err(FleetRefusal::Unavailable(problem).into()));
+        }
+        if !is_removal {
+            // As the fleet's history says it: a uid is that of one host.
+            let at = self.name();
+            planned.overrides.iter_mut().for_each(|(_, it)| it.who = format!("{} at {at}", it.who));
         }
         // In batches that etcd takes; each is in force as a whole or not at all.
         let (mut done, all) = (0, planned.overrides.len());

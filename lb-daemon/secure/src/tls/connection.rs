@@ -18,6 +18,7 @@ use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use super::listener::ConnectionSlot;
+use crate::users::user_name;
 use crate::{
     access::{Lease, Peer, Role},
     authority::{PREFACE, WithoutAuthority},
@@ -58,8 +59,8 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// A connection through a unix socket: whoever may open it has its role.
     pub fn local(stream: UnixStream, uid: u32, role: Role, lease: Lease<u32>) -> Self {
-        let peer =
-            Peer { actor: Actor::User(uid), role: Some(role), pools: None, connection: None };
+        let actor = Actor::User { uid, name: user_name(uid) };
+        let peer = Peer { actor, role: Some(role), pools: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };
         let (read, write) = stream.into_split();
         Self::new(Either::Left(join(WithoutAuthority::new(read), write)), peer, None, guard)

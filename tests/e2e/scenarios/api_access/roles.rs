@@ -138,7 +138,7 @@ pub(crate) fn narrowed(sandbox: &Sandbox) -> Result<()> {
         ended(
             &locally(change)?,
             4,
-            ["uid 0: is viewer, but", "hint: this socket is only for reading"],
+            ["uid 0 (root): is viewer, but", "hint: this socket is only for reading"],
         )?;
     }
 

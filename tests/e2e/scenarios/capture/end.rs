@@ -69,7 +69,7 @@ pub(crate) fn with_its_asker(sandbox: &Sandbox) -> Result<()> {
         let other = fixture.balancer.try_cli(&["capture", "-w", "/dev/null"], None)?;
         let said = String::from_utf8_lossy(&other.stderr).into_owned();
         ensure!(other.status.code() == Some(7), "{}: {said}", other.status);
-        let expected = "error: another capture is running, started by uid 0\n\
+        let expected = "error: another capture is running, started by uid 0 (root)\n\
              hint: only one capture can run at a time: wait until it ends, or stop it where it was started\n";
         ensure!(said == expected, "{said}");
         running.running.signal(signal)?;

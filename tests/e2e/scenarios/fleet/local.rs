@@ -87,7 +87,7 @@ pub(super) fn without_etcd(sandbox: &Sandbox) -> Result<()> {
     wait_for_state(&fleet, 1, &one, BackendState::Up)?;
     ensure!(overrides(&fleet, 1)?.is_empty());
     let status = fleet.balancers[0].status()?;
-    let drained = "drained by a local override of uid 0: ticket 7";
+    let drained = "drained by a local override of uid 0 (root): ticket 7";
     ensure!(status.backends.iter().any(|it| reason(it).contains(drained)), "{status:#?}");
     let table = fleet.spillway(0, &["status"])?;
     ensure!(table.contains("1 of them at this balancer alone"), "{table}");

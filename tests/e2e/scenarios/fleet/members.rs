@@ -75,7 +75,10 @@ pub(crate) fn one_configuration(sandbox: &Sandbox) -> Result<()> {
     ensure!(export.contains("weight = 2"), "{export}");
 
     let history = fleet.spillway(2, &["history"])?;
-    ensure!(["join at lb-1", "uid 0 at lb-4"].iter().all(|it| history.contains(it)), "{history}");
+    ensure!(
+        ["join at lb-1", "uid 0 (root) at lb-4"].iter().all(|it| history.contains(it)),
+        "{history}"
+    );
 
     // A rollback to a generation, at yet another one.
     fleet.spillway(1, &["rollback", "1", "--yes", "--wait"])?;
@@ -95,6 +98,9 @@ pub(crate) fn one_configuration(sandbox: &Sandbox) -> Result<()> {
         }
         Ok(Some(()))
     })?;
+    // Who did it reads as in the history.
+    let listed = fleet.balancers[0].overrides()?.overrides;
+    ensure!(listed[0].who == "uid 0 (root) at lb-3", "{listed:?}");
     fleet.spillway(0, &["backend", "undrain", &backend])?;
     until("the drain is over everywhere", PATIENCE, || {
         for balancer in 0..fleet.balancers.len() {

@@ -216,7 +216,7 @@ async fn a_member_refuses_what_is_not_of_its_fleet() {
     daemon.put(shared(3, &web_of_fleet())).await.unwrap();
     daemon.running.fleet.membership.set(true);
     let file = Actor::File("/etc/web.toml".into());
-    for actor in [Actor::User(0), file] {
+    for actor in [Actor::user(0), file] {
         // Also without a difference, because its reply would promise that it stays.
         for text in [web_of_fleet(), weight(2)] {
             let apply =

@@ -60,7 +60,7 @@ impl Daemon {
         change: OverrideChange,
         dry_run: bool,
     ) -> Result<OverridesChanged, Refusal> {
-        let by = (Actor::User(7), Reason::default());
+        let by = (Actor::user(7), Reason::default());
         self.running.commands.change_overrides(change, dry_run, by).await.unwrap()
     }
 

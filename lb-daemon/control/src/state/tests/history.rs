@@ -51,7 +51,7 @@ fn because(text: &str) -> Apply {
 async fn the_history_says_who_changed_what_and_why() {
     let mut daemon = Daemon::new();
     assert_eq!(daemon.history().await, []);
-    let (user, file) = (Actor::User(7), Actor::File("/etc/web.toml".into()));
+    let (user, file) = (Actor::user(7), Actor::File("/etc/web.toml".into()));
     let certificate = Actor::Certificate("ci.example".into());
     for (text, actor, reason) in [
         (WEB.to_owned(), file, ""),

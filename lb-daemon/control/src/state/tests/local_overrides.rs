@@ -177,7 +177,7 @@ async fn a_fleet_has_room_for_its_overrides_whatever_is_local() {
         .unwrap();
     let scope = Scope::Local;
     let local = |targets| OverrideChange::Set { targets, action: Action::Drain, time: None, scope };
-    let by = (Actor::User(7), Reason::default());
+    let by = (Actor::user(7), Reason::default());
     let refused = daemon.running.commands.change_overrides(local(backends.clone()), false, by);
     assert!(matches!(refused.await.unwrap(), Err(Refusal::TooManyOverrides)));
     daemon.ask_for(local(backends[..999].to_vec()), false).await.unwrap();

@@ -26,7 +26,7 @@ impl Daemon {
     }
 
     async fn change(&self, change: OverrideChange) -> Result<OverridesChanged, Refusal> {
-        let by = (crate::command::Actor::User(7), Reason::new("ticket 1").unwrap());
+        let by = (crate::command::Actor::user(7), Reason::new("ticket 1").unwrap());
         self.running.commands.change_overrides(change, false, by).await.unwrap()
     }
 
@@ -304,7 +304,7 @@ async fn a_dry_run_only_checks() {
     let targets = vec![key("pools/web/drain").target];
     let change =
         OverrideChange::Set { targets, action: Action::Drain, time: None, scope: Scope::Shared };
-    let by = (crate::command::Actor::User(7), Reason::default());
+    let by = (crate::command::Actor::user(7), Reason::default());
     let checked =
         daemon.running.commands.change_overrides(change, true, by).await.unwrap().unwrap();
     assert_eq!((checked.revision, checked.overrides.len()), (0, 1));

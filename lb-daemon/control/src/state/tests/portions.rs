@@ -139,7 +139,7 @@ async fn members_and_overrides_and_health_go_by_the_portion() {
     let action = Action::Scale(Percent::try_from(50).unwrap());
     let set =
         OverrideChange::Set { targets: vec![target], action, time: None, scope: Scope::Shared };
-    let by = (Actor::User(7), lb_config::Reason::new("test").unwrap());
+    let by = (Actor::user(7), lb_config::Reason::new("test").unwrap());
     daemon.running.commands.change_overrides(set, false, by).await.unwrap().unwrap();
     assert_eq!(daemon.limits(), [1000.0, 20.0, 100.0]);
     daemon.enforce(&[("dns", "eu", 1.0), ("web", "eu", 0.0), ("web", "us", 0.6)]).await;
