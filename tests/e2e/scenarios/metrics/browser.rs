@@ -20,11 +20,14 @@ const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCAL
 /// What a backend would say that means harm.
 pub(crate) const HOSTILE: &str = "<img src=x onerror=\\\"document.title='owned'\\\">";
 
-/// Writes into the page how far it is wider than its window, and what was refused to it.
+/// Writes into the page how far it is wider than its window, how many names of regions are broken into lines, and what was
+/// refused to it.
 const MEASURE: &str = "addEventListener('securitypolicyviolation',e=>document.body.dataset.refused=\
     e.violatedDirective);addEventListener('error',e=>document.body.dataset.error=e.message);\
     setInterval(()=>{document.body.dataset.over=document.documentElement.scrollWidth-innerWidth;\
-    document.body.dataset.width=innerWidth},50)";
+    document.body.dataset.width=innerWidth;const lines=n=>{const r=document.createRange();\
+    r.selectNodeContents(n);return r.getClientRects().length};document.body.dataset.broken=\
+    [...document.querySelectorAll('.region strong')].filter(n=>lines(n)>1).length},50)";
 
 /// A window as narrow as a phone's: a browser's own is 500 wide at least. What the page inside says of
 /// itself is said outside as well.

@@ -16,6 +16,8 @@ use crate::metrics::browser::{Between, Look};
 use crate::metrics::fixture::{FAR, MetricsFixture, OVER, STRICT};
 
 const SHOP: u16 = 7005;
+/// Of a service without backends.
+const IDLE: u16 = 7006;
 
 const DESKTOP: Look = Look { name: "desktop", width: 1280, height: 2000, dark: false, path: "/" };
 const DARK: Look = Look { name: "dark", dark: true, ..DESKTOP };
@@ -56,7 +58,9 @@ fn shop(fixture: &MetricsFixture) -> String {
     fixture.pool("shop", groups, |_| "")
         + &format!(
             "[[service]]\nname = \"shop\"\naddress = \"{vip}\"\nport = {SHOP}\nprotocol = \"tcp\"\n\
-             pool = \"shop\"\nwhen_full = \"reject\"\n"
+             pool = \"shop\"\nwhen_full = \"reject\"\n\
+             [[pool]]\nname = \"idle\"\n[[service]]\nname = \"idle\"\naddress = \"{vip}\"\n\
+             port = {IDLE}\nprotocol = \"tcp\"\npool = \"idle\"\n"
         )
 }
 
@@ -86,7 +90,7 @@ fn data(fixture: &MetricsFixture) -> Result<()> {
     let (_, text) = get(&fixture.fabric.balancer, "/data.json")?;
     let data: Value = serde_json::from_str(&text)?;
     let newest = &data["generations"][0];
-    let is_told = newest["number"] == data["generation"] && newest["who"] == "uid 0";
+    let is_told = newest["number"] == data["generation"] && newest["who"] == "uid 0 (root)";
     ensure!(is_told && newest["why"].as_str().is_some_and(|why| !why.is_empty()), "{newest}");
     let pools = data["pools"].as_array().context("no pools")?;
     let names: Vec<_> = pools.iter().filter_map(|pool| pool["pool"].as_str()).collect();
@@ -155,7 +159,18 @@ fn look(fixture: &MetricsFixture) -> Result<()> {
             ensure!(!page.contains(what), "{}: {what} in\n{page}", look.name);
             Ok(())
         };
-        has("balancer in eu · generation 1")?;
+        has(" in eu · generation 1")?;
+        has("bars and limits: new connections a second")?;
+        has(" packets/s</span>")?;
+        has(" connections/s</b>")?;
+        has("5 of 6 backends take new connections")?;
+        // A banner for the service without a backend, and none for the others.
+        let (vip, no_backends) = (Fabric::VIP_V4, "pool idle has no backends");
+        has(&format!("Service idle ({vip}:{IDLE} tcp) gets no new connections: {no_backends}"))?;
+        lacks("Service shop (")?;
+        for card in ["overrides-part", "history-title"] {
+            has(&format!("class=\"card\" aria-labelledby=\"{}", card.replace("-part", "-title")))?;
+        }
         has("6 backends, 1 not taking new connections")?;
         has("overflows to us</div>")?;
         has("regions_full")?;
@@ -164,7 +179,8 @@ fn look(fixture: &MetricsFixture) -> Result<()> {
         has("check open: &lt;img src=x onerror=")?;
         lacks("<img")?;
         has(" ago up: all checks pass</li>")?;
-        has("<title>Spillway</title>")?;
+        has(" – Spillway</title>")?;
+        lacks("owned</title>")?;
         lacks("data-refused")?;
         lacks("data-error")?;
         // It fits its window.
@@ -173,7 +189,7 @@ fn look(fixture: &MetricsFixture) -> Result<()> {
         between.picture(look)?;
     }
     let page = drawn_twice(&between, PHONE)?;
-    for what in ["data-width=\"390\"", "data-over=\"0\""] {
+    for what in ["data-width=\"390\"", "data-over=\"0\"", "data-broken=\"0\""] {
         ensure!(page.contains(what), "phone: no {what} in\n{page}");
     }
     ensure!(!page.contains("data-refused") && !page.contains("data-error"), "{page}");

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::fleet::Fleet;
 use crate::metrics::Facts;
 use lb_base::conditions::ConditionReason;
-use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, StateChange};
+use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, ServiceStatus, StateChange};
 use lb_health::Utilisation;
 use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence};
 use lb_model::{
@@ -29,6 +29,8 @@ const FEW: usize = 500;
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::http) struct Data {
     at: u64,
+    /// Its name in the fleet, else that of the host; `None`: it has none.
+    balancer: Option<String>,
     version: &'static str,
     region: Option<String>,
     generation: u64,
@@ -45,6 +47,8 @@ pub(in crate::http) struct Data {
     balancers: u32,
     /// `None`: it is no member of one.
     fleet: Option<Fleet>,
+    /// Services of which no backend takes new connections, by name.
+    dead_services: Vec<DeadService>,
     /// Time that rates are of.
     window_seconds: Option<f64>,
     pools: Vec<Pool>,
@@ -109,8 +113,20 @@ struct Service {
     service: String,
     endpoint: String,
     protocol: String,
+    /// Those that take new connections; `None`: the configuration in force has another service.
+    backends_up: Option<usize>,
+    backends: Option<usize>,
     #[serde(flatten)]
     traffic: Traffic,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct DeadService {
+    service: String,
+    endpoint: String,
+    protocol: String,
+    pool: String,
+    backends: usize,
 }
 
 /// New connections a second, unless it says otherwise.
@@ -174,6 +190,8 @@ impl Data {
         let Facts { stats, status, regions, generations, fleet, at, .. } = facts;
         let traffic: HashMap<&str, Traffic> =
             stats.backends.iter().map(|b| (b.backend.as_str(), b.traffic)).collect();
+        let states: HashMap<&str, &ServiceStatus> =
+            status.services.iter().map(|it| (it.name.as_str(), it)).collect();
         let mut pools: Vec<Pool> = Vec::new();
         for region in &regions.regions {
             match pools.last_mut().filter(|pool| pool.pool == region.pool.as_str()) {
@@ -186,7 +204,7 @@ impl Data {
             pool.backends_up = pool.regions.iter().map(|region| region.backends_up).sum();
             let is_it = |name: &Name| name.as_str() == pool.pool;
             let services = stats.services.iter().filter(|service| service.pool == pool.pool);
-            pool.services = services.map(Into::into).collect();
+            pool.services = services.map(|it| Service::new(it, states.get(&*it.service))).collect();
             pool.settling = status.settling.iter().any(|settling| is_it(&settling.pool));
             pool.has_displaced = stats.remembered.pools_with_displaced.contains(&pool.pool);
             let all = wanted.is_none() && status.backends().count() <= FEW;
@@ -197,6 +215,7 @@ impl Data {
         }
         Self {
             at: milliseconds(*at),
+            balancer: fleet.as_ref().map(|it| it.balancer.to_string()).or_else(host_name),
             version: status.version,
             region: status.region.as_ref().map(ToString::to_string),
             generation: status.generation,
@@ -219,6 +238,7 @@ impl Data {
                 .collect(),
             balancers: regions.balancers.map_or(0, NonZeroU32::get),
             fleet: fleet.as_ref().map(Into::into),
+            dead_services: dead_services(&status.services),
             window_seconds: regions.window.map(|window| window.as_secs_f64()),
             pools,
             overrides: status.overrides.overrides.iter().map(Into::into).collect(),
@@ -302,9 +322,11 @@ impl Pool {
     }
 }
 
-impl From<&ServiceStats> for Service {
-    fn from(service: &ServiceStats) -> Self {
+impl Service {
+    fn new(service: &ServiceStats, status: Option<&&ServiceStatus>) -> Self {
         Self {
+            backends_up: status.map(|it| it.backends_up),
+            backends: status.map(|it| it.backends),
             service: service.service.clone(),
             endpoint: service.endpoint.clone(),
             protocol: service.protocol.clone(),
@@ -362,6 +384,58 @@ impl From<&VerdictStats> for Fate {
     }
 }
 
+/// From the status, and not from the pools: one without backends has no regions, and is not among those of the page.
+fn dead_services(services: &[ServiceStatus]) -> Vec<DeadService> {
+    let dead = services.iter().filter(|it| it.backends_up == 0);
+    let told = dead.map(|it| DeadService {
+        service: it.name.to_string(),
+        endpoint: it.endpoint.to_string(),
+        protocol: it.protocol.name().into(),
+        pool: it.pool.to_string(),
+        backends: it.backends,
+    });
+    told.collect()
+}
+
+/// The name of this network node, as `hostname` prints it. It may change while the daemon runs.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim_end().to_owned()).filter(|name| !name.is_empty() && name != "(none)")
+}
+
 fn milliseconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_model::{Encapsulation, Endpoint, Ports, Protocol};
+
+    use super::*;
+
+    fn service(name: &str, backends_up: usize, backends: usize) -> ServiceStatus {
+        ServiceStatus {
+            name: Name::new(name).unwrap(),
+            endpoint: Endpoint { address: "192.0.2.1".parse().unwrap(), ports: Ports::Any },
+            protocol: Protocol::Tcp,
+            pool: Name::new("web").unwrap(),
+            backends_up,
+            backends,
+            encapsulation: Encapsulation::default(),
+            slots: 1_009,
+        }
+    }
+
+    #[test]
+    fn services_without_a_backend_for_new_connections_are_dead() {
+        let dead = dead_services(&[
+            service("all", 2, 2),
+            service("some", 1, 2),
+            service("none", 0, 2),
+            service("empty", 0, 0),
+        ]);
+        let told: Vec<_> = dead.iter().map(|it| (&*it.service, it.backends)).collect();
+        assert_eq!(told, [("none", 2), ("empty", 0)]);
+        assert_eq!((&*dead[0].endpoint, &*dead[0].protocol), ("192.0.2.1:any", "tcp"));
+    }
 }

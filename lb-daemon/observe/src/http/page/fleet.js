@@ -25,7 +25,7 @@ function fleet() {
     const line = make("tr"), state = make("td"), why = make("td", "wide");
     state.append(make("span", "state"));
     why.append(make("span"), make("span", "quiet"));
-    line.append(make("td", "address", b.name), make("td"), state, why);
+    line.append(make("td", "address", b.name), make("td", "name"), state, why);
     return line;
   }, (line, b) => {
     const words = b.ready ? "ready" : b.alive ? "not ready" : "not alive";
@@ -46,7 +46,7 @@ function fleet() {
     row.append(make("span", "", g.pool + " in " + g.region), make("span", "number quiet"), make("p"));
     return row;
   }, (row, g) => {
-    put(row.children[1], g.capacity_unknown ? "" : g.capacity === null ? "no limit" : "capacity " + rate(g.capacity));
+    put(row.children[1], g.capacity_unknown ? "" : g.capacity === null ? "no limit" : "capacity " + per(g.capacity, "connections"));
     const shares = g.shares.map((s) => s.balancer + " " + percent(s.portion) + " at " + rate(s.demand));
     if (g.in_flight > 0) shares.push(percent(g.in_flight) + " on its way from here");
     put(row.children[2], shares.join(" · "));

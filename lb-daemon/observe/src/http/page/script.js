@@ -36,6 +36,8 @@ function rate(value) {
   if (value >= 100 || value === 0) return value.toFixed(0) + "/s";
   return value.toFixed(1) + "/s";
 }
+// A rate with what it counts.
+function per(value, what) { return rate(value).replace("/s", " " + what + "/s"); }
 function bits(bytes) {
   if (bytes === null) return "–";
   const units = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
@@ -78,9 +80,9 @@ function head() {
   const dropped = of(drops, "ofVerdict", "packets");
   const figures = [
     ["New connections", rate(of(services, "ofService", "connections")), "", ""],
-    ["Forwarded", rate(of(services, "ofService", "packets")), bits(of(services, "ofService", "bytes")), ""],
+    ["Forwarded", per(of(services, "ofService", "packets"), "packets"), bits(of(services, "ofService", "bytes")), ""],
     ["Backends up", up + " of " + backends, "", up < backends ? "bad" : ""],
-    ["Dropped", rate(dropped), "", dropped > 0 ? "bad" : ""],
+    ["Dropped", per(dropped, "packets"), "", dropped > 0 ? "bad" : ""],
   ];
   keep($("figures"), figures, (f) => f[0], (f) => {
     const cell = make("div");
@@ -93,7 +95,14 @@ function head() {
     put(cell.querySelector("span"), value);
     put(cell.querySelector("small"), more);
   });
-  put($("where"), (now.region ? "balancer in " + now.region : "balancer") + " · generation " + now.generation);
+  const name = now.balancer || "balancer";
+  put($("where"), name + (now.region ? " in " + now.region : "") + " · generation " + now.generation);
+  // Several of these pages stand side by side in a browser.
+  document.title = (now.balancer ? now.balancer + " – " : "") + "Spillway";
+  const dead = now.dead_services.map((s) => "Service " + s.service + " (" + s.endpoint + " " + s.protocol + ") gets no new connections: " +
+    (s.backends ? "none of the " + s.backends + " backends of pool " + s.pool + " takes any" : "pool " + s.pool + " has no backends"));
+  $("dead").hidden = !dead.length;
+  put($("dead"), dead.slice(0, 10).concat(dead.length > 10 ? ["and " + (dead.length - 10) + " more services"] : []).join("\n"));
   const wrong = now.conditions.slice();
   if (now.behind) wrong.unshift("The packet path is behind the configuration; the daemon tries again every second: " + now.behind);
   if (now.waiting_settings.length) wrong.push("Changed settings wait for the next start of the daemon: " + now.waiting_settings.join(", "));
@@ -147,8 +156,12 @@ function waterfall(lanes, pool) {
     place(drop, row.from + row.took, 0, falls > 0 && !row.last);
     const up = r.backends_up + " of " + r.backends + " up";
     put(line.querySelector("small"), up + (r.marked_out ? ", asked last" : ""));
-    const parts = [["b", "", rate(got ? got.admitted : null)]];
+    const parts = [["b", "", per(got ? got.admitted : null, "connections")]];
     parts.push(["span", "", unlimited ? " no limit" : r.limit === 0 ? " closed" : " of " + rate(r.limit)]);
+    if (got && r.limit > 0 && got.admitted > r.limit) {
+      const why = got.over_capacity > 0 ? "all regions are full, and the service admits then" : "a burst, or the limit was lowered just now";
+      parts.push(["div", "spills", percent(got.admitted / r.limit) + " of the limit: " + why]);
+    }
     if (!unlimited && Math.abs(r.portion - 1 / Math.max(1, now.balancers)) > 1e-9) {
       parts.push(["div", "", (100 * r.portion).toFixed(1) + " % of the capacity is this balancer's"]);
     }
@@ -172,15 +185,19 @@ function services(list, pool) {
     const line = make("li"), share = make("div", "share");
     share.append(make("i"), make("span"));
     share.title = "share of all packets";
-    line.append(make("strong", "", s.service), make("span", "quiet", s.endpoint + " " + s.protocol), make("span", "number"), make("span", "number quiet"), share);
+    line.append(make("strong", "", s.service), make("span", "quiet", s.endpoint + " " + s.protocol), make("span", "state"), make("span", "number"), make("span", "number quiet"), share);
     return line;
   }, (line, s) => {
     const mine = speeds.get(s.service), part = total && mine !== null ? mine / total : null;
-    put(line.children[2], rate(speed("ofService", s.service, "connections")));
-    line.children[2].title = "new connections, repeated SYNs included";
-    put(line.children[3], mine === null ? "–" : rate(mine).replace("/s", " packets/s"));
-    line.children[4].style.setProperty("--part", 100 * (part || 0) + "%");
-    put(line.children[4].lastChild, percent(part));
+    const [, , state, connections, packets, share] = line.children;
+    state.hidden = s.backends_up === null;
+    state.className = "state " + (s.backends_up === 0 ? "dead" : s.backends_up < s.backends ? "partly" : "up");
+    put(state, s.backends_up + " of " + s.backends + " backends take new connections");
+    put(connections, per(speed("ofService", s.service, "connections"), "connections"));
+    connections.title = "new connections, repeated SYNs included";
+    put(packets, per(mine, "packets"));
+    share.style.setProperty("--part", 100 * (part || 0) + "%");
+    put(share.lastChild, percent(part));
   });
 }
 
@@ -202,7 +219,7 @@ function members(card, pool) {
     why.append(make("span"), make("ul", "history"), make("span", "quiet"));
     bar.append(make("i"), make("span"));
     share.append(bar);
-    line.append(make("td", "address", m.address), make("td", "", m.region), health, why, share);
+    line.append(make("td", "address", m.address), make("td", "name", m.region), health, why, share);
     return line;
   }, (line, m) => {
     const [state, since] = line.children[2].children, [reason, past, hop] = line.children[3].children;
@@ -211,6 +228,7 @@ function members(card, pool) {
     put(since, "for " + age(now.at - m.since));
     const more = [m.reason + (m.marked_out ? " (marked out)" : "")];
     if (m.utilisation !== null) more.push(percent(m.utilisation) + " utilised");
+    if (m.utilisation > 1) more.push("more than it says it can do");
     if (m.state === "up" && m.share > 0 && m.share < 1) more.push("takes " + percent(m.share) + " of its share");
     if (m.report_error) more.push(m.report_error);
     put(reason, more.join("; "));
@@ -220,7 +238,7 @@ function members(card, pool) {
     const mine = rates.get(m.address), part = total && mine !== null ? mine / total : null;
     const bar = line.children[4].firstChild;
     bar.style.setProperty("--part", 100 * (part || 0) + "%");
-    bar.title = mine === null ? "" : rate(mine).replace("/s", " packets/s");
+    bar.title = mine === null ? "" : per(mine, "packets");
     put(bar.lastChild, percent(part));
   });
 }
@@ -250,7 +268,7 @@ function pools() {
   }, (card, pool) => {
     const [, about, tag] = card.firstChild.children;
     const ways = pool.regions.length === 1 ? "1 region" : pool.regions.length + " regions in the order they are asked";
-    put(about, ways);
+    put(about, ways + " · bars and limits: new connections a second");
     tag.hidden = !pool.settling && !pool.has_displaced;
     put(tag, pool.settling ? "remap" : "displaced connections");
     tag.title = pool.settling ? "open connections stay on their backends" : "some connections are at another backend than their home, and are remembered one by one";
@@ -277,7 +295,7 @@ function below() {
     return row;
   }, (row, v) => {
     const quick = speed("ofVerdict", v.verdict, "packets");
-    put(row.children[1], v.packets ? number.format(v.packets) + (quick ? ", now " + rate(quick) : "") : "");
+    put(row.children[1], v.packets ? number.format(v.packets) + " packets" + (quick ? ", now " + rate(quick) : "") : "");
   });
   keep($("history"), now.generations, (g) => g.number, () => {
     const row = make("div", "row");
@@ -310,7 +328,7 @@ function below() {
     row.append(make("span", "", names[t.table] + (t.ip === "both" ? "" : ", " + t.ip.replace("ipv", "IPv"))), make("span", "number quiet"), bar);
     return row;
   }, (row, t) => {
-    put(row.children[1], number.format(t.held) + " of " + number.format(t.room));
+    put(row.children[1], number.format(t.held) + " of " + number.format(t.room) + " entries");
     row.children[2].style.setProperty("--part", 100 * t.held / t.room + "%");
     put(row.children[2].lastChild, percent(t.held / t.room));
   });
