@@ -2,6 +2,7 @@
 //! answer's table. The command line itself is defined in `main.rs`.
 
 pub(crate) mod apply;
+mod backend_figures;
 mod backend_status;
 pub(crate) mod capture;
 mod changes;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use spillway_proto::v1;
 
 use super::{
+    backend_figures::BackendFigures,
     backend_status::BackendRow,
     changes::{ObjectReference, enum_word},
     overrides::{OverrideRow, head_line},
@@ -20,7 +21,7 @@ use crate::{
     arguments::{Options, one_of},
     client::{DaemonClient, block_on},
     failure::Failure,
-    output::{Grid, Report, age, fields, print, whole_seconds},
+    output::{Format, Grid, Report, age, fields, print, whole_seconds},
 };
 
 #[derive(Serialize)]
@@ -44,6 +45,9 @@ pub(crate) struct Status {
     overrides_revision: u64,
     /// Changed settings that need a restart.
     waiting_settings: Vec<String>,
+    /// For the wide table.
+    #[serde(skip)]
+    figures: BackendFigures,
 }
 
 #[derive(Serialize)]
@@ -92,8 +96,16 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The daemon does not answer.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let status = block_on(async { DaemonClient::connect(&options).await?.status().await })?;
-    print(&Status::new(arguments.select(status), SystemTime::now()), options.output)
+    let (status, figures) = block_on(async {
+        let mut daemon = DaemonClient::connect(&options).await?;
+        match options.output {
+            // Rates take a second.
+            Format::Wide => BackendFigures::read(&mut daemon).await,
+            _ => Ok((daemon.status().await?, BackendFigures::default())),
+        }
+    })?;
+    let status = Status::new(arguments.select(status), SystemTime::now());
+    print(&Status { figures, ..status }, options.output)
 }
 
 impl Arguments {
@@ -136,6 +148,7 @@ impl Status {
             overrides: status.overrides.into_iter().map(OverrideRow::new).collect(),
             overrides_revision: status.overrides_revision,
             waiting_settings: status.waiting_settings,
+            figures: BackendFigures::default(),
         }
     }
 
@@ -175,6 +188,32 @@ impl Status {
             head.push(("waiting", format!("{names}: changed settings, in force after a restart")));
         }
         fields(&head)
+    }
+
+    /// All but the backends.
+    fn head_and_objects(&self, is_wide: bool) -> String {
+        let new_grid = |headings: &[&'static str]| {
+            let grid = Grid::new(headings.iter().copied());
+            if is_wide { grid.wide() } else { grid }
+        };
+        let mut text = self.head();
+        if !self.services.is_empty() {
+            let mut grid =
+                new_grid(&["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "SLOTS", "BACKENDS UP"]);
+            self.services.iter().for_each(|service| grid.row(service.cells()));
+            text += "\n";
+            text += &grid.lines();
+        }
+        if !self.settling.is_empty() {
+            let mut grid = new_grid(&["POOL", "REMAP", "FOR", "ENDS IN"]);
+            for s in &self.settling {
+                let phase = if s.adopting { "adopting" } else { "settling" };
+                grid.row([s.pool.clone(), phase.into(), age(s.age), age(s.left)]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        text
     }
 
     /// `from 10.0.0.2 to 3 backends, from fd00::2 to 1 backend`
@@ -228,23 +267,7 @@ impl SettlingPool {
 
 impl Report for Status {
     fn table(&self) -> String {
-        let mut text = self.head();
-        if !self.services.is_empty() {
-            let mut grid =
-                Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "SLOTS", "BACKENDS UP"]);
-            self.services.iter().for_each(|service| grid.row(service.cells()));
-            text += "\n";
-            text += &grid.lines();
-        }
-        if !self.settling.is_empty() {
-            let mut grid = Grid::new(["POOL", "REMAP", "FOR", "ENDS IN"]);
-            for s in &self.settling {
-                let phase = if s.adopting { "adopting" } else { "settling" };
-                grid.row([s.pool.clone(), phase.into(), age(s.age), age(s.left)]);
-            }
-            text += "\n";
-            text += &grid.lines();
-        }
+        let mut text = self.head_and_objects(false);
         if !self.backends.is_empty() {
             let mut grid = Grid::new(["POOL", "BACKEND", "REGION", "STATE", "FOR", "WHY"]);
             for b in &self.backends {
@@ -254,6 +277,44 @@ impl Report for Status {
                     b.region.clone(),
                     b.state.to_owned(),
                     b.age(),
+                    b.why.clone(),
+                ]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        text
+    }
+
+    /// The backends with their figures. The shares are of all backends of a region, also of those that were not asked for.
+    fn wide(&self) -> String {
+        let mut text = self.head_and_objects(true);
+        if !self.backends.is_empty() {
+            let mut grid = Grid::new([
+                "POOL",
+                "BACKEND",
+                "REGION",
+                "WEIGHT",
+                "STATE",
+                "FOR",
+                "SHARE",
+                "CONN/S",
+                "OVERRIDES",
+                "WHY",
+            ])
+            .wide();
+            for b in &self.backends {
+                let known = self.figures.get(&b.pool, &b.address).cloned().unwrap_or_default();
+                grid.row([
+                    b.pool.clone(),
+                    b.address.clone(),
+                    b.region.clone(),
+                    known.weight_cell(),
+                    b.state.to_owned(),
+                    b.age(),
+                    known.share_cell(),
+                    known.rate_cell(),
+                    known.overrides_cell(),
                     b.why.clone(),
                 ]);
             }
@@ -327,7 +388,7 @@ fn encapsulation(service: &v1::ServiceStatus) -> Option<Encapsulation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::backend_status::messages;
+    use crate::commands::{backend_figures::examples, backend_status::messages};
 
     fn example() -> v1::StatusResponse {
         let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
@@ -435,6 +496,35 @@ web   10.0.0.2         eu      unhealthy  1m 30s  check web-http: connection
 web   2001:db8:0:1::3  eu      up         1m 30s  no next hop: no route
 "
         );
+    }
+
+    #[test]
+    fn the_wide_table_has_the_figures_of_each_backend() {
+        let mut status = example();
+        status.settling.clear();
+        (status.backends[0].share, status.backends[2].share) = (Some(1.0), Some(0.5));
+        status.backends[2].next_hop_resolved = true;
+        let names = ["backends/2001:db8:0:1::3/weight".to_owned(), "regions/eu/scale".into()];
+        status.backends[2].overrides = names.to_vec();
+        status.overrides =
+            vec![v1::Override { name: names[0].clone(), percent: Some(50), ..Default::default() }];
+        let weights =
+            examples::weights(&[("10.0.0.1", 1), ("10.0.0.2", 4), ("2001:db8:0:1::3", 2)]);
+        let rates = [("10.0.0.1".to_owned(), 3.25)].into();
+        let figures = BackendFigures::new(&status, &weights, &rates);
+        // Of a backend that is shown alone, the share is still that of all.
+        let alone = Arguments { state: vec![MemberState::Up], ..Arguments::default() };
+        let wide = Status { figures, ..Status::new(alone.select(status), now()) }.wide();
+        let expected = "
+SERVICE  ENDPOINT      PROTOCOL  POOL  SLOTS  BACKENDS UP
+web      192.0.2.1:80  tcp       web   1009   1 of 3
+
+POOL  BACKEND          REGION  WEIGHT  STATE  FOR     SHARE  CONN/S  OVERRIDES                                                 WHY
+web   10.0.0.1         eu      1       up     1m 30s  50%    3.2     -                                                         all checks pass
+web   2001:db8:0:1::3  eu      2       up     1m 30s  50%    -       backends/2001:db8:0:1::3/weight (50 %), regions/eu/scale  all checks pass; takes 50% of its share
+";
+        assert!(wide.ends_with(expected), "{wide}");
+        assert!(wide.starts_with("daemon      0.1.0, up 3m 20s\n"), "{wide}");
     }
 
     #[test]

@@ -6,13 +6,18 @@ use lb_config::{
     message::{ApiEnum, to_number},
 };
 use lb_model::{AdminState, bounds};
+use serde_json::Value;
 use spillway_proto::v1;
 
 use super::calls::ListFilter;
 use super::kind::{Fields, Kind, ListColumn, Patch, PoolArgument, Selector, cell, parse_name};
 use crate::{
     arguments::{one_of, parse_rate, within, within_or_unset},
-    commands::confirm::{ForceArgument, NoForce},
+    client::DaemonClient,
+    commands::{
+        backend_figures::BackendFigures,
+        confirm::{ForceArgument, NoForce},
+    },
     failure::Failure,
 };
 
@@ -87,6 +92,18 @@ pub(crate) struct BackendFilter {
     admin_state: Option<AdminState>,
 }
 
+/// Adds what is known of each backend.
+pub(super) fn add_figures(rows: &mut [Value], figures: &BackendFigures) {
+    for row in rows {
+        let [pool, address] = ["pool", "address"].map(|key| row[key].as_str().unwrap_or_default());
+        let Some(known) = figures.get(pool, address).cloned() else { continue };
+        row["state"] = known.state.into();
+        row["share"] = known.share_cell().into();
+        row["rate"] = known.rate_cell().into();
+        row["overrides"] = known.overrides_cell().into();
+    }
+}
+
 fn in_pool(pool: Option<&str>) -> PoolArgument<'_> {
     pool.map_or(PoolArgument::Missing, PoolArgument::Named)
 }
@@ -152,10 +169,16 @@ impl Kind for v1::Backend {
         ("ADDRESS", |b| cell(&b["address"])),
         ("REGION", |b| cell(&b["region"])),
         ("WEIGHT", |b| cell(&b["weight"])),
-        ("ADMIN STATE", |b| cell(&b["admin_state"])),
+        ("STATE", |b| cell(&b["state"])),
+        ("SHARE", |b| cell(&b["share"])),
+        ("CONN/S", |b| cell(&b["rate"])),
+        ("OVERRIDES", |b| cell(&b["overrides"])),
     ];
-    const WIDE_COLUMNS: &'static [ListColumn] =
-        &[("MTU", |b| cell(&b["mtu"])), ("MAX RATE", |b| cell(&b["max_connection_rate"]))];
+    const WIDE_COLUMNS: &'static [ListColumn] = &[
+        ("ADMIN STATE", |b| cell(&b["admin_state"])),
+        ("MTU", |b| cell(&b["mtu"])),
+        ("MAX RATE", |b| cell(&b["max_connection_rate"])),
+    ];
     type Filter = BackendFilter;
     type Target = Address;
     type TargetOrFile = AddressOrFile;
@@ -163,6 +186,13 @@ impl Kind for v1::Backend {
     type File = document::Backend;
     type UpdateForce = NoForce;
     type DeleteForce = ForceArgument;
+
+    async fn complete_rows(daemon: &mut DaemonClient, rows: &mut [Value]) -> Result<(), Failure> {
+        if !rows.is_empty() {
+            add_figures(rows, &BackendFigures::read(daemon).await?.1);
+        }
+        Ok(())
+    }
 
     fn name(&self) -> &str {
         &self.address

@@ -3,7 +3,9 @@
 use spillway_proto::v1;
 
 use super::{
-    calls::{Changed, CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
+    calls::{
+        Changed, CreateOptions, DeleteOptions, ListFilter, ObjectAnswer, ObjectId, UpdateOptions,
+    },
     hints::add_hint,
     input::{Input, ObjectSource, pool_for_create, resolve_id},
     kind::{Fields as _, Kind, Selector as _},
@@ -18,7 +20,7 @@ use crate::{
         fleet::WaitArgument,
     },
     failure::{Exit, Failure},
-    output::print,
+    output::{Format, print},
 };
 
 #[derive(clap::Args, Debug)]
@@ -36,9 +38,22 @@ pub(super) fn list<K: Kind>(options: Options, arguments: &ListArguments<K>) -> R
         let id = ObjectId { pool: filter.pool.clone(), name: String::new() };
         let listed = daemon.objects(async |client| K::list(client, &filter).await).await;
         let (generation, answers) = add_hint::<K, _>(&mut daemon, &id, listed).await?;
-        ListReport::new(generation, answers)
+        let mut listed = ListReport::<K>::new(generation, answers)?;
+        if matches!(options.output, Format::Table | Format::Wide) {
+            listed.complete(&mut daemon).await;
+        }
+        Ok(listed)
     })?;
     print(&listed, options.output)
+}
+
+/// # Errors
+/// The daemon does not answer.
+pub(crate) async fn list_all<K: Kind>(
+    daemon: &mut DaemonClient,
+    filter: &ListFilter,
+) -> Result<Vec<ObjectAnswer<K>>, Failure> {
+    Ok(daemon.objects(async |client| K::list(client, filter).await).await?.1)
 }
 
 #[derive(clap::Args, Debug)]

@@ -7,6 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::calls::{ListFilter, ObjectCalls};
+use crate::client::DaemonClient;
 use crate::commands::confirm::Force;
 use crate::failure::{Exit, Failure};
 
@@ -41,6 +42,14 @@ pub(crate) trait Kind: ObjectCalls + 'static {
     type UpdateForce: Force;
     /// Whether its deletion can.
     type DeleteForce: Force;
+
+    /// Adds to the rows of a list what its columns have beside the configuration.
+    ///
+    /// # Errors
+    /// The daemon does not answer.
+    async fn complete_rows(_: &mut DaemonClient, _: &mut [Value]) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// The name; the address of a backend.
     fn name(&self) -> &str;

@@ -9,6 +9,7 @@ use super::{
     kind::{Kind, ListColumn, cell},
 };
 use crate::{
+    client::DaemonClient,
     commands::changes::Changes,
     failure::{Exit, Failure},
     output::{Grid, Report},
@@ -41,6 +42,7 @@ pub(super) struct ListReport<K: Kind> {
     objects: Vec<ObjectForm<K::File>>,
     /// The objects as JSON, for the cells of a table.
     rows: Vec<Value>,
+    warnings: Vec<String>,
 }
 
 impl<K: Kind> ListReport<K> {
@@ -50,7 +52,20 @@ impl<K: Kind> ListReport<K> {
     ) -> Result<Self, Failure> {
         let objects: Vec<_> = answers.into_iter().map(to_file_form).collect::<Result<_, _>>()?;
         let rows = objects.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-        Ok(Self { generation, rows: rows.map_err(|error| unreadable(&error))?, objects })
+        let rows = rows.map_err(|error| unreadable(&error))?;
+        Ok(Self { generation, rows, objects, warnings: Vec::new() })
+    }
+
+    /// Asks for what tables show beside the configuration. Without it they show the rest.
+    pub(super) async fn complete(&mut self, daemon: &mut DaemonClient) {
+        if let Err(failure) = K::complete_rows(daemon, &mut self.rows).await {
+            self.warnings.push(format!("only the configuration is known: {}", failure.message));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn change_rows(&mut self, change: impl FnOnce(&mut [Value])) {
+        change(&mut self.rows);
     }
 
     fn grid(&self, mut grid: Grid, columns: &[ListColumn]) -> String {
@@ -84,6 +99,10 @@ impl<K: Kind> Report for ListReport<K> {
         let columns: Vec<_> =
             K::COLUMNS.iter().chain(K::WIDE_COLUMNS).copied().chain([etag]).collect();
         self.grid(Grid::new(headings(&columns)).wide(), &columns)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 }
 

@@ -2,10 +2,17 @@ use serde_json::json;
 use spillway_proto::v1;
 
 use super::{
+    backend::add_figures,
     calls::ObjectAnswer,
     report::{ChangeReport, ListReport, ObjectReport},
 };
-use crate::{commands::changes::change_message, output::Report as _};
+use crate::{
+    commands::{
+        backend_figures::{BackendFigures, examples},
+        changes::change_message,
+    },
+    output::Report as _,
+};
 
 fn backend(address: &str) -> ObjectAnswer<v1::Backend> {
     let backend = v1::Backend {
@@ -26,19 +33,50 @@ fn wide_has_more_columns() {
     assert_eq!(
         listed.table(),
         "\
-POOL  ADDRESS      REGION  WEIGHT  ADMIN STATE
-web   10.0.0.1     eu      2       drain
-web   2001:db8::1  eu      2       drain
+POOL  ADDRESS      REGION  WEIGHT  STATE  SHARE  CONN/S  OVERRIDES
+web   10.0.0.1     eu      2       -      -      -       -
+web   2001:db8::1  eu      2       -      -      -       -
 "
     );
     assert_eq!(
         listed.wide(),
         "\
-POOL  ADDRESS      REGION  WEIGHT  ADMIN STATE  MTU  MAX RATE  ETAG
-web   10.0.0.1     eu      2       drain        -    10/s      00000000000012e4
-web   2001:db8::1  eu      2       drain        -    10/s      00000000000012e4
+POOL  ADDRESS      REGION  WEIGHT  STATE  SHARE  CONN/S  OVERRIDES  ADMIN STATE  MTU  MAX RATE  ETAG
+web   10.0.0.1     eu      2       -      -      -       -          drain        -    10/s      00000000000012e4
+web   2001:db8::1  eu      2       -      -      -       -          drain        -    10/s      00000000000012e4
 "
     );
+}
+
+/// What tables show beside the configuration is in no machine format: there an object is what `get` prints.
+#[test]
+fn backends_are_listed_with_their_state_share_rate_and_overrides() {
+    let mut status = v1::StatusResponse {
+        backends: vec![
+            examples::backend("10.0.0.1", "eu", Some(1.0)),
+            examples::backend("2001:db8::1", "eu", Some(0.5)),
+        ],
+        ..Default::default()
+    };
+    status.backends[1].overrides = vec!["backends/2001:db8::1/weight".into()];
+    let weights = examples::weights(&[("10.0.0.1", 2), ("2001:db8::1", 2)]);
+    let rates = [("10.0.0.1".to_owned(), 21.0)].into();
+    let figures = BackendFigures::new(&status, &weights, &rates);
+    let mut listed = ListReport::new(7, vec![backend("10.0.0.1"), backend("2001:db8::1")]).unwrap();
+    let before = serde_json::to_value(&listed).unwrap();
+    listed.change_rows(|rows| add_figures(rows, &figures));
+    assert_eq!(
+        listed.table(),
+        "\
+POOL  ADDRESS      REGION  WEIGHT  STATE  SHARE  CONN/S
+    OVERRIDES
+web   10.0.0.1     eu      2       up     67%    21.0
+    -
+web   2001:db8::1  eu      2       up     33%    -
+    backends/2001:db8::1/weight
+"
+    );
+    assert_eq!(serde_json::to_value(&listed).unwrap(), before);
 }
 
 #[test]

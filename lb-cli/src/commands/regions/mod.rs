@@ -13,7 +13,7 @@ use spillway_proto::v1;
 
 use self::sample::{DaemonAnswer, RegionsReport, Sample};
 pub(in crate::commands) use self::{
-    render::{BarParts, LEGEND},
+    render::{BarParts, LEGEND, USED, format_rate},
     sample::Capacity,
 };
 use crate::{

@@ -11,8 +11,8 @@ impl Report for RegionsReport {
             Some(seconds) => format!("new connections a second, over {seconds:.1} s"),
             None => "new connections in total, since each region was created".into(),
         };
-        let mut regions = self.pools.iter().flat_map(|pool| &pool.regions);
-        let in_fleet = regions.any(|it| it.own_portion(self.balancers).is_some());
+        let regions = || self.pools.iter().flat_map(|pool| &pool.regions);
+        let in_fleet = regions().any(|it| it.own_portion(self.balancers).is_some());
         let capacity = match (&self.daemon, self.balancers) {
             (Some(why), _) => format!("configured capacity unknown: {why}"),
             (None, Some(_)) if in_fleet => "of each, the portion that this balancer owns".into(),
@@ -20,8 +20,11 @@ impl Report for RegionsReport {
             (None, Some(0 | 1)) => "this balancer's alone".into(),
             (None, Some(balancers)) => format!("shared by {balancers} balancers"),
         };
-        let mut text =
-            fields(&[("counted", counted), ("capacity", capacity), ("bars", LEGEND.into())]);
+        let mut head = vec![("counted", counted), ("capacity", capacity), ("bars", LEGEND.into())];
+        if regions().any(|it| it.utilisation.is_some_and(|used| used > ROUNDED)) {
+            head.push(("used", USED.into()));
+        }
+        let mut text = fields(&head);
         if self.pools.is_empty() {
             text += "\nno pool has backends yet\n";
         }
@@ -122,7 +125,7 @@ fn format_limit(per_second: Option<f64>) -> String {
 }
 
 /// A rate, with one decimal place while it is small.
-fn format_rate(per_second: f64) -> String {
+pub(in crate::commands) fn format_rate(per_second: f64) -> String {
     if per_second == 0.0 {
         "0".into()
     } else if per_second < 1_000.0 {
@@ -134,6 +137,13 @@ fn format_rate(per_second: f64) -> String {
 
 /// Characters of the longest bar.
 const LENGTH: usize = 32;
+
+/// The least of the limit that is printed as more than 100%.
+const ROUNDED: f64 = 1.005;
+
+/// Why more than the limit can be in use.
+pub(in crate::commands) const USED: &str = "admitted, of LIMIT; more than 100% is a burst after a quiet time, a limit that was just lowered, or OVERCAP: \
+     connections above it, admitted because all regions are full";
 
 pub(crate) const LEGEND: &str = "# admitted  ! over the limit  > overflowed  x refused  . free";
 

@@ -233,3 +233,26 @@ fn the_daemons_answer_equals_the_maps() {
     assert!(regions.pools[0].regions[0].per_second.is_none());
     assert!(regions.pools[0].regions[1].per_second.is_some());
 }
+
+/// A figure above 100% does not stand there alone.
+#[test]
+fn more_than_the_limit_is_explained_where_it_stands() {
+    let used = |admitted| {
+        let start = Instant::now();
+        let counted = |admitted| {
+            let eu = GroupCounter { offered: admitted, admitted, ..GroupCounter::default() };
+            [eu, GroupCounter::default()]
+        };
+        let (before, after) =
+            (sample(start, counted(0)), sample(start + Duration::from_secs(1), counted(admitted)));
+        RegionsReport::new(&after, Some(&before), &answer(Vec::new())).table()
+    };
+    let over = used(14);
+    assert!(over.contains("140%\n"), "{over}");
+    let words = over.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("used admitted, of LIMIT; more than 100% is a burst"), "{over}");
+    assert!(words.contains("OVERCAP: connections above it, admitted because"), "{over}");
+    assert!(over.lines().all(|line| line.len() <= 80), "{over}");
+    let full = used(10);
+    assert!(full.contains("100%\n") && !full.contains("burst"), "{full}");
+}

@@ -214,6 +214,7 @@ fn draw_help(frame: &mut Frame, area: Rect) {
         HELP.iter().map(|(keys, what)| Line::from(format!("{keys:<25}{what}"))).collect();
     lines.push(Line::from(""));
     lines.push(Line::from(format!("bars: {}", crate::commands::regions::LEGEND)));
+    lines.push(Line::from(format!("used: {}", crate::commands::regions::USED)));
     lines.push(Line::from("share: share of the packets to all backends of the pool"));
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
 }
