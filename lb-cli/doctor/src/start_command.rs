@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lb_base::shell_word;
 use lb_maps::{Component, StartRecord};
 
 use super::facts::{Facts, PinOwner, Unit};
@@ -51,7 +52,7 @@ fn start_dead(facts: &Facts, component: Component, change: Option<(&str, &str)>)
     let start = background(&with_option(command.clone(), change));
     match directory.as_os_str() == "/" {
         true => start,
-        false => format!("cd {} && {start}", quote(&directory.display().to_string())),
+        false => format!("cd {} && {start}", shell_word(&directory.display().to_string())),
     }
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn enable_command(facts: &Facts, component: Component) -> String {
 
 /// A command in the background that outlives the shell.
 fn background(words: &[String]) -> String {
-    format!("setsid -f {}", words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "))
+    format!("setsid -f {}", words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// Acts on a service, with a changed setting in its settings file or else in its unit.
@@ -149,15 +150,6 @@ fn guess_command_line(facts: &Facts, component: Component) -> Vec<String> {
     words
 }
 
-/// Quotes a word for the shell.
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// Changes a text setting in a file, then runs `then`. If the setting is not on a line of its own, the user has to
 /// edit the file.
 fn change_setting(
@@ -166,7 +158,7 @@ fn change_setting(
     (flag, value): (&str, &str),
     then: &str,
 ) -> String {
-    let name = quote(&file.display().to_string());
+    let name = shell_word(&file.display().to_string());
     let line = format!("{flag} = \"{value}\"");
     match text.is_some_and(|text| is_one_line(text, flag, &line)) {
         // Removes the old line: TOML refuses duplicate keys.

@@ -18,4 +18,4 @@ pub mod receiver_socket;
 mod text;
 
 pub use kernel::Namespace;
-pub use text::{FirstOf, Quoted, count, nearest, write_hint};
+pub use text::{FirstOf, Quoted, count, nearest, shell_word, write_hint};

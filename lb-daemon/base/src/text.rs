@@ -21,6 +21,15 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// A word of a command, quoted for the shell if it needs that.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// The first of several mistakes, and how many more there are.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstOf<T>(pub T, pub usize);

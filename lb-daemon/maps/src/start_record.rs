@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use lb_base::shell_word;
 use serde::{Deserialize, Serialize};
 
 use super::Pins;
@@ -47,6 +48,28 @@ impl StartRecord {
         }
     }
 
+    /// The command for a shell, in the directory of that start.
+    pub fn shell(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| shell_word(word)).collect();
+        let command = words.join(" ");
+        match self.directory.as_os_str() == "/" {
+            true => command,
+            false => format!("cd {} && {command}", shell_word(&self.directory.to_string_lossy())),
+        }
+    }
+
+    /// The settings file that it names with `--config`.
+    pub fn settings_file(&self) -> Option<PathBuf> {
+        let mut words = self.command.iter();
+        let file = words.find_map(|word| match word.strip_prefix("--config") {
+            Some("") => Some(None),
+            Some(rest) => rest.strip_prefix('=').map(Some),
+            None => None,
+        })?;
+        let file = file.or_else(|| words.next().map(String::as_str))?;
+        Some(self.directory.join(file))
+    }
+
     /// That of the component's last daemon; `None`: there is none that can be read.
     pub fn read(pins: &Pins) -> Option<Self> {
         serde_json::from_str(fs::read_link(path(pins.root())).ok()?.to_str()?).ok()
@@ -61,6 +84,21 @@ fn path(root: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::Component;
+
+    #[test]
+    fn the_command_and_the_settings_file_are_of_the_directory_of_the_start() {
+        let record = |directory: &str, line: &str| StartRecord {
+            directory: directory.into(),
+            command: line.split(' ').map(str::to_owned).collect(),
+        };
+        let started = record("/a b", "/d balancer --config x.toml");
+        assert_eq!(started.shell(), "cd '/a b' && /d balancer --config x.toml");
+        assert_eq!(started.settings_file(), Some("/a b/x.toml".into()));
+        let started = record("/", "/d balancer --config=/x.toml --region eu");
+        assert_eq!(started.shell(), "/d balancer --config=/x.toml --region eu");
+        assert_eq!(started.settings_file(), Some("/x.toml".into()));
+        assert_eq!(record("/", "/d balancer --config-x y").settings_file(), None);
+    }
 
     #[test]
     fn the_last_start_is_read_back() {

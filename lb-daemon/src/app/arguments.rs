@@ -178,7 +178,7 @@ pub(super) struct ReceiverArguments {
 pub(super) struct PathArguments {
     /// TOML file with more of these settings, named like the flags without dashes
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
     /// Interface that packets arrive on; may be given several times
     #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
     #[arg(value_parser = interface_name)]

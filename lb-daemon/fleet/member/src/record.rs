@@ -107,6 +107,11 @@ impl MembershipRecord {
         }
     }
 
+    /// Where it is kept.
+    pub fn path(state_directory: &Path) -> PathBuf {
+        state_directory.join(FILE)
+    }
+
     /// `None`: the balancer is no member of a fleet.
     ///
     /// # Errors
@@ -116,7 +121,7 @@ impl MembershipRecord {
         struct Version {
             format: u32,
         }
-        let path = path(state_directory);
+        let path = Self::path(state_directory);
         let shown = || path.display().to_string();
         let content = match own_file::read(&path, MOST) {
             Ok(content) => content,
@@ -139,7 +144,7 @@ impl MembershipRecord {
     /// # Errors
     /// [`RecordError::Unwritable`]
     pub fn write(&self, state_directory: &Path) -> Result<(), RecordError> {
-        let path = path(state_directory);
+        let path = Self::path(state_directory);
         let written = serde_json::to_vec(self)
             .map_err(io::Error::other)
             .and_then(|content| own_file::replace(&path, &content, Outlives::Host));
@@ -152,7 +157,7 @@ impl MembershipRecord {
     /// # Errors
     /// [`RecordError::Unwritable`]
     pub fn remove(state_directory: &Path) -> Result<(), RecordError> {
-        let path = path(state_directory);
+        let path = Self::path(state_directory);
         let removed = match std::fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.and_then(|()| File::open(state_directory)?.sync_all()),
@@ -160,10 +165,6 @@ impl MembershipRecord {
         removed
             .map_err(|source| RecordError::Unwritable { path: path.display().to_string(), source })
     }
-}
-
-fn path(state_directory: &Path) -> PathBuf {
-    state_directory.join(FILE)
 }
 
 #[cfg(test)]
