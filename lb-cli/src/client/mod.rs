@@ -59,6 +59,9 @@ pub(crate) const MAX_PAGE: u32 = 10_000;
 /// What else can be done if etcd takes no override.
 const LOCAL_HINT: &str =
     "nothing was changed; with --local it is made at this balancer alone, without etcd";
+/// The same if etcd may have taken it.
+const UNKNOWN_LOCAL_HINT: &str = "`spillway override list` shows what came into force; to make the change again is safe, with --local at this \
+     balancer alone, without etcd";
 /// Domain of the daemon's reasons of errors.
 const ERROR_DOMAIN: &str = "spillway";
 /// Largest answer, bytes: a configuration with as many backends as the maps hold.
@@ -199,12 +202,9 @@ impl DaemonClient {
     ) -> Result<SetOverridesResponse, Failure> {
         let may_be_local = matches!(request.kind(), OverrideKind::Drain | OverrideKind::Disable);
         let answer = timeout(READ_TIMEOUT, self.overrides.set_overrides(request)).await;
-        self.answer(answer).map_err(|failure| {
-            let is_refused = failure.is_of_fleet && failure.code == Some(Code::Unavailable);
-            match is_refused && may_be_local {
-                true => failure.hint(LOCAL_HINT),
-                false => failure,
-            }
+        self.answer(answer).map_err(|failure| match may_be_local {
+            true => with_local_hint(failure),
+            false => failure,
         })
     }
 
@@ -354,6 +354,15 @@ impl DaemonClient {
             Ok(Err(status)) => Err(Failure { code: Some(status.code()), ..self.failure(&status) }),
             Err(_) => Err(self.lost("accepted the connection but does not answer")),
         }
+    }
+}
+
+/// Says that a drain or disable can do without etcd, if that is what it failed for.
+fn with_local_hint(failure: Failure) -> Failure {
+    match failure.code.filter(|_| failure.is_of_fleet) {
+        Some(Code::Unavailable) => failure.hint(LOCAL_HINT),
+        Some(Code::Unknown) => failure.hint(UNKNOWN_LOCAL_HINT),
+        _ => failure,
     }
 }
 
@@ -510,5 +519,20 @@ mod tests {
             let expected = ReceiverClient { socket: socket.into(), process: Some(7) };
             assert_eq!(ReceiverClient::from_process(Some(7), &words), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn without_etcd_a_drain_is_hinted_at_local_and_never_at_the_history() {
+        let hint = |code, is_of_fleet| {
+            let failure =
+                Failure::new(Exit::Unavailable, "etcd cannot be reached").hint("as it was");
+            let failure = Failure { code: Some(code), is_of_fleet, ..failure };
+            with_local_hint(failure).hint.unwrap()
+        };
+        assert_eq!(hint(Code::Unavailable, true), LOCAL_HINT);
+        assert_eq!(hint(Code::Unknown, true), UNKNOWN_LOCAL_HINT);
+        assert!(UNKNOWN_LOCAL_HINT.contains("override list"));
+        assert_eq!(hint(Code::FailedPrecondition, true), "as it was");
+        assert_eq!(hint(Code::Unavailable, false), "as it was");
     }
 }

@@ -12,6 +12,9 @@ pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(5);
 pub enum EtcdError {
     #[error("etcd cannot be reached: {0}")]
     Unreachable(String),
+    /// There was no connection, so the request was certainly not carried out.
+    #[error("etcd cannot be reached: {0}")]
+    NotConnected(String),
     #[error("etcd did not answer within {} s", REQUEST_TIME.as_secs())]
     NoAnswer,
     #[error("etcd has no quorum: {0}")]
@@ -39,6 +42,22 @@ impl EtcdError {
     /// have been: etcd applies the one that reaches its quota, and answers with this error.
     pub fn is_indefinite(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::NoAnswer | Self::NoQuorum(_) | Self::NoSpace)
+    }
+
+    /// The same with the servers that the settings name, if this is about reaching them: the client does not say which one
+    /// it tried.
+    #[must_use]
+    pub fn with_servers(self, servers: &[String]) -> Self {
+        let servers = servers.join(", ");
+        match self {
+            Self::Unreachable(cause) => Self::Unreachable(format!("{servers}: {cause}")),
+            Self::NotConnected(cause) => Self::NotConnected(format!("{servers}: {cause}")),
+            Self::NoAnswer => Self::Unreachable(format!(
+                "{servers}: no answer within {} s",
+                REQUEST_TIME.as_secs()
+            )),
+            other => other,
+        }
     }
 
     /// Whether etcd says that the lease of the request does not exist.
@@ -78,6 +97,7 @@ impl From<etcd_client::Error> for EtcdError {
             7 | 16 => Self::Denied(text),
             // Invalid argument, not found, exists, exhausted, precondition, range, unimplemented.
             3 | 5 | 6 | 8 | 9 | 11 | 12 => Self::Refused(text),
+            _ if is_not_connected(&error) => Self::NotConnected(explained(text)),
             _ => Self::Unreachable(explained(text)),
         }
     }
@@ -94,7 +114,8 @@ fn without_repetitions(text: &str) -> String {
     parts.join(": ")
 }
 
-/// What TLS libraries say of certificates, in words that name the file.
+/// What the libraries say, in words: of certificates with the name of the file, of connections without the layer that
+/// noticed it.
 fn explained(text: String) -> String {
     let is_refusal = |text: &str| text.contains("Certificate") || text.contains("UnknownCA");
     let cause = if text.contains("received fatal alert") && is_refusal(&text) {
@@ -103,11 +124,23 @@ fn explained(text: String) -> String {
         "its certificate is of no authority in tls-ca"
     } else if text.contains("not valid for name") || text.contains("NotValidForName") {
         "its certificate does not have the host of its URL"
+    } else if let Some(cause) = text.strip_prefix("tcp connect error: ") {
+        return cause.to_owned();
+    } else if ENDED.iter().any(|words| text.to_lowercase().contains(words)) {
+        return "the connection was closed".into();
     } else {
         return text;
     };
     format!("{cause} ({text})")
 }
+
+/// How libraries say that the server closed the connection, or that it is gone.
+const ENDED: [&str; 4] = [
+    "broken pipe",
+    "connection reset",
+    "connection closed",
+    "error reading a body from connection",
+];
 
 /// Whether there was no connection, so that the request cannot have been carried out.
 pub(crate) fn is_not_connected(error: &etcd_client::Error) -> bool {
@@ -127,7 +160,10 @@ mod tests {
     fn causes_are_said_once_and_in_words() {
         let said = |text: &str| explained(without_repetitions(text));
         let refused = "tcp connect error: transport error: tcp connect error: Connection refused";
-        assert_eq!(said(refused), "tcp connect error: Connection refused");
+        assert_eq!(said(refused), "Connection refused");
+        for closed in ["h2 protocol error: broken pipe", "http2 error: Connection reset by peer"] {
+            assert_eq!(said(closed), "the connection was closed");
+        }
         let alert = "transport error: connection error: received fatal alert: BadCertificate";
         let words = "it refuses this balancer's certificate, that of tls-cert";
         let expected = format!("{words} (connection error: received fatal alert: BadCertificate)");
@@ -138,5 +174,19 @@ mod tests {
         assert!(said(unknown).starts_with("its certificate is of no authority in tls-ca ("));
         let host = "invalid peer certificate: certificate not valid for name \"etcd-1\"";
         assert!(said(host).starts_with("its certificate does not have the host of its URL ("));
+    }
+
+    #[test]
+    fn what_is_about_reaching_etcd_names_the_servers() {
+        let servers = ["http://a:1".to_owned(), "http://b:1".to_owned()];
+        let said = |error: EtcdError| error.with_servers(&servers).to_string();
+        let reached = "etcd cannot be reached: http://a:1, http://b:1: ";
+        let refused = "Connection refused".to_owned();
+        assert_eq!(said(EtcdError::Unreachable(refused.clone())), format!("{reached}{refused}"));
+        assert_eq!(said(EtcdError::NotConnected(refused.clone())), format!("{reached}{refused}"));
+        assert_eq!(said(EtcdError::NoAnswer), format!("{reached}no answer within 5 s"));
+        assert_eq!(said(EtcdError::NoSpace), EtcdError::NoSpace.to_string());
+        assert!(EtcdError::NoAnswer.with_servers(&servers).is_indefinite());
+        assert!(!EtcdError::NotConnected(refused).is_indefinite());
     }
 }

@@ -389,7 +389,11 @@ impl ChangeRecord for AuditedChange {
             ) => {
                 self.not_done("behind", None, &error_chain::message(refusal));
             }
-            Err(refusal @ Refusal::Fleet(FleetRefusal::Unknown(_))) => {
+            Err(
+                refusal @ Refusal::Fleet(
+                    FleetRefusal::Unknown(_) | FleetRefusal::UnknownOverrides(_),
+                ),
+            ) => {
                 self.not_done("unknown", None, &error_chain::message(refusal));
             }
             Err(refusal) => self.not_done("refused", None, &error_chain::message(refusal)),

@@ -190,6 +190,9 @@ impl IntoStatus for Refusal {
             Refusal::Fleet(FleetRefusal::Unknown(_)) => {
                 error(Code::Unknown, ErrorReason::FleetUnknown).hint(FLEET_UNKNOWN_HINT)
             }
+            Refusal::Fleet(FleetRefusal::UnknownOverrides(_)) => {
+                error(Code::Unknown, ErrorReason::FleetUnknown).hint(FLEET_UNKNOWN_OVERRIDES_HINT)
+            }
             Refusal::Fleet(FleetRefusal::NotAMember(_)) => {
                 error(Code::FailedPrecondition, ErrorReason::FleetMembership)
                     .hint("nothing was changed")
@@ -251,6 +254,9 @@ const OVERRIDES_HINT: &str =
 
 const FLEET_UNKNOWN_HINT: &str =
     "`spillway history` shows whether it came into force; to make the change again is safe";
+
+const FLEET_UNKNOWN_OVERRIDES_HINT: &str =
+    "`spillway override list` shows what came into force; to make the change again is safe";
 
 const FLEET_CONFLICT_HINT: &str = "`spillway fleet status` says why; `spillway fleet restore --from this` makes this balancer's configuration that of \
      the fleet, `--from etcd` takes that of etcd";

@@ -114,6 +114,9 @@ pub enum FleetRefusal {
     /// It may have been made, or may yet be.
     #[error("{0}")]
     Unknown(String),
+    /// The same of overrides, or of a part of them.
+    #[error("{0}")]
+    UnknownOverrides(String),
     /// The fleet has removed this balancer. Nothing changed.
     #[error("{0}")]
     NotAMember(String),

@@ -218,6 +218,7 @@ impl Member {
                 }
                 Err(CommitError::Unknown(error)) => {
                     tracing::warn!("the outcome of a commit is unknown: {error}");
+                    let error = error.with_servers(&self.settings().endpoints);
                     return find_out(fleet, &attempt, error).await;
                 }
                 Err(CommitError::Conflict(current)) => {
@@ -227,10 +228,20 @@ impl Member {
                         current: current.as_deref().map(number).unwrap_or_default(),
                     });
                 }
-                done => return done.map_err(refusal),
+                done => return done.map_err(|error| refusal(self.with_servers(error))),
             }
         }
         Err(refusal(CommitError::MembersChanged))
+    }
+
+    /// The same, with the servers of etcd if it is about reaching them.
+    fn with_servers(&self, error: CommitError) -> CommitError {
+        match error {
+            CommitError::Etcd(error) => {
+                CommitError::Etcd(error.with_servers(&self.settings().endpoints))
+            }
+            error => error,
+        }
     }
 
     /// The members that are alive, this one in any case.

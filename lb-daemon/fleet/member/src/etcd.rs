@@ -129,11 +129,13 @@ impl Connector {
         let _ = presence.await;
     }
 
-    /// Says that the certificate has expired if that may be why etcd is lost. With TLS 1.3 a server refuses a certificate
-    /// only when the client believes itself connected already, and mostly no more than the end of the connection is seen.
+    /// Names the servers if etcd is lost. Says that the certificate has expired if that may be why: with TLS 1.3 a server
+    /// refuses a certificate only when the client believes itself connected already, and mostly no more than the end of the
+    /// connection is seen.
     async fn explained(&self, mut view: View) -> View {
-        if let (Connection::Lost { cause, .. }, Some(files)) =
-            (&mut view.connection, &self.settings.tls)
+        let Connection::Lost { cause, .. } = &mut view.connection else { return view };
+        *cause = cause.clone().with_servers(&self.settings.endpoints);
+        if let Some(files) = &self.settings.tls
             && !matches!(cause, LossCause::Etcd(EtcdError::CertificateExpired(_)))
             && let Ok(pem) = tokio::fs::read(&files.certificate).await
             && let Some(expired) = tls::expired(&pem)

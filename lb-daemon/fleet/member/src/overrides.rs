@@ -128,11 +128,13 @@ impl Member {
                 // The view may be a moment old.
                 Err(OverrideError::Conflict) => sleep(Duration::from_millis(100)).await,
                 Err(OverrideError::Unknown(error)) => {
-                    return Err(FleetRefusal::Unknown(format!(
+                    let error = error.with_servers(&self.settings().endpoints);
+                    return Err(FleetRefusal::UnknownOverrides(format!(
                         "it is unknown whether the overrides were changed: {error}"
                     )));
                 }
                 Err(OverrideError::Etcd(error)) => {
+                    let error = error.with_servers(&self.settings().endpoints);
                     return Err(FleetRefusal::Unavailable(error.to_string()));
                 }
                 Err(error) => return Err(FleetRefusal::Invalid(error.to_string())),
@@ -175,7 +177,7 @@ impl Member {
         let mut in_force = self.watch_in_force();
         match timeout(IN_FORCE, in_force.wait_for(|it| it.revision >= revision)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(FleetRefusal::Unknown("the daemon is stopping".into())),
+            Ok(Err(_)) => Err(FleetRefusal::UnknownOverrides("the daemon is stopping".into())),
             Err(_) => {
                 let generation = self.in_force().generation;
                 let cause = format!("the overrides take longer than {} s", IN_FORCE.as_secs());
@@ -215,7 +217,7 @@ impl Member {
 fn partly(refusal: FleetRefusal, done: usize, all: usize) -> FleetRefusal {
     match done {
         0 => refusal,
-        done => FleetRefusal::Unknown(format!(
+        done => FleetRefusal::UnknownOverrides(format!(
             "{done} of {all} overrides were changed; then: {refusal}"
         )),
     }

@@ -58,6 +58,17 @@ pub enum LossCause {
     WatchEnded(String),
 }
 
+impl LossCause {
+    /// The same with the servers that the settings name.
+    #[must_use]
+    pub fn with_servers(self, servers: &[String]) -> Self {
+        match self {
+            Self::Etcd(error) => Self::Etcd(error.with_servers(servers)),
+            Self::WatchEnded(cause) => Self::WatchEnded(format!("{}: {cause}", servers.join(", "))),
+        }
+    }
+}
+
 /// Whether the snapshot is up to date.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Connection {
