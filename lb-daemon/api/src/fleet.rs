@@ -75,6 +75,7 @@ impl Fleet for FleetApi {
         let mut answer = v1::FleetStatus {
             fleet: text(settings.map(|it| &it.fleet)),
             balancer: text(settings.map(|it| &it.name)),
+            insecure: settings.is_some_and(|it| it.tls.is_none()),
             ..v1::FleetStatus::default()
         };
         // Also before it takes part, as while its address is not free.

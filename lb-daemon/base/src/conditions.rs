@@ -50,6 +50,10 @@ pub const FLEET_CONFIGURATION: Subject =
 /// Subject of the condition that the portions of capacities cannot be shared as they should be.
 pub const FLEET_SHARES: Subject = Subject::new(ConditionReason::FleetShares, "fleet shares");
 
+/// Subject of the condition that the fleet goes without certificates.
+pub const FLEET_INSECURE: Subject =
+    Subject::new(ConditionReason::FleetInsecure, "fleet certificates");
+
 /// The kinds of problems that last. Programs tell conditions apart by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionReason {
@@ -93,6 +97,8 @@ pub enum ConditionReason {
     FleetConfiguration,
     /// The portions of capacities cannot be shared as they should be.
     FleetShares,
+    /// The fleet goes without certificates, as its settings ask for.
+    FleetInsecure,
 }
 
 /// What a condition is about. A subject has one condition at a time.

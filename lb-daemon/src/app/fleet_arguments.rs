@@ -35,7 +35,7 @@ pub(super) struct FleetArguments {
     /// Key of that certificate, PEM
     #[arg(long, value_name = "FILE", requires = "fleet_name")]
     fleet_tls_key: Option<PathBuf>,
-    /// Go without TLS: whoever reaches the addresses can change everything. Only for laboratories
+    /// Go without TLS: whoever reaches the addresses can change everything. Only for a network of trusted hosts
     #[arg(long, requires = "fleet_name")]
     fleet_insecure: bool,
 }
@@ -84,7 +84,8 @@ impl FleetArguments {
         let [authorities, certificate, key] = files.map(|(setting, file)| {
             file.clone().ok_or_else(|| {
                 Failure::new(format!("--{setting} is missing: balancers of a fleet use TLS")).hint(
-                    "set it; only a laboratory goes without certificates, by --fleet-insecure",
+                    "set it, or --fleet-insecure for a fleet without certificates, which only a network of trusted hosts may \
+                     have",
                 )
             })
         });

@@ -1907,6 +1907,10 @@ pub struct FleetStatus {
     /// Revision that this balancer has in force. 0: none.
     #[prost(int64, tag = "15")]
     pub revision_in_force: i64,
+    /// Whether the settings of this balancer ask for a fleet without certificates: etcd and the other balancers are neither
+    /// authenticated nor encrypted. Set also if this balancer is no member.
+    #[prost(bool, tag = "16")]
+    pub insecure: bool,
 }
 /// A balancer of a fleet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5803,6 +5807,8 @@ pub enum ConditionReason {
     Interface = 28,
     /// This host does not have an address that settings name, or no local route to a prefix of theirs.
     HostAddress = 29,
+    /// The fleet goes without certificates, as its settings ask for.
+    FleetInsecure = 30,
 }
 impl ConditionReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -5841,6 +5847,7 @@ impl ConditionReason {
             Self::FleetShares => "CONDITION_REASON_FLEET_SHARES",
             Self::Interface => "CONDITION_REASON_INTERFACE",
             Self::HostAddress => "CONDITION_REASON_HOST_ADDRESS",
+            Self::FleetInsecure => "CONDITION_REASON_FLEET_INSECURE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -5876,6 +5883,7 @@ impl ConditionReason {
             "CONDITION_REASON_FLEET_SHARES" => Some(Self::FleetShares),
             "CONDITION_REASON_INTERFACE" => Some(Self::Interface),
             "CONDITION_REASON_HOST_ADDRESS" => Some(Self::HostAddress),
+            "CONDITION_REASON_FLEET_INSECURE" => Some(Self::FleetInsecure),
             _ => None,
         }
     }

@@ -88,6 +88,9 @@ fn of_reason(facts: &Facts, condition: &Condition, reload: &str) -> Finding {
         Reason::File | Reason::Settings | Reason::TlsFiles | Reason::HttpFiles => {
             refused(subject, cause, reload)
         }
+        Reason::FleetInsecure => Finding::warning("daemon", subject, cause)
+            .why("only a network on which every host is trusted may have such a fleet")
+            .mend("$PAGER /usr/share/doc/spillway/docs/fleet.md  # `With certificates`"),
         // The cause says what to do.
         _ => Finding::warning("daemon", subject, cause)
             .why("the daemon goes on without it; `spillway status` shows since when"),

@@ -12,6 +12,10 @@ use crate::output::{Grid, Report, age, fields};
 /// Balancers that have columns of their own in a table of 80 columns.
 const MOST_COLUMNS: usize = 4;
 
+/// What is said of a fleet without certificates.
+const INSECURE: &str =
+    "no certificates: whoever reaches etcd or the balancers can change what the fleet has";
+
 /// Balancers of an older version that a line names.
 const MOST_OLDER: usize = 3;
 
@@ -55,6 +59,9 @@ impl FleetReport {
         };
         let revision = self.revision.unwrap_or_default();
         let mut more = Vec::new();
+        if self.insecure {
+            more.push(("insecure", INSECURE.into()));
+        }
         if let Some(problem) = &self.etcd_problem {
             more.push(("etcd", etcd_line(problem, self.etcd_problem_since.as_deref(), "")));
         }

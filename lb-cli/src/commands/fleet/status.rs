@@ -35,6 +35,8 @@ pub(super) struct FleetReport {
     pub(super) balancer: Option<String>,
     /// Whether it is a member. What follows is `null` or empty if it is not.
     pub(super) member: bool,
+    /// Whether its settings ask for no certificates.
+    pub(super) insecure: bool,
     /// What is wrong with etcd; `null`: it answers.
     pub(super) etcd_problem: Option<String>,
     pub(super) etcd_problem_since: Option<String>,
@@ -130,6 +132,7 @@ impl FleetReport {
             fleet: given(status.fleet),
             balancer: given(status.balancer),
             member: of_member,
+            insecure: status.insecure,
             etcd_problem: given(status.etcd_problem),
             etcd_problem_since: status.etcd_problem_since.map(|since| since.to_string()),
             conflict: given(status.conflict),

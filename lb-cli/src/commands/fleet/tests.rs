@@ -207,6 +207,23 @@ held back  fields of schema revision 2 wait until these are upgraded: lb-2
 }
 
 #[test]
+fn a_fleet_without_certificates_says_so_and_that_is_no_problem() {
+    let mut status = fleet(2);
+    assert!(!table(&status).contains("certificates"));
+    status.insecure = true;
+    let text = table(&status);
+    let expected = "\
+fleet edge, as lb-1 sees it: generation 8, revision 4711
+insecure  no certificates: whoever reaches etcd or the balancers can change what
+          the fleet has
+";
+    assert!(text.starts_with(expected), "{text}");
+    let report = FleetReport::new(status);
+    assert!(report.check().is_ok());
+    assert_eq!(serde_json::to_value(&report).unwrap()["insecure"], true);
+}
+
+#[test]
 fn long_conditions_are_wrapped_and_whole() {
     let mut status = fleet(2);
     status.groups.clear();

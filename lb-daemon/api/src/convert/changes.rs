@@ -134,6 +134,7 @@ pub(super) fn condition(condition: &Condition) -> v1::Condition {
         ConditionReason::FleetConflict => Reason::FleetConflict,
         ConditionReason::FleetConfiguration => Reason::FleetConfiguration,
         ConditionReason::FleetShares => Reason::FleetShares,
+        ConditionReason::FleetInsecure => Reason::FleetInsecure,
     };
     let pool = condition.pool.as_ref();
     v1::Condition {

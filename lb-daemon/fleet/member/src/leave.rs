@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lb_base::conditions::FLEET_SHARES;
+use lb_base::conditions::{FLEET_INSECURE, FLEET_SHARES};
 use lb_config::Reason;
 use lb_control::{
     command::{Actor, OverrideChange},
@@ -48,7 +48,7 @@ impl Membership {
         let context = self.context();
         MembershipRecord::remove(&context.state_directory)?;
         context.is_member.set(false);
-        for subject in SUBJECTS.into_iter().chain([&FLEET_SHARES]) {
+        for subject in SUBJECTS.into_iter().chain([&FLEET_SHARES, &FLEET_INSECURE]) {
             context.conditions.end(subject);
         }
         context.homes.decide(MarkOutDecision::Alone);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lb_base::conditions::Conditions;
+use lb_base::conditions::{ConditionReason, Conditions};
 use lb_fleet::{
     Document,
     documents::Liveness,
@@ -70,7 +70,9 @@ pub(super) async fn report(
             (digested, digest) = (Some((state, Instant::now())), table_comparison::digest(&new));
         }
         if is_due(texts_at) {
+            // What the settings ask for is no problem that the others should report.
             let texts = conditions.now().into_iter();
+            let texts = texts.filter(|it| it.reason != ConditionReason::FleetInsecure);
             let texts = texts.map(|it| format!("{}: {}", it.subject, it.cause));
             last_texts = texts.take(MOST_CONDITIONS).collect();
             texts_at = Some(Instant::now());

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lb_base::conditions::Conditions;
+use lb_base::conditions::{Conditions, FLEET_INSECURE};
 use lb_control::command::Commands;
 use lb_fleet::{
     Document, Fleet, FleetSettings,
@@ -109,6 +109,9 @@ impl Member {
             watch::channel(InForce { generation, guard, members, ..InForce::default() });
         let known_incarnation = known_incarnation(&etcd, &settings, lost_maps).await?;
         let security = peer_security(&settings, &context.conditions)?;
+        if settings.tls.is_none() {
+            context.conditions.begin(&FLEET_INSECURE, &insecure(&settings));
+        }
         let stored = record.view.clone().unwrap_or_default();
         let (views, view_rx) = watch::channel(FleetView::from(stored));
         let known = view_rx.clone();
@@ -328,6 +331,14 @@ fn peer_security(
 ) -> Result<PeerSecurity, TlsError> {
     let Some(files) = &settings.tls else { return Ok(PeerSecurity::Plain) };
     PeerCredentials::open(tls_files(files), conditions.clone()).map(PeerSecurity::Tls)
+}
+
+/// What a fleet without certificates means.
+fn insecure(settings: &FleetSettings) -> String {
+    format!(
+        "the settings ask for no certificates (insecure): whoever reaches etcd or {} can change what the fleet has",
+        settings.address
+    )
 }
 
 /// The files with which balancers reach etcd and each other.

@@ -18,7 +18,7 @@ const PEER_TLS: Subject = Subject::new(ConditionReason::TlsFiles, "TLS of peers"
 #[derive(Clone, Debug)]
 pub(crate) enum PeerSecurity {
     Tls(PeerCredentials),
-    /// Whoever reaches the address may send as any balancer: for laboratories only.
+    /// Whoever reaches the address may send as any balancer: for a network of trusted hosts only.
     Plain,
 }
 
