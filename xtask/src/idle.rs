@@ -6,6 +6,7 @@
 use std::process::Command;
 
 use anyhow::Result;
+use nix::unistd::Pid;
 
 use crate::{process, progress::idle_family, root};
 
@@ -25,10 +26,10 @@ pub(crate) fn at_idle_priority(command: &Command) -> Command {
     idle
 }
 
-/// Gives those of our processes that run on idle CPU time the usual priority, which needs root. Processes that they start
-/// inherit it.
-pub(crate) fn give_usual_priority() -> Result<()> {
-    for pid in idle_family() {
+/// Gives a process and its descendants that run on idle CPU time the usual priority, which needs root. Processes that they
+/// start inherit it.
+pub(crate) fn give_usual_priority(leader: Pid) -> Result<()> {
+    for pid in idle_family(leader) {
         let mut command = root::short_command("chrt")?;
         command.args(["--other", "--all-tasks", "--pid", "0", &pid.to_string()]);
         // One that has ended meanwhile is no error.
@@ -46,7 +47,7 @@ mod tests {
 
     use nix::{
         sys::signal::{Signal, kill},
-        unistd::{Pid, Uid},
+        unistd::Uid,
     };
 
     use super::*;
@@ -69,12 +70,13 @@ mod tests {
         let mut child = at_idle_priority(&shell).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let both = [child.id() as i32, line.trim().parse().unwrap()];
-        let are_idle = || both.map(|pid| idle_family().contains(&pid));
+        let leader = Pid::from_raw(child.id() as i32);
+        let both = [leader.as_raw(), line.trim().parse().unwrap()];
+        let are_idle = || both.map(|pid| idle_family(leader).contains(&pid));
         let before = are_idle();
         // Only root may undo it.
         let after = Uid::effective().is_root().then(|| {
-            let given = give_usual_priority();
+            let given = give_usual_priority(leader);
             (given.is_ok(), are_idle())
         });
         for pid in both {

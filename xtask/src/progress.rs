@@ -134,9 +134,9 @@ fn cpu_time(leader: Pid) -> u64 {
     family(leader).values().map(|stat| stat.cpu_time).sum()
 }
 
-/// Those of this process, its group and its descendants that run on idle CPU time only.
-pub(crate) fn idle_family() -> Vec<i32> {
-    let all = family(Pid::this()).into_iter();
+/// Those of a process, its group and its descendants that run on idle CPU time only.
+pub(crate) fn idle_family(leader: Pid) -> Vec<i32> {
+    let all = family(leader).into_iter();
     all.filter(|(_, stat)| stat.is_idle).map(|(pid, _)| pid).collect()
 }
 

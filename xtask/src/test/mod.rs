@@ -22,6 +22,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail, ensure};
+use nix::unistd::Pid;
 
 use crate::artifacts::{self, Cost};
 use crate::build;
@@ -167,7 +168,7 @@ impl Run<'_> {
             // Nothing is left to be slowed by the others.
             drop(running);
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
-                idle::give_usual_priority()?;
+                idle::give_usual_priority(Pid::this())?;
             }
             behind.into_iter().map(join).fold(took, Result::and)
         })?;
