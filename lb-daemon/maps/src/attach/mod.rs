@@ -231,7 +231,9 @@ impl Attached {
         displaced.retain(|name, _| others.contains(name));
         for name in others {
             let since = *displaced.entry(name.clone()).or_insert_with(Instant::now);
-            if since.elapsed() >= DISPLACED_REST {
+            let is_gone = !self.pins.filter(&name).exists()
+                && pinned::index_here(&self.pins.link(&name)).is_none();
+            if is_gone || since.elapsed() >= DISPLACED_REST {
                 tracing::warn!(
                     interface = name,
                     "interface {name}: detached, because another one has its place"

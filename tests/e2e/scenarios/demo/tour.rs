@@ -21,7 +21,10 @@ pub(crate) fn the_report_adds_up(_: &Sandbox) -> Result<()> {
     let status = start(&out, &[])?.wait()?;
     let said = fs::read_to_string(out.join("stdout"))? + &fs::read_to_string(out.join("stderr"))?;
     ensure!(status.success(), "{status}\n{said}");
-    ensure!(said.contains(" ms: check page: "), "it says not why a backend is unhealthy:\n{said}");
+    ensure!(
+        said.contains(" ms: check page of 203.0.113.1: "),
+        "it says not why a backend is unhealthy:\n{said}"
+    );
 
     let report: Value = serde_json::from_str(&fs::read_to_string(out.join("report.json"))?)?;
     let number = |value: &Value| value.as_u64().with_context(|| format!("{value} is no number"));

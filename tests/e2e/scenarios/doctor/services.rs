@@ -28,7 +28,7 @@ fn document(fabric: &Fabric) -> String {
             port: 80,
             interval_ms: 500,
             fall: 2,
-            is_tunnelled: false,
+            is_tunnelled: true,
         }],
         pools: vec![Pool {
             name: "web".into(),

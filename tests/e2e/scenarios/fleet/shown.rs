@@ -178,7 +178,7 @@ fn page(fleet: &FleetFixture) -> Result<()> {
                 "etcd has generation 2, revision ",
                 ", in force here",
                 "same tables",
-                "capacity 1000/s",
+                "capacity 1000 connections/s",
             ];
             for word in words {
                 ensure!(page.contains(word), "no {word} in\n{page}");

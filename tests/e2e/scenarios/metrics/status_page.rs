@@ -59,7 +59,7 @@ fn shop(fixture: &MetricsFixture) -> String {
         + &format!(
             "[[service]]\nname = \"shop\"\naddress = \"{vip}\"\nport = {SHOP}\nprotocol = \"tcp\"\n\
              pool = \"shop\"\nwhen_full = \"reject\"\n\
-             [[pool]]\nname = \"idle\"\n[[service]]\nname = \"idle\"\naddress = \"{vip}\"\n\
+             [[pool]]\nname = \"idle\"\nslots = 1009\n[[service]]\nname = \"idle\"\naddress = \"{vip}\"\n\
              port = {IDLE}\nprotocol = \"tcp\"\npool = \"idle\"\n"
         )
 }
