@@ -71,11 +71,12 @@ pub(crate) fn without_backends(sandbox: &Sandbox) -> Result<()> {
     drop(server_far);
     let wrong = host.until_wrong(&[("services", "warning", "web")])?;
     ensure!(wrong[0].found == "1 of 2 backends is up", "{wrong:?}");
-    ensure!(wrong[0].why == format!("{}: check web: connection refused", far.v4), "{wrong:?}");
+    let refused = format!("check web of {}: connection refused", Fabric::VIP_V4);
+    ensure!(wrong[0].why == format!("{}: {refused}", far.v4), "{wrong:?}");
     drop(server_near);
     let wrong = host.until_wrong(&[("services", "problem", "web")])?;
     ensure!(wrong[0].found == "none of 2 backends is up", "{wrong:?}");
-    let why = format!("{} and 1 more: check web: connection refused", near.v4);
+    let why = format!("{} and 1 more: {refused}", near.v4);
     ensure!(wrong[0].why == why, "{wrong:?}");
     let all = host.ask()?.0;
     ensure!(all.findings[0].check == "services", "services come first: {all:?}");
