@@ -95,7 +95,7 @@ pub(super) enum Phase {
     /// It does not answer.
     Silent,
     /// It does not answer, but has sent something itself since.
-    Heard,
+    Unconfirmed,
 }
 
 impl Neighbour {
@@ -111,7 +111,7 @@ impl Neighbour {
         let unanswered = seen.is_kernels && before.is_some_and(Self::is_silent);
         match (seen.state, before) {
             // A gateway's own ARP request or solicitation does not show that it answers ours.
-            (Stale | Delay, _) if unanswered => with(None, Phase::Heard),
+            (Stale | Delay, _) if unanswered => with(None, Phase::Unconfirmed),
             (Probe, _) if unanswered => with(None, Phase::Probed),
             (Permanent, _) => with(mac, Phase::Permanent),
             (Reachable | Delay, _) => with(mac, Phase::Confirmed),
@@ -147,7 +147,8 @@ impl Neighbour {
 
     /// Whether it did not answer when it was last asked.
     pub(super) fn is_silent(self) -> bool {
-        self.mac.is_none() && matches!(self.phase, Phase::Silent | Phase::Heard | Phase::Probed)
+        self.mac.is_none()
+            && matches!(self.phase, Phase::Silent | Phase::Unconfirmed | Phase::Probed)
     }
 
     /// Whether the kernel has to be told to resolve it, as XDP's packets do not cause that.
@@ -246,15 +247,15 @@ mod tests {
         use NeighbourState::{Delay, Failed, Incomplete, Probe, Reachable, Stale};
         let without_mac = |phase| Some(Neighbour { mac: None, phase });
         let failed = vec![(Failed, None)];
-        for heard in [Stale, Delay] {
-            let heard = [failed.clone(), vec![(heard, Some(A))]].concat();
-            assert_eq!(after(&heard), without_mac(Phase::Heard));
-            let probed = [heard, vec![(Probe, Some(A))]].concat();
+        for unconfirmed in [Stale, Delay] {
+            let unconfirmed = [failed.clone(), vec![(unconfirmed, Some(A))]].concat();
+            assert_eq!(after(&unconfirmed), without_mac(Phase::Unconfirmed));
+            let probed = [unconfirmed, vec![(Probe, Some(A))]].concat();
             assert_eq!(after(&probed), without_mac(Phase::Probed));
             for (answer, expected) in [
                 ((Failed, None), without_mac(Phase::Silent)),
                 ((Incomplete, None), without_mac(Phase::Silent)),
-                ((Stale, Some(B)), without_mac(Phase::Heard)),
+                ((Stale, Some(B)), without_mac(Phase::Unconfirmed)),
                 ((Reachable, Some(B)), Some(Neighbour { mac: Some(B), phase: Phase::Confirmed })),
             ] {
                 assert_eq!(after(&[probed.clone(), vec![answer]].concat()), expected);

@@ -52,7 +52,7 @@ pub struct NextHops {
     /// A link changed during the look-up, so its result may be outdated.
     outdated: bool,
     look_up_from: Instant,
-    /// When to look up all addresses after a link's change, or after a gateway was asked for.
+    /// When to look up all addresses after a link's change.
     look_up_all: Option<Instant>,
     lost: bool,
 }
@@ -223,19 +223,15 @@ impl NextHops {
         }
         self.stale.extend(self.hops.take_cut_off());
         for request in self.hops.take_requests(Instant::now()) {
-            let (Request::Resolve(key) | Request::Probe(key)) = request;
-            if self.hops.is_unknown_gateway(key) {
-                self.look_up_all.get_or_insert(Instant::now() + LINK_SETTLED);
-            }
             let handle = self.handle.clone();
             self.work.spawn(async move {
                 match request {
-                    Request::Resolve(_) => {
+                    Request::Resolve(key) => {
                         let refused = neighbour::request(handle, key).await.err();
                         Completed::Request(key, refused.map(|error| refusal(&error)))
                     }
                     // Refused only where the entry has changed meanwhile, which is an event.
-                    Request::Probe(_) => {
+                    Request::Probe(key) => {
                         let _changed = neighbour::probe(handle, key).await;
                         Completed::Request(key, None)
                     }

@@ -186,17 +186,10 @@ impl Hops {
     /// The neighbours to ask at `now`.
     pub(super) fn take_requests(&mut self, now: Instant) -> Vec<Request> {
         let request = |key| match self.neighbours.get(&key).map(|neighbour| neighbour.phase) {
-            Some(Phase::Heard) => Request::Probe(key),
+            Some(Phase::Unconfirmed) => Request::Probe(key),
             _ => Request::Resolve(key),
         };
         self.requests.take_due(now).into_iter().map(request).collect()
-    }
-
-    /// Whether a neighbour is a gateway whose MAC is not known: until it is, the kernel may prefer another one.
-    pub(super) fn is_unknown_gateway(&self, key: NeighbourKey) -> bool {
-        let mut addresses = self.by_neighbour.get(&key).into_iter().flatten();
-        let is_known = self.neighbours.get(&key).is_some_and(|neighbour| neighbour.mac.is_some());
-        !is_known && addresses.any(|address| *address != key.address)
     }
 
     /// The addresses whose neighbour has fallen silent since the last call.
@@ -266,7 +259,7 @@ impl Hops {
             self.cut_off.extend(self.by_neighbour.get(&key).into_iter().flatten());
         }
         let is_new =
-            |n: Neighbour| matches!(n.phase, Phase::Failing | Phase::Removed | Phase::Heard);
+            |n: Neighbour| matches!(n.phase, Phase::Failing | Phase::Removed | Phase::Unconfirmed);
         if neighbour.is_some_and(is_new) {
             // Requested at once, even if it has just been.
             self.requests.end(key);

@@ -57,21 +57,6 @@ async fn a_stale_neighbour_is_asked_for_at_once_and_stays() {
 }
 
 #[tokio::test]
-async fn only_a_gateway_without_a_mac_is_unknown() {
-    let mut network = Network::new(&["198.51.100.1", "192.0.2.77"]);
-    network.hops.set_route(ip("192.0.2.77"), route(ETH0, "192.0.2.77"));
-    let unknown =
-        |network: &Network, address| network.hops.is_unknown_gateway(neighbour(ETH0, address));
-    assert!(unknown(&network, GATEWAY));
-    assert!(!unknown(&network, "192.0.2.77"), "a backend on the link");
-    assert!(!unknown(&network, "192.0.2.78"), "nobody's");
-    network.see(ETH0, GATEWAY, Incomplete, None);
-    assert!(unknown(&network, GATEWAY));
-    network.see(ETH0, GATEWAY, Reachable, Some(A));
-    assert!(!unknown(&network, GATEWAY));
-}
-
-#[tokio::test]
 async fn a_silent_neighbour_that_sends_something_is_probed_at_once() {
     let mut network = Network::new(&["198.51.100.1"]);
     network.see(ETH0, GATEWAY, Failed, None);
