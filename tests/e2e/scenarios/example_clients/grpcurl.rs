@@ -2,7 +2,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use lb_tests::sandbox::Sandbox;
 use serde_json::Value;
 
-use super::{CONFIGURATION, Host, go::program};
+use super::{CONFIGURATION, Host, LAB_SOCKET, go::program};
 
 /// The commands of docs/api.md, which need no proto files, as the daemon answers reflection.
 pub(super) fn works(sandbox: &Sandbox) -> Result<()> {
@@ -24,6 +24,13 @@ pub(super) fn works(sandbox: &Sandbox) -> Result<()> {
     ensure!(code == Some(0) && out.contains("spillway.v1.Objects.BatchCreateBackends\n"), "{out}");
 
     // Those of the document, word for word.
+    let first = document.lines().filter_map(|line| line.strip_prefix("grpcurl -plaintext -unix "));
+    let first: Vec<_> = first.filter_map(|rest| rest.strip_prefix(LAB_SOCKET)).collect();
+    for (rest, expected) in first.iter().zip(["spillway.v1.Fleet\n", "\"generation\": \"1\""]) {
+        let (code, out, err) = run(&[&socket, rest.trim()])?;
+        ensure!(code == Some(0) && out.contains(expected), "{rest}: {out} {err}");
+    }
+    ensure!(first.len() == 2, "{first:?}");
     let section = document.split("\n## From a shell\n").nth(1).context("From a shell")?;
     let section = section.split("\n## ").next().context("an end")?;
     let requests = section.split("-d '").skip(1).filter_map(|rest| rest.split('\'').next());

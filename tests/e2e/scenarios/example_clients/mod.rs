@@ -38,6 +38,9 @@ address = "10.1.0.12"
 region = "eu"
 "#;
 
+/// The socket that examples of docs/api.md name.
+const LAB_SOCKET: &str = "/run/spillway-lab/balancer/spillwayd.sock";
+
 /// Pools and backends of each that are listed.
 const POOLS: u32 = 500;
 const BACKENDS: u32 = 100;

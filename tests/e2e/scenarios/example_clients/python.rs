@@ -7,7 +7,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::sandbox::Sandbox;
 
-use super::{CONFIGURATION, Host, check_drain, check_list};
+use super::{CONFIGURATION, Host, LAB_SOCKET, check_drain, check_list};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -50,10 +50,24 @@ fn client(host: &Host, name: &str, modules: &Path) -> Command {
 pub(super) fn drains(sandbox: &Sandbox) -> Result<()> {
     let mut host = Host::start(sandbox, "python", CONFIGURATION)?;
     let modules = compile(host.fabric.balancer.directory())?;
+    prints_the_generation(&host, &modules)?;
     check_drain(&mut host, |host| client(host, "drain.py", &modules), "--undo")
 }
 
 pub(super) fn lists(sandbox: &Sandbox) -> Result<()> {
     let modules = compile(&sandbox.directory("modules")?)?;
     check_list(sandbox, "python", |host| client(host, "list.py", &modules))
+}
+
+/// The lines of docs/api.md.
+fn prints_the_generation(host: &Host, modules: &Path) -> Result<()> {
+    let page = include_str!("../../../../docs/api.md");
+    let lines = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next());
+    let socket = host.balancer.socket.display().to_string();
+    let lines = lines.context("no lines")?.replace(LAB_SOCKET, &socket);
+    let mut command = host.fabric.balancer.command(python());
+    command.env("PYTHONPATH", modules).env("PYTHONDONTWRITEBYTECODE", "1");
+    let printed = host.run(command, &["-c", &lines])?;
+    ensure!(printed == (Some(0), "1\n".into(), String::new()), "{lines}: {printed:?}");
+    Ok(())
 }
