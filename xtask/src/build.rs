@@ -42,6 +42,10 @@ pub(crate) enum Programs {
     Product,
     /// What the demo runs: the product, and the demo's own programs.
     Demo,
+    /// The product, and what the lab runs beside it.
+    Lab,
+    /// What tests start: programs of demo and lab.
+    Tested,
     /// All, the bench too.
     All,
 }
@@ -51,6 +55,8 @@ impl Programs {
         let names: &[&str] = match self {
             Self::Product => &["spillwayd", "spillway"],
             Self::Demo => &["spillwayd", "spillway", "demo", "webserver"],
+            Self::Lab => &["spillwayd", "spillway", "lab", "webserver"],
+            Self::Tested => &["spillwayd", "spillway", "demo", "lab", "webserver"],
             Self::All => {
                 command.arg("--bins");
                 return;

@@ -24,6 +24,8 @@ pub(crate) enum Verb {
     Package(PackageArgs),
     /// Real daemon, real CLI, real HTTP traffic through namespaces on this machine
     Demo(DemoArgs),
+    /// The same network, left running to try things in: lab, lab status, lab repair, lab down
+    Lab(LabArgs),
     /// Format, lint and unit tests of what changed: a minute or two
     Check(CheckArgs),
     /// All tests, the longest of them in part; --long runs them whole
@@ -69,6 +71,17 @@ pub(crate) struct DemoArgs {
     pub(crate) no_install: bool,
     /// What to show: nothing for the tour, or an experiment with its own options, `overflow` or
     /// `failover` (`failover --help`); all is passed on to the demo
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct LabArgs {
+    /// Only list what is missing, install nothing
+    #[arg(long)]
+    pub(crate) no_install: bool,
+    /// Passed on to the lab: nothing starts it, with --balancers NUMBER or --regions NUMBER; `status` shows it, `repair`
+    /// starts again what ended in it, `down` removes it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
 }

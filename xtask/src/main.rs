@@ -13,6 +13,7 @@ mod demo;
 mod fuzz;
 mod hold;
 mod idle;
+mod lab;
 mod package;
 mod process;
 mod programs;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Build(args) => build::run(&args),
         Verb::Package(args) => package::run(&args),
         Verb::Demo(args) => demo::run(&args),
+        Verb::Lab(args) => lab::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Bench(args) => bench::run(&args),

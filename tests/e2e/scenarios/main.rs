@@ -21,6 +21,7 @@ mod history;
 mod hold_down;
 mod host;
 mod host_changes;
+mod lab;
 mod large_configurations;
 mod limiter;
 mod logging;
@@ -70,6 +71,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("api_queries", api_queries::CASES),
     ("fleet", fleet::CASES),
     ("demo", demo::CASES),
+    ("lab", lab::CASES),
     ("startup_reload", startup_reload::CASES),
     ("api_access", api_access::CASES),
     ("packet_path_behind", packet_path_behind::CASES),

@@ -33,9 +33,13 @@ pub(super) fn set_up(root: &Path) -> Result<()> {
 
 /// Gives a sandbox its BPF file system.
 pub(super) fn mount_bpf(root: &Path) -> Result<()> {
-    let bpf = root.join("bpf");
-    std::fs::create_dir_all(&bpf).with_context(|| format!("make {}", bpf.display()))?;
-    fresh("bpf", &bpf)
+    mount_bpf_on(&root.join("bpf"))
+}
+
+/// Mounts one on a directory, which is made.
+pub(super) fn mount_bpf_on(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| format!("make {}", directory.display()))?;
+    fresh("bpf", directory)
 }
 
 /// The kernel kills us when the supervisor dies; if it died before we asked, its pipe is closed.

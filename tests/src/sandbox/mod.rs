@@ -64,6 +64,21 @@ pub fn whole_system() -> anyhow::Result<Sandbox> {
     Ok(sandbox)
 }
 
+/// The host's own `/run` for a sandbox, of which nothing vanishes: what is made there has to be removed.
+///
+/// Its [`Sandbox::bpffs`] is below `/run/bpf`, so who uses it mounts one elsewhere by [`mount_bpf`].
+pub fn on_the_host() -> Sandbox {
+    Sandbox { root: "/run".into() }
+}
+
+/// Mounts a BPF file system on a directory, which is made.
+///
+/// # Errors
+/// When it cannot be mounted.
+pub fn mount_bpf(directory: &Path) -> anyhow::Result<()> {
+    inside::mount_bpf_on(directory)
+}
+
 /// Process id of the outside, as its own namespace has it; `None`: this is not the inside.
 pub fn outside() -> Option<u32> {
     let mark = std::env::var(MARK).ok().filter(|_| std::process::id() == 1)?;

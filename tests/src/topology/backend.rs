@@ -23,14 +23,15 @@ pub struct Backend {
     pub v6: Ipv6Addr,
 }
 
-/// Adds both regions with so many backends each (at most 89), which have the fabric's VIPs.
+/// Adds the first `regions` of [`REGIONS`] with so many backends each (at most 89), which have the fabric's VIPs.
 pub(super) fn add_regions(
     net: &mut Topology,
     router: &Node,
+    regions: usize,
     per_region: u8,
 ) -> Result<Vec<Backend>> {
     let mut backends = Vec::new();
-    for (region, number) in REGIONS.into_iter().zip(1..) {
+    for (region, number) in REGIONS.into_iter().take(regions).zip(1..) {
         let segment = Segment {
             name: region,
             v4: Ipv4Addr::new(10, number, 0, 0),

@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::Result;
 
-use super::backend::add_regions;
+use super::backend::{REGIONS, add_regions};
 use super::parts::{add_balancer, add_client, add_router};
 use super::{Backend, Node, Topology};
 use crate::sandbox::Sandbox;
@@ -66,6 +66,19 @@ impl Fabric {
     /// # Errors
     /// When a part cannot be made.
     pub fn new(sandbox: &Sandbox, name: &str, per_region: u8) -> Result<Self> {
+        Self::with_regions(sandbox, name, REGIONS.len(), per_region)
+    }
+
+    /// The same with the first `regions` regions alone.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_regions(
+        sandbox: &Sandbox,
+        name: &str,
+        regions: usize,
+        per_region: u8,
+    ) -> Result<Self> {
         let mut net = Topology::new(sandbox, name)?;
         let router = add_router(&mut net)?;
         let client = add_client(&mut net, &router)?;
@@ -74,7 +87,7 @@ impl Fabric {
         let mut fabric = Self { net, client, router, balancer, backends: Vec::new() };
         fabric.route_vip(Self::VIP_V4.into())?;
         fabric.route_vip(Self::VIP_V6.into())?;
-        fabric.backends = add_regions(&mut fabric.net, &fabric.router, per_region)?;
+        fabric.backends = add_regions(&mut fabric.net, &fabric.router, regions, per_region)?;
         fabric.net.ready()?;
         Ok(fabric)
     }

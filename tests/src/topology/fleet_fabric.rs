@@ -23,7 +23,7 @@ use anyhow::{Result, ensure};
 
 #[cfg(doc)]
 use super::Fabric;
-use super::backend::add_regions;
+use super::backend::{REGIONS, add_regions};
 use super::parts::{Host, Segment, add_balancer, add_client, add_router, add_segment};
 use super::{Backend, Node, Topology};
 use crate::sandbox::Sandbox;
@@ -102,6 +102,20 @@ impl FleetFabric {
         per_region: u8,
         etcd: u8,
     ) -> Result<Self> {
+        Self::with_regions(sandbox, name, balancers, (REGIONS.len(), per_region), etcd)
+    }
+
+    /// The same with the first regions alone: how many, and backends in each.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_regions(
+        sandbox: &Sandbox,
+        name: &str,
+        balancers: usize,
+        (regions, per_region): (usize, u8),
+        etcd: u8,
+    ) -> Result<Self> {
         ensure!((1..=Self::MOST).contains(&balancers), "{balancers} balancers");
         let mut net = Topology::new(sandbox, name)?;
         let router = add_router(&mut net)?;
@@ -114,7 +128,7 @@ impl FleetFabric {
             let addresses = addresses(number as u8);
             hosts.push(add_balancer(&mut net, &router, &format!("lb-{number}"), addresses)?);
         }
-        let backends = add_regions(&mut net, &router, per_region)?;
+        let backends = add_regions(&mut net, &router, regions, per_region)?;
         let (v4, v6) = (Ipv4Addr::new(10, 0, 9, 0), Ipv6Addr::new(0xfd00, 0, 0, 9, 0, 0, 0, 0));
         let segment = Segment { name: "etcd", v4, v6, number: 9 };
         // A switch without ports never comes up.

@@ -141,6 +141,11 @@ impl Topology {
         node.run("ethtool", ["-K", end].into_iter().chain(off)).map(drop)
     }
 
+    /// Leaves it behind: its namespaces, and what runs in them, stay when this process ends.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+
     /// Waits until every link is up and every address may be used.
     ///
     /// # Errors

@@ -48,6 +48,12 @@ impl Node {
         Ok(node)
     }
 
+    /// One that another process made and [kept](super::Topology::keep).
+    pub fn existing(namespace: &str, name: &str, directory: &Path) -> Self {
+        let (namespace, name, directory) = (namespace.into(), name.into(), directory.into());
+        Self { inner: Arc::new(Inner { namespace, name, directory }) }
+    }
+
     /// Its name in the topology.
     pub fn name(&self) -> &str {
         &self.inner.name

@@ -11,6 +11,10 @@ pub(crate) enum Purpose {
     Build,
     /// The tour.
     Demo,
+    /// The lab with one balancer.
+    Lab,
+    /// The lab with several, which have etcd.
+    FleetLab,
     /// The experiments that the demo repeats.
     Experiment,
     Test,
@@ -20,7 +24,7 @@ pub(crate) enum Purpose {
     Fuzz,
 }
 
-use Purpose::{Bench, Build, Control, Demo, Experiment, Fuzz, Test};
+use Purpose::{Bench, Build, Control, Demo, Experiment, FleetLab, Fuzz, Lab, Test};
 
 /// A package, told by the programs it brings: where they are, whoever put them there, it is not
 /// missing. A module of a program is told by its path.
@@ -42,13 +46,13 @@ const fn wanted(
 
 #[rustfmt::skip]
 const ALL: [Wanted; 28] = [
-    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Experiment, Test, Bench, Control]),
-    wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Experiment, Test, Bench, Control]),
-    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Experiment, Test, Bench, Control]),
-    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Experiment, Test, Bench, Control]),
+    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
+    wanted("util-linux", &["unshare", "nsenter", "setpriv", "setsid"], "keeps what we make out of the system", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
+    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
+    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
     wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Test]),
     wanted("nginx", &["nginx"], "backends", &[Demo, Experiment, Test, Bench]),
-    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Experiment, Test, Bench]),
+    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Lab, FleetLab, Experiment, Test, Bench]),
     wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Experiment, Test]),
     wanted("httperf", &["httperf"], "a client: connections at a fixed rate, answered or not", &[Experiment, Test]),
     wanted("wrk", &["wrk"], "a client: load on long connections, and many fresh ones", &[Test, Bench]),
@@ -65,7 +69,7 @@ const ALL: [Wanted; 28] = [
     wanted("python3-pip", &["python3", "pip3"], "a client of the API in another language", &[Test]),
     wanted("g++", &["c++"], "builds libFuzzer", &[Test, Fuzz]),
     wanted("openssl", &["openssl"], "makes certificates and serves TLS, as others do", &[Test]),
-    wanted("etcd-server", &["etcd"], "what a fleet shares is kept in it", &[Test]),
+    wanted("etcd-server", &["etcd"], "what a fleet shares is kept in it", &[FleetLab, Test]),
     wanted("etcd-client", &["etcdctl"], "a second opinion on what is in etcd", &[Test]),
     wanted("protobuf-compiler", &["protoc"], "builds the client of etcd", &[Build]),
     wanted("libprotobuf-dev", &["/usr/include/google/protobuf/descriptor.proto"], "builds the client of etcd", &[Build]),
@@ -109,6 +113,9 @@ mod tests {
         let build = ["protobuf-compiler", "libprotobuf-dev"];
         assert_eq!(control, [&["iproute2", "util-linux", "mount", "ethtool"][..], &build].concat());
         assert_eq!(names(&missing_from(Some(Build), |_| false)), build);
+        let [lab, fleet] = [Lab, FleetLab].map(|it| names(&missing_from(Some(it), |_| false)));
+        assert!(lab.contains(&"curl") && !lab.contains(&"nginx") && !lab.contains(&"etcd-server"));
+        assert!(fleet.contains(&"etcd-server") && fleet.len() == lab.len() + 1);
         assert_eq!(missing_from(None, |_| false).len(), ALL.len());
         assert!(missing_from(None, |_| true).is_empty());
     }

@@ -44,12 +44,12 @@ pub(super) struct Test {
 }
 
 impl Programs {
-    /// Builds them, and with them all other test programs, and the demo, which some cases start.
+    /// Builds them, and with them all other test programs, and demo and lab, which some cases start.
     pub(super) fn build() -> Result<Self> {
         let Built { programs: mut built, mut cost } =
             artifacts::build(&mut steps::test_programs())?;
-        let demo = artifacts::build(&mut build::host_command(false, build::Programs::Demo))?;
-        cost += demo.cost;
+        let others = artifacts::build(&mut build::host_command(false, build::Programs::Tested))?;
+        cost += others.cost;
         let folders = ["tests", "tests/e2e"].map(|folder| workspace::root().join(folder));
         built.retain(|program| program.is_test && folders.contains(&program.package));
         let mut find = |name: &str| -> Result<PathBuf> {

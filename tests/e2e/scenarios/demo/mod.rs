@@ -2,7 +2,7 @@
 
 mod failover;
 mod overflow;
-mod run;
+pub(crate) mod run;
 mod tour;
 
 use lb_e2e::harness::Case;
