@@ -27,11 +27,11 @@ impl TunnelProgram for AttachedTunnelProgram {
         Ok(self.0.remove(number)?)
     }
 
-    fn take_answers(&mut self, vip: IpAddr, interface: u32) -> Result<(), ProgramError> {
-        Ok(self.0.take_answers(VipKey::of(vip), interface)?)
+    fn redirect_answers(&mut self, vip: IpAddr, interface: u32) -> Result<(), ProgramError> {
+        Ok(self.0.redirect_answers(VipKey::of(vip), interface)?)
     }
 
-    fn leave_answers(&mut self, vip: IpAddr) -> Result<(), ProgramError> {
-        Ok(self.0.leave_answers(VipKey::of(vip))?)
+    fn stop_redirecting(&mut self, vip: IpAddr) -> Result<(), ProgramError> {
+        Ok(self.0.stop_redirecting(VipKey::of(vip))?)
     }
 }

@@ -1,8 +1,8 @@
 //! Probes: puts packets of health checks into the tunnels that clients' packets take. The program is at the end of a link
 //! that leads nowhere (tc, egress). The mark of a packet's socket names its route; without one the packet is dropped.
 //!
-//! A second program takes answers where they arrive (tc, ingress), if the VIP is an address of the balancer too: the
-//! kernel accepts none from an address of its own (IPv4), and the socket of such a check belongs to the link.
+//! A second program redirects answers to the link where they arrive (tc, ingress), if the VIP is an address of the balancer
+//! too: the kernel accepts none from an address of its own (IPv4), and the socket of such a check belongs to the link.
 
 use aya_ebpf::{
     bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC},
@@ -27,7 +27,7 @@ use crate::kernel::{self, Outgoing, Skb};
 #[btf_map]
 static PROBE_ROUTES: HashMap<u64, ProbeRoute, MAX_PROBE_ROUTES, NO_PREALLOC> = HashMap::new();
 
-/// The VIPs whose answers are taken.
+/// The VIPs whose answers are redirected.
 #[btf_map]
 static PROBE_VIPS: HashMap<VipKey, u32, MAX_PROBE_VIPS, NO_PREALLOC> = HashMap::new();
 
@@ -82,13 +82,13 @@ fn send(packet: &mut Outgoing<'_>) -> Option<i32> {
 
 /// Handles a packet that arrives at the balancer.
 #[inline(always)]
-pub fn take_answer(context: &TcContext) -> i32 {
-    hand_over(&mut Skb::new(context)).unwrap_or(TC_ACT_UNSPEC)
+pub fn redirect_answer(context: &TcContext) -> i32 {
+    redirect(&mut Skb::new(context)).unwrap_or(TC_ACT_UNSPEC)
 }
 
-/// Hands an answer from a VIP to the link; `None`: it is none.
+/// Redirects an answer from a VIP to the link; `None`: it is none.
 #[inline(always)]
-fn hand_over(packet: &mut Skb<'_>) -> Option<i32> {
+fn redirect(packet: &mut Skb<'_>) -> Option<i32> {
     // Not true of a tagged packet, which the VLAN device's own program sees.
     if packet.tag_beside() != Tags::NONE {
         return None;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lb_base::shell_word;
-use lb_maps::{Component, StartRecord};
+use lb_maps::Component;
 
 use super::facts::{Facts, PinOwner, Unit};
 
@@ -46,13 +46,11 @@ pub(crate) fn start_command(
 /// Starts a daemon that no unit starts, as the last one was started.
 fn start_dead(facts: &Facts, component: Component, change: Option<(&str, &str)>) -> String {
     let started = facts.component(component).and_then(|installed| installed.started.as_ref());
-    let Some(StartRecord { directory, command }) = started else {
-        return background(&with_option(guess_command_line(facts, component), change));
-    };
-    let start = background(&with_option(command.clone(), change));
-    match directory.as_os_str() == "/" {
-        true => start,
-        false => format!("cd {} && {start}", shell_word(&directory.display().to_string())),
+    match started {
+        Some(started) => {
+            started.in_directory(&background(&with_option(started.command.clone(), change)))
+        }
+        None => background(&with_option(guess_command_line(facts, component), change)),
     }
 }
 
@@ -191,7 +189,7 @@ fn is_one_line(text: &str, flag: &str, line: &str) -> bool {
 mod tests {
     use std::{fs, process::Command};
 
-    use lb_maps::Linked;
+    use lb_maps::{Linked, StartRecord};
 
     use super::{
         super::facts::{BalancerFacts, Environment, InstalledComponent},

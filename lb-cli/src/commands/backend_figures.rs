@@ -8,11 +8,7 @@ use std::{
 
 use spillway_proto::v1;
 
-use super::{
-    backend_status::state_word,
-    objects::{self, ListFilter},
-    overrides::OverrideRow,
-};
+use super::{backend_status::state_word, overrides::OverrideRow};
 use crate::{client::DaemonClient, failure::Failure};
 
 /// Time between the two readings of the counters that a rate is of, as for `regions`.
@@ -28,10 +24,8 @@ pub(crate) struct BackendFigures(HashMap<Key, Figures>);
 /// The figures of a backend of a pool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// As configured; `None`: the configuration changed meanwhile.
-    pub(crate) weight: Option<u32>,
     /// Of the new connections of its region of the pool, 0 to 1. It follows from weights and states, so it is known without
-    /// traffic. `None`: no backend of the region takes any, or a weight is unknown.
+    /// traffic. `None`: no backend of the region takes any.
     pub(crate) share: Option<f64>,
     /// New connections a second, of all pools that have its address; `None`: it is not counted yet.
     pub(crate) connections: Option<f64>,
@@ -41,7 +35,7 @@ pub(crate) struct Figures {
 }
 
 impl BackendFigures {
-    /// Asks for the status, the weights, and twice for the counters.
+    /// Asks for the status, and twice for the counters.
     ///
     /// # Errors
     /// The daemon does not answer.
@@ -52,50 +46,34 @@ impl BackendFigures {
         tokio::time::sleep(INTERVAL).await;
         let after = daemon.stats().await?;
         let rates = connection_rates(&before.backends, &after.backends, at.elapsed());
-        let configured =
-            objects::list_all::<v1::Backend>(daemon, &ListFilter::default()).await?.into_iter();
-        let weights = configured.map(|it| {
-            // The daemon's default, which it fills in itself.
-            let weight = it.object.weight.unwrap_or(1);
-            ((it.pool, it.object.address), weight)
-        });
-        let weights = weights.collect();
         let status = daemon.status().await?;
-        let figures = Self::new(&status, &weights, &rates);
+        let figures = Self::new(&status, &rates);
         Ok((status, figures))
     }
 
-    pub(crate) fn new(
-        status: &v1::StatusResponse,
-        weights: &HashMap<Key, u32>,
-        rates: &HashMap<String, f64>,
-    ) -> Self {
+    /// From new connections a second by address.
+    pub(crate) fn new(status: &v1::StatusResponse, rates: &HashMap<String, f64>) -> Self {
         let named: HashMap<&str, String> = status
             .overrides
             .iter()
             .map(|it| (&*it.name, OverrideRow::new(it.clone()).named()))
             .collect();
-        let weight =
-            |it: &v1::BackendStatus| weights.get(&(it.pool.clone(), it.address.clone())).copied();
         // What a backend does not take of its own slots goes to the others of its region, so only the relation of these
         // products counts.
-        let taken = |it: &v1::BackendStatus| match it.share.filter(|_| it.next_hop_resolved) {
-            Some(share) => weight(it).map(|weight| f64::from(weight) * share),
-            None => Some(0.0),
+        let taken = |it: &v1::BackendStatus| {
+            let share = it.share.filter(|_| it.next_hop_resolved).unwrap_or(0.0);
+            f64::from(it.weight) * share
         };
-        let mut groups: HashMap<(&str, &str), Option<f64>> = HashMap::new();
+        let mut groups: HashMap<(&str, &str), f64> = HashMap::new();
         for it in &status.backends {
-            let group = groups.entry((&it.pool, &it.region)).or_insert(Some(0.0));
-            *group = group.zip(taken(it)).map(|(sum, taken)| sum + taken);
+            *groups.entry((&it.pool, &it.region)).or_default() += taken(it);
         }
         let figures = status.backends.iter().map(|it| {
-            let whole = groups.get(&(&*it.pool, &*it.region)).copied().flatten();
-            let whole = whole.filter(|whole| *whole > 0.0);
+            let whole = groups.get(&(&*it.pool, &*it.region)).filter(|whole| **whole > 0.0);
             let override_name =
                 |name: &String| named.get(&**name).cloned().unwrap_or_else(|| name.clone());
             let figures = Figures {
-                weight: weight(it),
-                share: taken(it).zip(whole).map(|(taken, whole)| taken / whole),
+                share: whole.map(|whole| taken(it) / whole),
                 connections: rates.get(&it.address).copied(),
                 state: state_word(it.state()),
                 overrides: it.overrides.iter().map(override_name).collect(),
@@ -119,10 +97,6 @@ impl Figures {
     /// New connections a second.
     pub(crate) fn rate_cell(&self) -> String {
         self.connections.map_or_else(|| "-".into(), super::regions::format_rate)
-    }
-
-    pub(crate) fn weight_cell(&self) -> String {
-        self.weight.map_or_else(|| "-".into(), |weight| weight.to_string())
     }
 
     pub(crate) fn overrides_cell(&self) -> String {
@@ -152,8 +126,14 @@ pub(crate) mod examples {
     use super::*;
     use crate::commands::backend_status::messages;
 
-    pub(crate) fn backend(address: &str, region: &str, share: Option<f64>) -> v1::BackendStatus {
+    pub(crate) fn backend(
+        address: &str,
+        region: &str,
+        weight: u32,
+        share: Option<f64>,
+    ) -> v1::BackendStatus {
         v1::BackendStatus {
+            weight,
             pool: "web".into(),
             address: address.into(),
             region: region.into(),
@@ -163,51 +143,41 @@ pub(crate) mod examples {
             ..Default::default()
         }
     }
-
-    pub(crate) fn weights(weights: &[(&str, u32)]) -> HashMap<Key, u32> {
-        weights.iter().map(|(address, it)| (("web".into(), (*address).into()), *it)).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        examples::{backend, weights},
-        *,
-    };
+    use super::{examples::backend, *};
 
-    fn shares(backends: Vec<v1::BackendStatus>, known: &[(&str, u32)]) -> Vec<Option<f64>> {
+    fn shares(backends: Vec<v1::BackendStatus>) -> Vec<Option<f64>> {
         let addresses: Vec<_> = backends.iter().map(|it| it.address.clone()).collect();
         let status = v1::StatusResponse { backends, ..Default::default() };
-        let figures = BackendFigures::new(&status, &weights(known), &HashMap::new());
+        let figures = BackendFigures::new(&status, &HashMap::new());
         addresses.iter().map(|it| figures.get("web", it).unwrap().share).collect()
     }
 
     #[test]
     fn a_share_is_of_what_the_backends_of_a_region_take() {
-        let known = [("10.0.0.1", 3), ("10.0.0.2", 2), ("10.0.0.3", 5), ("10.0.1.1", 7)];
         let backends = vec![
-            backend("10.0.0.1", "eu", Some(1.0)),
+            backend("10.0.0.1", "eu", 3, Some(1.0)),
             // Half of its weight, by slow start or an override.
-            backend("10.0.0.2", "eu", Some(0.5)),
-            backend("10.0.0.3", "eu", None),
-            backend("10.0.1.1", "us", Some(1.0)),
+            backend("10.0.0.2", "eu", 2, Some(0.5)),
+            backend("10.0.0.3", "eu", 5, None),
+            backend("10.0.1.1", "us", 7, Some(1.0)),
         ];
         let expected = [Some(0.75), Some(0.25), Some(0.0), Some(1.0)];
-        assert_eq!(shares(backends.clone(), &known), expected);
+        assert_eq!(shares(backends.clone()), expected);
         // One without a next hop takes nothing, whatever its state.
-        let mut unresolved = backends.clone();
+        let mut unresolved = backends;
         unresolved[0].next_hop_resolved = false;
-        assert_eq!(shares(unresolved, &known)[..3], [Some(0.0), Some(1.0), Some(0.0)]);
-        // One that was added meanwhile has no known weight, so nothing is known of its region.
-        assert_eq!(shares(backends, &known[1..]), [None, None, None, Some(1.0)]);
-        let none = vec![backend("10.0.0.1", "eu", None), backend("10.0.0.2", "eu", None)];
-        assert_eq!(shares(none, &known), [None, None]);
+        assert_eq!(shares(unresolved)[..3], [Some(0.0), Some(1.0), Some(0.0)]);
+        let none = vec![backend("10.0.0.1", "eu", 3, None), backend("10.0.0.2", "eu", 2, None)];
+        assert_eq!(shares(none), [None, None]);
     }
 
     #[test]
     fn overrides_have_their_percent_and_counters_become_rates() {
-        let mut one = backend("10.0.0.1", "eu", Some(1.0));
+        let mut one = backend("10.0.0.1", "eu", 2, Some(1.0));
         one.overrides =
             vec!["pools/web/backends/10.0.0.1/weight".into(), "regions/eu/drain".into()];
         let weight = v1::Override {
@@ -229,15 +199,15 @@ mod tests {
         let after = [counted("10.0.0.1", 35), counted("10.0.0.2", 9), counted("10.0.0.3", 9)];
         let rates = connection_rates(&before, &after, Duration::from_secs(2));
         assert_eq!(rates, HashMap::from([("10.0.0.1".to_owned(), 12.5)]));
-        let figures = BackendFigures::new(&status, &weights(&[("10.0.0.1", 2)]), &rates);
+        let figures = BackendFigures::new(&status, &rates);
         let one = figures.get("web", "10.0.0.1").unwrap();
         assert_eq!(
-            [one.weight_cell(), one.share_cell(), one.rate_cell(), one.overrides_cell()],
-            ["2", "100%", "12.5", "pools/web/backends/10.0.0.1/weight (30 %), regions/eu/drain"]
+            [one.share_cell(), one.rate_cell(), one.overrides_cell()],
+            ["100%", "12.5", "pools/web/backends/10.0.0.1/weight (30 %), regions/eu/drain"]
         );
         let unknown = Figures::default();
-        let cells = [unknown.weight_cell(), unknown.share_cell(), unknown.rate_cell()];
-        assert_eq!((cells, unknown.overrides_cell()), (["-"; 3].map(Into::into), "-".into()));
+        let cells = [unknown.share_cell(), unknown.rate_cell(), unknown.overrides_cell()];
+        assert_eq!(cells, ["-"; 3]);
         assert!(figures.get("dns", "10.0.0.1").is_none());
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct BackendRow {
     pub(crate) hold_left_seconds: Option<f64>,
     /// Whether it is marked out: out of service for so long that no connection is at home there.
     pub(crate) marked_out: bool,
+    /// As configured.
+    pub(crate) weight: u32,
     /// Share of its own new connections that it takes; `null`: it takes none.
     pub(crate) share: Option<f64>,
     /// Utilisation that it reports.
@@ -101,6 +103,7 @@ impl BackendRow {
                 .hold_left
                 .map(|left| left.seconds as f64 + f64::from(left.nanos) / 1e9),
             marked_out: backend.marked_out,
+            weight: backend.weight,
             share: backend.share,
             utilisation: backend.utilisation,
             weight_percent: backend.weight_percent,

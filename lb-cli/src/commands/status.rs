@@ -309,7 +309,7 @@ impl Report for Status {
                     b.pool.clone(),
                     b.address.clone(),
                     b.region.clone(),
-                    known.weight_cell(),
+                    b.weight.to_string(),
                     b.state.to_owned(),
                     b.age(),
                     known.share_cell(),
@@ -388,7 +388,7 @@ fn encapsulation(service: &v1::ServiceStatus) -> Option<Encapsulation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::{backend_figures::examples, backend_status::messages};
+    use crate::commands::backend_status::messages;
 
     fn example() -> v1::StatusResponse {
         let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
@@ -508,10 +508,11 @@ web   2001:db8:0:1::3  eu      up         1m 30s  no next hop: no route
         status.backends[2].overrides = names.to_vec();
         status.overrides =
             vec![v1::Override { name: names[0].clone(), percent: Some(50), ..Default::default() }];
-        let weights =
-            examples::weights(&[("10.0.0.1", 1), ("10.0.0.2", 4), ("2001:db8:0:1::3", 2)]);
+        for (backend, weight) in status.backends.iter_mut().zip([1, 4, 2]) {
+            backend.weight = weight;
+        }
         let rates = [("10.0.0.1".to_owned(), 3.25)].into();
-        let figures = BackendFigures::new(&status, &weights, &rates);
+        let figures = BackendFigures::new(&status, &rates);
         // Of a backend that is shown alone, the share is still that of all.
         let alone = Arguments { state: vec![MemberState::Up], ..Arguments::default() };
         let wide = Status { figures, ..Status::new(alone.select(status), now()) }.wide();

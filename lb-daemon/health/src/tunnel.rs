@@ -48,17 +48,17 @@ pub trait TunnelProgram: std::fmt::Debug + Send {
     /// The program's map refused it.
     fn remove(&mut self, number: u32) -> Result<(), ProgramError>;
 
-    /// Hands packets from a VIP that arrive by an interface to the link.
+    /// Redirects packets from a VIP that arrive by an interface to the link.
     ///
     /// # Errors
     /// The interface is gone, or the program's map refused it.
-    fn take_answers(&mut self, vip: IpAddr, interface: u32) -> Result<(), ProgramError>;
+    fn redirect_answers(&mut self, vip: IpAddr, interface: u32) -> Result<(), ProgramError>;
 
-    /// Hands packets from a VIP to the host.
+    /// Redirects packets from a VIP no longer.
     ///
     /// # Errors
     /// The program's map refused it.
-    fn leave_answers(&mut self, vip: IpAddr) -> Result<(), ProgramError>;
+    fn stop_redirecting(&mut self, vip: IpAddr) -> Result<(), ProgramError>;
 }
 
 /// Loads the program and attaches it to the egress of a link in this thread's network namespace.
@@ -258,9 +258,9 @@ impl PathNumbers {
         let of_vip = (vip, 0)..=(vip, u32::MAX);
         let set = match is_own {
             true if answers.contains(&(vip, interface)) => Ok(()),
-            true => program.take_answers(vip, interface),
+            true => program.redirect_answers(vip, interface),
             false if answers.range(of_vip.clone()).next().is_none() => Ok(()),
-            false => program.leave_answers(vip),
+            false => program.stop_redirecting(vip),
         };
         set.map_err(|error| TunnelError::of(&*error))?;
         match is_own {
@@ -366,13 +366,13 @@ impl TunnelPath {
             return unusable(format!("packets to {vip} cannot be routed to {PROBE_LINK}: {why}"));
         }
         let is_own = match link.receives(vip).await.map_err(|error| TunnelError::of(&error))? {
-            LinkRoute::OfMark => false,
-            LinkRoute::OfLink if vip.is_ipv4() && has_strict_filter() => {
+            LinkRoute::Marked => false,
+            LinkRoute::Bound if vip.is_ipv4() && has_strict_filter() => {
                 return unusable(format!(
                     "{vip} is an address of this host, and {STRICT_FILTER}=1 drops answers from it"
                 ));
             }
-            LinkRoute::OfLink => true,
+            LinkRoute::Bound => true,
             LinkRoute::None => {
                 let why = "packets of checks are routed elsewhere";
                 if self.repairs {

@@ -8,7 +8,7 @@ use aya::{
     maps::{HashMap, MapData, MapError},
     programs::{
         ProgramError, SchedClassifier, TcAttachType,
-        tc::{self, NlOptions, TcAttachOptions, TcError},
+        tc::{NlOptions, TcAttachOptions, TcError},
     },
 };
 use lb_common::abi::{
@@ -19,7 +19,11 @@ use lb_common::abi::{
 };
 use nix::net::if_::if_nametoindex;
 
-use super::{Objects, StubObject, attach::answers, maps::array};
+use super::{
+    Objects, StubObject,
+    attach::{answers, filter},
+    maps::array,
+};
 
 const WAY: usize = size_of::<ProbeRoute>();
 const VIP: usize = size_of::<VipKey>();
@@ -79,10 +83,7 @@ impl ProbeProgram {
         classifier(&mut loaded, names::PROBE_ANSWERS)?.load()?;
         let program = classifier(&mut loaded, names::PROBE)?;
         program.load()?;
-        match tc::qdisc_add_clsact(link) {
-            Ok(()) | Err(TcError::AlreadyAttached) => {}
-            Err(error) => return Err(place(error)),
-        }
+        filter::add_qdisc(link).map_err(place)?;
         let options = TcAttachOptions::Netlink(NlOptions::default());
         program.attach_with_options(link, TcAttachType::Egress, options)?;
         let mut map = |name| loaded.take_map(name).ok_or(ProbeError::Lacks(name));
@@ -95,11 +96,11 @@ impl ProbeProgram {
         })
     }
 
-    /// Takes packets from a VIP that arrive by an interface, and lets them arrive by the link.
+    /// Redirects packets from a VIP that arrive by an interface to the link.
     ///
     /// # Errors
     /// [`ProbeError`]: the interface is gone, or there are too many VIPs.
-    pub fn take_answers(&mut self, vip: VipKey, interface: u32) -> Result<(), ProbeError> {
+    pub fn redirect_answers(&mut self, vip: VipKey, interface: u32) -> Result<(), ProbeError> {
         if !self.with_answers.contains(&interface) {
             answers::attach(classifier(&mut self.programs, names::PROBE_ANSWERS)?, interface)?;
             self.with_answers.insert(interface);
@@ -107,11 +108,11 @@ impl ProbeProgram {
         Ok(self.vips.insert(array::<VIP>(bytes_of(&vip)), 0, 0)?)
     }
 
-    /// Leaves packets from a VIP where they arrive.
+    /// Redirects packets from a VIP no longer.
     ///
     /// # Errors
     /// [`ProbeError::Map`].
-    pub fn leave_answers(&mut self, vip: VipKey) -> Result<(), ProbeError> {
+    pub fn stop_redirecting(&mut self, vip: VipKey) -> Result<(), ProbeError> {
         removed(self.vips.remove(&array::<VIP>(bytes_of(&vip))))
     }
 

@@ -51,9 +51,13 @@ impl StartRecord {
     /// The command for a shell, in the directory of that start.
     pub fn shell(&self) -> String {
         let words: Vec<_> = self.command.iter().map(|word| shell_word(word)).collect();
-        let command = words.join(" ");
+        self.in_directory(&words.join(" "))
+    }
+
+    /// A command for a shell, in the directory of that start.
+    pub fn in_directory(&self, command: &str) -> String {
         match self.directory.as_os_str() == "/" {
-            true => command,
+            true => command.to_owned(),
             false => format!("cd {} && {command}", shell_word(&self.directory.to_string_lossy())),
         }
     }

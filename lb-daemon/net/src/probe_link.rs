@@ -52,9 +52,9 @@ pub struct TunnelRoute {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkRoute {
     /// By their mark.
-    OfMark,
+    Marked,
     /// By their mark, but only from a socket that is bound to the link: the address is one of this host.
-    OfLink,
+    Bound,
     /// Not at all.
     None,
 }
@@ -141,10 +141,8 @@ impl ProbeLink {
             route.as_ref().is_ok_and(|route| route.neighbour.interface == self.index)
         };
         Ok(match &by_mark {
-            route if is_received(route) => LinkRoute::OfMark,
-            Err(Unresolved::Own(_)) if is_received(&self.look_up(bound).await?) => {
-                LinkRoute::OfLink
-            }
+            route if is_received(route) => LinkRoute::Marked,
+            Err(Unresolved::Own(_)) if is_received(&self.look_up(bound).await?) => LinkRoute::Bound,
             _ => LinkRoute::None,
         })
     }

@@ -14,5 +14,5 @@ pub fn probe(context: TcContext) -> i32 {
 /// Entry point of packets that arrive at the balancer.
 #[classifier]
 pub fn probe_answers(context: TcContext) -> i32 {
-    lb_ebpf::probe::take_answer(&context)
+    lb_ebpf::probe::redirect_answer(&context)
 }

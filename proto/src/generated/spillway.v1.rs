@@ -4106,7 +4106,7 @@ pub struct Override {
     /// The share of a weight or scale. Unset: the kind has none.
     #[prost(uint32, optional, tag = "4")]
     pub percent: ::core::option::Option<u32>,
-    /// Who set it: "uid 0", "certificate ops.example".
+    /// Who set it: "uid 0 (root)", "certificate ops.example".
     #[prost(string, tag = "5")]
     pub who: ::prost::alloc::string::String,
     /// Why. Empty: no reason was given.
@@ -4818,7 +4818,7 @@ pub struct Generation {
     /// When it was applied. Unset: its description is damaged.
     #[prost(message, optional, tag = "2")]
     pub applied_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Who applied it: "uid 0", "certificate ci.example", "file /etc/spillway/web.toml". Empty: not known, because an
+    /// Who applied it: "uid 0 (root)", "certificate ci.example", "file /etc/spillway/web.toml". Empty: not known, because an
     /// earlier version stored it.
     #[prost(string, tag = "3")]
     pub who: ::prost::alloc::string::String,
@@ -5094,7 +5094,7 @@ pub struct StateReason {
     #[prost(string, tag = "2")]
     pub health_check: ::prost::alloc::string::String,
     /// It in words: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained by an override of
-    /// uid 0: ticket 7", "drained: check load: the backend says maint (update)", "not checked yet".
+    /// uid 0 (root): ticket 7", "drained: check load: the backend says maint (update)", "not checked yet".
     #[prost(string, tag = "3")]
     pub text: ::prost::alloc::string::String,
 }
@@ -5236,6 +5236,9 @@ pub struct BackendStatus {
     /// `tunnel-source-prefix` the prefix. Empty: it has no next hop, or its pool uses no tunnel.
     #[prost(string, tag = "20")]
     pub tunnel_source: ::prost::alloc::string::String,
+    /// Its weight, as configured: overrides, slow start and what it says of itself are in `share`.
+    #[prost(uint32, tag = "21")]
+    pub weight: u32,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -3,9 +3,7 @@
 use spillway_proto::v1;
 
 use super::{
-    calls::{
-        Changed, CreateOptions, DeleteOptions, ListFilter, ObjectAnswer, ObjectId, UpdateOptions,
-    },
+    calls::{Changed, CreateOptions, DeleteOptions, ObjectAnswer, ObjectId, UpdateOptions},
     hints::add_hint,
     input::{Input, ObjectSource, pool_for_create, resolve_id},
     kind::{Fields as _, Kind, Selector as _},
@@ -45,15 +43,6 @@ pub(super) fn list<K: Kind>(options: Options, arguments: &ListArguments<K>) -> R
         Ok(listed)
     })?;
     print(&listed, options.output)
-}
-
-/// # Errors
-/// The daemon does not answer.
-pub(crate) async fn list_all<K: Kind>(
-    daemon: &mut DaemonClient,
-    filter: &ListFilter,
-) -> Result<Vec<ObjectAnswer<K>>, Failure> {
-    Ok(daemon.objects(async |client| K::list(client, filter).await).await?.1)
 }
 
 #[derive(clap::Args, Debug)]

@@ -21,8 +21,6 @@ use kind::Kind;
 use lb_model::overrides::Kind as OverrideKind;
 use spillway_proto::v1;
 
-pub(crate) use calls::ListFilter;
-pub(crate) use crud::list_all;
 pub(crate) use hints::hint_for_missing_target;
 pub(crate) use kind::parse_name;
 

@@ -53,15 +53,14 @@ web   2001:db8::1  eu      2       -      -      -       -          drain       
 fn backends_are_listed_with_their_state_share_rate_and_overrides() {
     let mut status = v1::StatusResponse {
         backends: vec![
-            examples::backend("10.0.0.1", "eu", Some(1.0)),
-            examples::backend("2001:db8::1", "eu", Some(0.5)),
+            examples::backend("10.0.0.1", "eu", 2, Some(1.0)),
+            examples::backend("2001:db8::1", "eu", 2, Some(0.5)),
         ],
         ..Default::default()
     };
     status.backends[1].overrides = vec!["backends/2001:db8::1/weight".into()];
-    let weights = examples::weights(&[("10.0.0.1", 2), ("2001:db8::1", 2)]);
     let rates = [("10.0.0.1".to_owned(), 21.0)].into();
-    let figures = BackendFigures::new(&status, &weights, &rates);
+    let figures = BackendFigures::new(&status, &rates);
     let mut listed = ListReport::new(7, vec![backend("10.0.0.1"), backend("2001:db8::1")]).unwrap();
     let before = serde_json::to_value(&listed).unwrap();
     listed.change_rows(|rows| add_figures(rows, &figures));

@@ -160,6 +160,7 @@ pub(crate) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         mtu: backend.mtu.map_or(0, u32::from),
         tunnel_source: backend.tunnel_source.clone().unwrap_or_default(),
         since: Some(timestamp(backend.since)),
+        weight: backend.weight,
         share: (backend.share > 0.0).then_some(backend.share),
         utilisation: backend.agent_report.utilisation.map(Utilisation::share),
         weight_percent: backend.agent_report.percent.map(Into::into),

@@ -93,6 +93,7 @@ async fn a_configuration_is_applied_listed_and_described() {
             next_hop: "not looked up yet".into(),
             since: None,
             marked_out: false,
+            weight: 1,
             share: (state == v1::BackendState::Up).then_some(1.0),
             admin_state: v1::AdminState::Active.into(),
             ..Default::default()

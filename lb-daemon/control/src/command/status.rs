@@ -127,6 +127,8 @@ pub struct BackendStatus {
     pub tunnel_source: Option<String>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
+    /// As configured.
+    pub weight: u32,
     /// Share of its own slots' new connections that it gets now, 0 to 1.
     pub share: f64,
     pub agent_report: AgentReport,

@@ -18,24 +18,15 @@ use lb_model::{
     slots,
 };
 
-/// Most warnings about overrides.
-const MOST_OVERRIDES: usize = 20;
-
-/// Most warnings about what needs force.
-const MOST_REMOVALS: usize = 20;
-
-/// Most warnings about backends without slots.
-const MOST_WITHOUT_SLOTS: usize = 20;
-
-/// Most warnings about pools without a check through their tunnel.
-const MOST_TUNNEL_UNCHECKED: usize = 20;
+/// Most warnings for one reason.
+const MOST_OF_ONE_REASON: usize = 20;
 
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
 
 /// That a change would be refused unless it is forced.
 pub(super) fn force_warnings(removals: &[Removal]) -> impl Iterator<Item = Warning> {
-    removals.iter().take(MOST_REMOVALS).map(|removal| {
+    removals.iter().take(MOST_OF_ONE_REASON).map(|removal| {
         let text = format!("{removal}: this needs --force");
         match removal.object() {
             Some(object) => Warning::about(object, WarningReason::ForceRequired, text),
@@ -101,7 +92,7 @@ impl State {
             let is_new = before.as_ref() != Some(&without);
             is_new.then(|| Warning::about(pool, WarningReason::WithoutSlots, text))
         };
-        changed.filter_map(of_pool).take(MOST_WITHOUT_SLOTS).collect()
+        changed.filter_map(of_pool).take(MOST_OF_ONE_REASON).collect()
     }
 
     /// Warnings about pools whose checks all pass while clients get no answer: none goes through the tunnel. What does
@@ -118,7 +109,7 @@ impl State {
             let pool = ObjectReference::Pool(pool.clone());
             Warning::about(pool, WarningReason::TunnelUnchecked, text)
         };
-        new.take(MOST_TUNNEL_UNCHECKED).map(warning).collect()
+        new.take(MOST_OF_ONE_REASON).map(warning).collect()
     }
 
     /// Warnings about overrides of what a change sets. They stay in force beside it.
@@ -133,9 +124,9 @@ impl State {
             );
             Warning::about((&key.target).into(), WarningReason::Overridden, text)
         };
-        let mut warnings: Vec<_> = set.take(MOST_OVERRIDES + 1).map(warning).collect();
-        if warnings.len() > MOST_OVERRIDES {
-            warnings.truncate(MOST_OVERRIDES);
+        let mut warnings: Vec<_> = set.take(MOST_OF_ONE_REASON + 1).map(warning).collect();
+        if warnings.len() > MOST_OF_ONE_REASON {
+            warnings.truncate(MOST_OF_ONE_REASON);
             let text = "more overrides stay in force beside this change: `spillway override list`";
             warnings.push(Warning::new(WarningReason::Overridden, text));
         }

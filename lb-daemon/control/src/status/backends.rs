@@ -84,6 +84,7 @@ impl BackendStatuses {
             mtu: known.mtu_towards(key.1, backend.mtu),
             tunnel_source: known.tunnel_source(key),
             since: member.since,
+            weight: backend.weight,
             share: match member.state {
                 MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
                 _ => 0.0,

@@ -5,10 +5,7 @@ use std::{ffi::CString, io};
 use aya::{
     programs::{
         LinkOrder, ProgramError, SchedClassifier, TcAttachType,
-        links::Link as _,
-        tc::{
-            NlOptions, SchedClassifierLink, TcAttachOptions, TcError, TcHandle, qdisc_add_clsact,
-        },
+        tc::{NlOptions, TcAttachOptions, TcHandle},
     },
     util::KernelVersion,
 };
@@ -32,12 +29,9 @@ pub(crate) fn attach(program: &mut SchedClassifier, interface: u32) -> Result<()
     let options = if is_linked {
         TcAttachOptions::TcxOrder(LinkOrder::first())
     } else {
-        match qdisc_add_clsact(&name) {
-            Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => {}
-            made => made?,
-        }
+        filter::add_qdisc(&name)?;
         // A killed daemon leaves its own.
-        remove_filter(interface, &name).map_err(ProgramError::IOError)?;
+        filter::remove_program(&name, HANDLE, PROBE_ANSWERS).map_err(ProgramError::IOError)?;
         let handle = TcHandle::new(0, HANDLE);
         TcAttachOptions::Netlink(NlOptions { priority: PRIORITY, handle, classid: None })
     };
@@ -52,24 +46,9 @@ pub(crate) fn attach(program: &mut SchedClassifier, interface: u32) -> Result<()
 pub fn remove_filters_for_answers() -> io::Result<()> {
     for interface in &if_nameindex()? {
         let name = text(interface.name().to_owned()).map_err(io::Error::other)?;
-        remove_filter(interface.index(), &name)?;
+        filter::remove_program(&name, HANDLE, PROBE_ANSWERS)?;
     }
     Ok(())
-}
-
-fn remove_filter(interface: u32, name: &str) -> io::Result<()> {
-    match filter::installed(interface, HANDLE) {
-        Ok(Some(found)) if found.name == PROBE_ANSWERS => {
-            let handle = TcHandle::new(0, HANDLE);
-            let ingress = TcAttachType::Ingress;
-            let link = SchedClassifierLink::attached(name, ingress, PRIORITY, handle, None)?;
-            link.detach().map_err(io::Error::other)
-        }
-        Ok(_) => Ok(()),
-        // The interface is gone, and the filter with it.
-        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 fn text(name: CString) -> Result<String, ProgramError> {

@@ -68,15 +68,24 @@ pub(super) fn installed(interface: u32, handle: u16) -> io::Result<Option<Filter
     Ok((filter.program != 0).then_some(filter))
 }
 
+/// Adds the qdisc that filters are in, unless the interface has it.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn add_qdisc(interface: &str) -> Result<(), TcError> {
+    match qdisc_add_clsact(interface) {
+        Err(TcError::AlreadyAttached) => Ok(()),
+        Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        added => added,
+    }
+}
+
 /// Puts a program into a new filter.
 ///
 /// # Errors
 /// What the kernel answers: `EEXIST` or `EINVAL` where somebody else has the place.
 pub(super) fn create(program: &mut SchedClassifier, interface: &str) -> Result<(), ProgramError> {
-    match qdisc_add_clsact(interface) {
-        Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => {}
-        made => made?,
-    }
+    add_qdisc(interface)?;
     let options = NlOptions { priority: PRIORITY, handle: TcHandle::new(0, HANDLE), classid: None };
     let options = TcAttachOptions::Netlink(options);
     let link = program.attach_with_options(interface, TcAttachType::Ingress, options)?;
@@ -90,7 +99,7 @@ pub(super) fn create(program: &mut SchedClassifier, interface: &str) -> Result<(
 /// # Errors
 /// What the kernel answers.
 pub(super) fn replace(program: &mut SchedClassifier, interface: &str) -> Result<(), ProgramError> {
-    let link = program.attach_to_link(link(interface).map_err(TcError::IoError)?)?;
+    let link = program.attach_to_link(link(interface, HANDLE).map_err(TcError::IoError)?)?;
     mem::forget(program.take_link(link)?);
     Ok(())
 }
@@ -100,17 +109,28 @@ pub(super) fn replace(program: &mut SchedClassifier, interface: &str) -> Result<
 /// # Errors
 /// What cannot be removed.
 pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
-    let found = match if_nametoindex(interface).map(|index| installed(index, HANDLE)) {
+    remove_program(interface, HANDLE, NAME)?;
+    std::fs::remove_file(pin)
+}
+
+/// Takes the filter with this handle away, if it has this program.
+///
+/// # Errors
+/// What cannot be read or removed.
+pub(super) fn remove_program(interface: &str, handle: u16, program: &str) -> io::Result<()> {
+    let found = match if_nametoindex(interface).map(|index| installed(index, handle)) {
         Ok(Ok(found)) => found,
         // The interface is gone, and the filter with it.
         Err(_) => None,
         Ok(Err(error)) if error.raw_os_error() == Some(libc::ENODEV) => None,
         Ok(Err(error)) => return Err(error),
     };
-    if found.is_some_and(|filter| filter.name == NAME) {
-        link(interface)?.detach().map_err(io::Error::other)?;
+    match found {
+        Some(filter) if filter.name == program => {
+            link(interface, handle)?.detach().map_err(io::Error::other)
+        }
+        _ => Ok(()),
     }
-    std::fs::remove_file(pin)
 }
 
 /// Whether a receiver's program is in our place of an interface.
@@ -118,8 +138,8 @@ pub(super) fn is_receivers(interface: u32) -> bool {
     installed(interface, HANDLE).is_ok_and(|found| found.is_some_and(|filter| filter.name == NAME))
 }
 
-fn link(interface: &str) -> io::Result<SchedClassifierLink> {
-    let handle = TcHandle::new(0, HANDLE);
+fn link(interface: &str, handle: u16) -> io::Result<SchedClassifierLink> {
+    let handle = TcHandle::new(0, handle);
     SchedClassifierLink::attached(interface, TcAttachType::Ingress, PRIORITY, handle, None)
 }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod answers;
 mod detach;
-mod filter;
+pub(crate) mod filter;
 mod hook;
 mod interface;
 mod occupant;
@@ -85,13 +85,13 @@ pub struct Attached {
     hook: Hook,
     interfaces: Mutex<Vec<Interface>>,
     /// Names of interfaces whose place another one has, and since when.
-    displaced: Mutex<BTreeMap<String, Instant>>,
+    replaced: Mutex<BTreeMap<String, Instant>>,
     _lock: PinsLock,
 }
 
 /// How long an interface keeps the program after another one has taken its place: interfaces that exchange their names
 /// have others meanwhile.
-const DISPLACED_REST: Duration = Duration::from_secs(2);
+const REPLACED_REST: Duration = Duration::from_secs(2);
 
 /// What [`Attached::restore`] found.
 #[derive(Debug, Default)]
@@ -135,8 +135,8 @@ impl Attached {
         match make() {
             Ok((interfaces, filled)) => {
                 let (hook, interfaces) = (options.hook, Mutex::new(interfaces));
-                let displaced = Mutex::default();
-                Ok((Self { pins, hook, interfaces, displaced, _lock: lock }, filled))
+                let replaced = Mutex::default();
+                Ok((Self { pins, hook, interfaces, replaced, _lock: lock }, filled))
             }
             Err(error) => {
                 // Maps without a program would look like a component at work.
@@ -227,13 +227,13 @@ impl Attached {
     fn remove_others(&self) -> Result<(), BpffsError> {
         let mut others = detach::attached(&self.pins)?;
         others.retain(|name| self.known().iter().all(|known| known.name != *name));
-        let mut displaced = self.displaced.lock().unwrap_or_else(PoisonError::into_inner);
-        displaced.retain(|name, _| others.contains(name));
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        replaced.retain(|name, _| others.contains(name));
         for name in others {
-            let since = *displaced.entry(name.clone()).or_insert_with(Instant::now);
+            let since = *replaced.entry(name.clone()).or_insert_with(Instant::now);
             let is_gone = !self.pins.filter(&name).exists()
                 && pinned::index_here(&self.pins.link(&name)).is_none();
-            if is_gone || since.elapsed() >= DISPLACED_REST {
+            if is_gone || since.elapsed() >= REPLACED_REST {
                 tracing::warn!(
                     interface = name,
                     "interface {name}: detached, because another one has its place"
