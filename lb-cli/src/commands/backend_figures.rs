@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use lb_model::shares::distribution;
 use spillway_proto::v1;
 
 use super::{backend_status::state_word, overrides::OverrideRow};
@@ -58,27 +59,32 @@ impl BackendFigures {
             .iter()
             .map(|it| (&*it.name, OverrideRow::new(it.clone()).named()))
             .collect();
-        // What a backend does not take of its own slots goes to the others of its region, so only the relation of these
-        // products counts.
-        let taken = |it: &v1::BackendStatus| {
-            let share = it.share.filter(|_| it.next_hop_resolved).unwrap_or(0.0);
-            f64::from(it.weight) * share
-        };
-        let mut groups: HashMap<(&str, &str), f64> = HashMap::new();
+        let mut groups: HashMap<(&str, &str), Vec<&v1::BackendStatus>> = HashMap::new();
         for it in &status.backends {
-            *groups.entry((&it.pool, &it.region)).or_default() += taken(it);
+            groups.entry((&it.pool, &it.region)).or_default().push(it);
         }
+        let shares = groups.into_values().flat_map(|group| {
+            let taken = |it: &v1::BackendStatus| it.share.filter(|_| it.next_hop_resolved);
+            let members: Vec<_> =
+                group.iter().map(|it| (it.weight, taken(it).unwrap_or(0.0))).collect();
+            let shares = distribution(&members);
+            let is_served = shares.iter().any(|share| *share > 0.0);
+            let key = |it: &v1::BackendStatus| (it.pool.clone(), it.address.clone());
+            let of_group = group.into_iter().map(key).zip(shares);
+            of_group.filter(move |_| is_served).collect::<Vec<_>>()
+        });
+        let shares: HashMap<Key, f64> = shares.collect();
         let figures = status.backends.iter().map(|it| {
-            let whole = groups.get(&(&*it.pool, &*it.region)).filter(|whole| **whole > 0.0);
+            let key = (it.pool.clone(), it.address.clone());
             let override_name =
                 |name: &String| named.get(&**name).cloned().unwrap_or_else(|| name.clone());
             let figures = Figures {
-                share: whole.map(|whole| taken(it) / whole),
+                share: shares.get(&key).copied(),
                 connections: rates.get(&it.address).copied(),
                 state: state_word(it.state()),
                 overrides: it.overrides.iter().map(override_name).collect(),
             };
-            ((it.pool.clone(), it.address.clone()), figures)
+            (key, figures)
         });
         Self(figures.collect())
     }
@@ -149,28 +155,31 @@ pub(crate) mod examples {
 mod tests {
     use super::{examples::backend, *};
 
-    fn shares(backends: Vec<v1::BackendStatus>) -> Vec<Option<f64>> {
+    /// Percent, in their order.
+    fn shares(backends: Vec<v1::BackendStatus>) -> Vec<Option<u32>> {
         let addresses: Vec<_> = backends.iter().map(|it| it.address.clone()).collect();
         let status = v1::StatusResponse { backends, ..Default::default() };
         let figures = BackendFigures::new(&status, &HashMap::new());
-        addresses.iter().map(|it| figures.get("web", it).unwrap().share).collect()
+        addresses
+            .iter()
+            .map(|it| figures.get("web", it).unwrap().share.map(|it| (it * 100.0).round() as u32))
+            .collect()
     }
 
     #[test]
     fn a_share_is_of_what_the_backends_of_a_region_take() {
         let backends = vec![
             backend("10.0.0.1", "eu", 3, Some(1.0)),
-            // Half of its weight, by slow start or an override.
+            // It is first for two connections of five, and takes half of those.
             backend("10.0.0.2", "eu", 2, Some(0.5)),
             backend("10.0.0.3", "eu", 5, None),
             backend("10.0.1.1", "us", 7, Some(1.0)),
         ];
-        let expected = [Some(0.75), Some(0.25), Some(0.0), Some(1.0)];
-        assert_eq!(shares(backends.clone()), expected);
+        assert_eq!(shares(backends.clone()), [80, 20, 0, 100].map(Some));
         // One without a next hop takes nothing, whatever its state.
         let mut unresolved = backends;
         unresolved[0].next_hop_resolved = false;
-        assert_eq!(shares(unresolved)[..3], [Some(0.0), Some(1.0), Some(0.0)]);
+        assert_eq!(shares(unresolved)[..3], [0, 100, 0].map(Some));
         let none = vec![backend("10.0.0.1", "eu", 3, None), backend("10.0.0.2", "eu", 2, None)];
         assert_eq!(shares(none), [None, None]);
     }

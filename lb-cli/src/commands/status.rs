@@ -521,8 +521,8 @@ SERVICE  ENDPOINT      PROTOCOL  POOL  SLOTS  BACKENDS UP
 web      192.0.2.1:80  tcp       web   1009   1 of 3
 
 POOL  BACKEND          REGION  WEIGHT  STATE  FOR     SHARE  CONN/S  OVERRIDES                                                 WHY
-web   10.0.0.1         eu      1       up     1m 30s  50%    3.2     -                                                         all checks pass
-web   2001:db8:0:1::3  eu      2       up     1m 30s  50%    -       backends/2001:db8:0:1::3/weight (50 %), regions/eu/scale  all checks pass; takes 50% of its share
+web   10.0.0.1         eu      1       up     1m 30s  67%    3.2     -                                                         all checks pass
+web   2001:db8:0:1::3  eu      2       up     1m 30s  33%    -       backends/2001:db8:0:1::3/weight (50 %), regions/eu/scale  all checks pass; takes 50% of its share
 ";
         assert!(wide.ends_with(expected), "{wide}");
         assert!(wide.starts_with("daemon      0.1.0, up 3m 20s\n"), "{wide}");

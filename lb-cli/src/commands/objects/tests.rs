@@ -69,9 +69,9 @@ fn backends_are_listed_with_their_state_share_rate_and_overrides() {
         "\
 POOL  ADDRESS      REGION  WEIGHT  STATE  SHARE  CONN/S
     OVERRIDES
-web   10.0.0.1     eu      2       up     67%    21.0
+web   10.0.0.1     eu      2       up     75%    21.0
     -
-web   2001:db8::1  eu      2       up     33%    -
+web   2001:db8::1  eu      2       up     25%    -
     backends/2001:db8::1/weight
 "
     );

@@ -6,6 +6,7 @@
 //! twenty entries of lists before it takes a standby. Weights of overrides are kept beyond that.
 
 mod balance;
+mod distribution;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use lb_common::{
 };
 
 pub use balance::{Balanced, balance};
+pub use distribution::distribution;
 
 /// Smallest share of a member in slow start.
 const FIRST: f64 = 0.05;

@@ -69,6 +69,7 @@ pub(super) fn weights(sandbox: &Sandbox) -> Result<()> {
     ensure!(status.state() == BackendState::Up, "{status:?}");
     ensure!(status.overrides == [format!("backends/{one}/weight")], "{status:?}");
     ensure_shares(&answers(&fixture, MANY)?, expected([0.1, 1.0, 1.0]))?;
+    tables_show(&fixture, &one, &format!("{:.0}%", expected([0.1, 1.0, 1.0])[0] * 100.0))?;
     weigh(&two, "10")?;
     ensure_shares(&answers(&fixture, MANY)?, expected([0.1, 0.1, 1.0]))?;
 
@@ -87,6 +88,30 @@ pub(super) fn weights(sandbox: &Sandbox) -> Result<()> {
     ensure_shares(&answers(&fixture, MANY)?, expected([1.0; 3]))?;
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
+}
+
+/// That the operator's two tables have these figures of a backend whose weight is a tenth.
+fn tables_show(fixture: &Fixture, address: &str, share: &str) -> Result<()> {
+    let overridden = format!("backends/{address}/weight (10 %)");
+    for command in [&["status", "-o", "wide"][..], &["backend", "list"]] {
+        let table = fixture.balancer.cli(command)?;
+        let mut lines = table.lines().skip_while(|line| !line.starts_with("POOL "));
+        let header = lines.next().context("no table")?;
+        let row = lines.find(|line| line.starts_with("v4 ") && line.contains(address));
+        let row = row.with_context(|| format!("{address}: {table}"))?;
+        let cell = |column: &str| {
+            let at = header.find(column).with_context(|| format!("{column}: {table}"))?;
+            let cell = row.get(at..).unwrap_or_default();
+            anyhow::Ok(cell.split("  ").next().unwrap_or_default().trim().to_owned())
+        };
+        ensure!(cell("WEIGHT")? == "1" && cell("STATE")? == "up", "{table}");
+        ensure!(cell("SHARE")? == share, "SHARE is not {share}: {table}");
+        // A long name goes on in the next line.
+        let named = cell("OVERRIDES")?;
+        ensure!(named.starts_with("backends/") && overridden.starts_with(&named), "{table}");
+        cell("CONN/S")?.parse::<f64>().with_context(|| table.clone())?;
+    }
+    Ok(())
 }
 
 /// Slots by owner.
