@@ -29,6 +29,8 @@ pub(crate) struct Generation {
     current: bool,
     /// Why it cannot be used; `null`: nothing is known to be wrong with it.
     unusable: Option<String>,
+    /// Whether it is the balancer's own, from before it joined its fleet.
+    before_fleet: bool,
 }
 
 /// # Errors
@@ -54,15 +56,17 @@ impl Generation {
             changes: generation.changes,
             current: generation.current,
             unusable: Some(generation.unusable).filter(|cause| !cause.is_empty()),
+            before_fleet: generation.before_fleet,
         }
     }
 
     /// Why it was applied, and what is special about it.
     pub(crate) fn remarks(&self) -> String {
         let current = self.current.then(|| "in force".to_owned());
+        let before = self.before_fleet.then(|| "from before the fleet".to_owned());
         let unusable = self.unusable.as_ref().map(|cause| format!("cannot be used: {cause}"));
         let why = Some(self.why.clone()).filter(|why| !why.is_empty());
-        let notes: Vec<_> = current.into_iter().chain(unusable).collect();
+        let notes: Vec<_> = current.into_iter().chain(before).chain(unusable).collect();
         let notes = (!notes.is_empty()).then(|| format!("({})", notes.join("; ")));
         why.into_iter().chain(notes).collect::<Vec<_>>().join(" ")
     }
@@ -110,8 +114,9 @@ mod tests {
             unusable: "piece ab is damaged".into(),
             ..v1::Generation::default()
         };
+        let own = v1::Generation { before_fleet: true, ..generation(12, "uid 0", "") };
         let generations =
-            vec![newest, generation(11, "certificate ci.example", "ticket 7"), damaged];
+            vec![newest, generation(11, "certificate ci.example", "ticket 7"), damaged, own];
         History::new(v1::ListGenerationsResponse { generations })
     }
 
@@ -128,6 +133,8 @@ GENERATION  APPLIED               CHANGES  WHO
     ticket 7
         10  -                           -  -
     (cannot be used: piece ab is damaged)
+        12  1970-01-12T13:46:40Z        2  uid 0
+    (from before the fleet)
 "
         );
         assert_eq!(History { generations: Vec::new() }.table(), "nothing was applied yet\n");
@@ -135,6 +142,7 @@ GENERATION  APPLIED               CHANGES  WHO
         let first = serde_json::json!({
             "number": 12, "applied_at": "1970-01-12T13:46:40.250Z", "who": "uid 0",
             "why": "rollback to generation 9: web is slow", "changes": 2, "current": true, "unusable": null,
+            "before_fleet": false,
         });
         assert_eq!(json["generations"][0], first);
     }

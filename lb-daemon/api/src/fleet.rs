@@ -123,7 +123,8 @@ impl Fleet for FleetApi {
         may_change(validate_only)?;
         let _at_work = working().await;
         let membership = self.membership()?.clone();
-        let leave = async move { membership.leave(abandon, validate_only).await };
+        let actor = caller().actor;
+        let leave = async move { membership.leave(abandon, validate_only, actor).await };
         let abandoned = match validate_only {
             true => leave.await.or_status()?,
             false => self.audited("leave of the fleet".into(), leave).await?,

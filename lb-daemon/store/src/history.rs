@@ -13,7 +13,7 @@ use super::{
     Revision, Series, StoreError, TABLE,
     error::Cause,
     record,
-    rows::{Description, FORMAT, fixed, generation_key},
+    rows::{Description, FORMAT, Rows, before_fleet_key, fixed, generation_key},
 };
 use lb_model::Configuration;
 use lb_pieces::Digest;
@@ -35,6 +35,8 @@ pub struct HistoryEntry {
     pub changes: Option<u64>,
     /// Why it cannot be used, as far as that is known before it is read.
     pub unusable: Option<String>,
+    /// It is this balancer's own, from before it joined its fleet, and cannot be read until it has left.
+    pub is_before_fleet: bool,
 }
 
 /// A generation in the store.
@@ -51,7 +53,11 @@ impl Kept {
     }
 
     /// `broken` are pieces that are missing or damaged, with the cause.
-    pub(super) fn entry(&self, broken: &BTreeMap<Digest, String>) -> HistoryEntry {
+    pub(super) fn entry(
+        &self,
+        broken: &BTreeMap<Digest, String>,
+        is_before_fleet: bool,
+    ) -> HistoryEntry {
         let number = self.number;
         match &self.description {
             Err(cause) => HistoryEntry {
@@ -61,6 +67,7 @@ impl Kept {
                 why: String::new(),
                 changes: None,
                 unusable: Some(cause.clone()),
+                is_before_fleet,
             },
             Ok(description) => {
                 let damage = description.pieces.digests().find_map(|digest| broken.get(digest));
@@ -72,6 +79,7 @@ impl Kept {
                     why: description.why.clone(),
                     changes: description.changes,
                     unusable,
+                    is_before_fleet,
                 }
             }
         }
@@ -85,23 +93,70 @@ pub(super) fn newer(schema: Revision) -> Option<String> {
         .then(|| format!("it has schema revision {schema}, and this version supports {own}"))
 }
 
-/// Splits the generations into those that stay when another one is committed and those that go, because they are too old,
-/// of another series or not from before `number`.
-pub(super) fn retain(history: Vec<Kept>, number: u64, series: Series) -> (Vec<Kept>, Vec<Kept>) {
-    // All on disk are of one series, so one whose description is damaged is of that too.
-    let last = history.iter().rev().find_map(|kept| kept.description.as_ref().ok());
-    let is_of_series = last.is_none_or(|last| last.series.number == series.number);
-    let (mut stay, mut gone): (Vec<_>, Vec<_>) =
-        history.into_iter().partition(|kept| is_of_series && kept.number < number);
-    stay.sort_by_key(|kept| kept.number);
-    let more = stay.len().saturating_sub(HISTORY - 1);
-    gone.extend(stay.drain(..more));
-    (stay, gone)
+/// The generations that are kept, by number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// Of the series in force; the last one is the current generation.
+    pub(super) generations: Vec<Kept>,
+    /// Those of this balancer alone, while it is a member of a fleet.
+    pub(super) before_fleet: Vec<Kept>,
 }
 
-/// The pieces of generations.
-pub(super) fn pieces(history: &[Kept]) -> BTreeSet<Digest> {
-    history.iter().flat_map(Kept::digests).copied().collect()
+impl History {
+    /// Those that stay when the generation `number` of `series` is committed: not those that are too old, of another series
+    /// or not from before it. A balancer's own are kept while it is a member of a fleet, and come back when it leaves.
+    pub(super) fn retain(self, number: u64, series: Series) -> Self {
+        let Self { generations, before_fleet } = self;
+        // All on disk are of one series, so one whose description is damaged is of that too.
+        let last = generations.iter().rev().find_map(|kept| kept.description.as_ref().ok());
+        let last = last.map(|last| last.series);
+        let was_shared = last.is_some_and(Series::is_shared);
+        let is_of_series = last.is_none_or(|last| last.number == series.number);
+        let is_sound = |kept: &Kept| kept.description.is_ok();
+        let (mut generations, before_fleet) = match (was_shared, series.is_shared()) {
+            (false, true) => (Vec::new(), generations.into_iter().filter(is_sound).collect()),
+            (true, false) if !is_of_series => {
+                (before_fleet.into_iter().filter(is_sound).collect(), Vec::new())
+            }
+            (_, is_shared) => {
+                let before = if is_shared { before_fleet } else { Vec::new() };
+                (if is_of_series { generations } else { Vec::new() }, before)
+            }
+        };
+        generations.retain(|kept| kept.number < number);
+        generations.sort_by_key(|kept| kept.number);
+        generations.drain(..generations.len().saturating_sub(HISTORY - 1));
+        Self { generations, before_fleet }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.before_fleet.iter().chain(&self.generations)
+    }
+
+    pub(super) fn pieces(&self) -> BTreeSet<Digest> {
+        self.all().flat_map(Kept::digests).copied().collect()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let before = self.before_fleet.iter().map(|kept| before_fleet_key(kept.number));
+        before.chain(self.generations.iter().map(|kept| generation_key(kept.number)))
+    }
+
+    /// The rows of those whose key is to be written and whose description is sound.
+    ///
+    /// # Errors
+    /// A description cannot be encoded.
+    pub(super) fn rows(&self, is_written: impl Fn(&str) -> bool) -> Result<Rows<Vec<u8>>, Cause> {
+        let written = self.keys().zip(self.all()).filter(|(key, _)| is_written(key));
+        let sound = written.filter_map(|(key, kept)| Some((key, kept.description.as_ref().ok()?)));
+        sound.map(|(key, description)| description.row(key)).collect()
+    }
+
+    /// As they are listed.
+    pub(super) fn entries(&self, broken: &BTreeMap<Digest, String>) -> Vec<HistoryEntry> {
+        let before = self.before_fleet.iter().map(|kept| kept.entry(broken, true));
+        before.chain(self.generations.iter().map(|kept| kept.entry(broken, false))).collect()
+    }
 }
 
 /// Reads generations beside the loops. Clones read the same store.
@@ -155,11 +210,12 @@ impl GenerationReader {
             let table = transaction.open_table(TABLE).map_err(Cause::read)?;
             let format = table.get(FORMAT).map_err(Cause::read)?;
             let format = format.and_then(|row| fixed(row.value())).map(u32::from_le_bytes);
-            let row = table.get(&*generation_key(number)).map_err(Cause::read)?;
+            let key = generation_key(number);
+            let row = table.get(&*key).map_err(Cause::read)?;
             let Some(row) = row.filter(|_| format == Some(record::CURRENT_FORMAT)) else {
                 return Ok(Err(ReadError::NotKept));
             };
-            let description = match Description::read(number, row.value()) {
+            let description = match Description::read(&key, number, row.value()) {
                 Ok(description) => description,
                 Err(cause) => return Ok(Err(ReadError::Unusable(cause))),
             };

@@ -243,9 +243,15 @@ impl Store {
         self.generation.as_ref().map(|generation| &*generation.ids).or(unusable)
     }
 
-    /// The last generations, by number. The last one is the current one.
+    /// The last generations, by number. The last one is the current one. A member of a fleet has those before it joined first.
     pub fn history(&self) -> &Arc<[HistoryEntry]> {
         &self.history
+    }
+
+    /// The last generation of this balancer's own from before it joined its fleet.
+    pub fn last_before_fleet(&self) -> Option<u64> {
+        let own = self.history.iter().filter(|entry| entry.is_before_fleet);
+        own.map(|entry| entry.number).max()
     }
 
     /// Reads generations of the history.

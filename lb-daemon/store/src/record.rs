@@ -12,7 +12,7 @@ use super::{
     Generation, Revision, Series, TABLE, begin_write,
     earlier::{self, Earlier},
     error::Cause,
-    history::{self, HistoryEntry, Kept},
+    history::{self, History, HistoryEntry, Kept},
     pieces::{Contents, PieceList},
     rows::{
         self, CHECKSUM, CURRENT, Description, FORMAT, HASH_KEY, Key, Rows, fixed, generation_key,
@@ -34,8 +34,7 @@ pub(super) struct Record {
 /// What is certainly on disk: a commit writes what differs from it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
-    /// By number; the last one is the current generation.
-    history: Vec<Kept>,
+    history: History,
     ids: Arc<Ids>,
     /// The current generation, if it is known.
     generation: Option<Arc<Generation>>,
@@ -53,9 +52,9 @@ impl Disk {
         Self { replace: Some(Contents::new()), ..Self::default() }
     }
 
-    /// The generations, by number.
+    /// The generations, by number, after those from before the fleet.
     pub(super) fn history(&self) -> Arc<[HistoryEntry]> {
-        self.history.iter().map(|kept| kept.entry(&self.broken)).collect()
+        self.history.entries(&self.broken).into()
     }
 
     pub(super) fn know(&mut self, generation: &Arc<Generation>) {
@@ -77,14 +76,18 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
         Err(error) => return Err(Cause::read(error)),
     };
     let mut rows: Rows<Vec<u8>> = Rows::new();
-    let (mut history, mut strays) = (Vec::new(), Vec::new());
+    let (mut history, mut strays) = (History::default(), Vec::new());
     let mut pieces: BTreeMap<Digest, bool> = BTreeMap::new();
     for row in table.iter().map_err(Cause::read)? {
         let (key, value) = row.map_err(Cause::read)?;
         match Key::parse(key.value()) {
             Key::Generation(number) => {
-                let description = Description::read(number, value.value());
-                history.push(Kept { number, description });
+                let description = Description::read(key.value(), number, value.value());
+                history.generations.push(Kept { number, description });
+            }
+            Key::BeforeFleet(number) => {
+                let description = Description::read(key.value(), number, value.value());
+                history.before_fleet.push(Kept { number, description });
             }
             Key::Piece(digest) => {
                 pieces.insert(digest, Digest::new(value.value()) == digest);
@@ -123,17 +126,20 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
             .copied()
             .collect();
         let stored = generation(&description, ids.clone(), &bytes);
-        let history = vec![Kept { number: description.number, description: Ok(description) }];
+        let kept = Kept { number: description.number, description: Ok(description) };
+        let history = History { generations: vec![kept], ..History::default() };
         let disk = Disk { history, ids: ids.into(), replace: Some(contents), ..Disk::default() };
         return Ok(Some(Record { hash_key, stored: Some(stored), disk }));
     }
     let current = fixed(value(CURRENT)?).map(u64::from_le_bytes);
     let current = current.ok_or_else(|| damaged("its current has the wrong length"))?;
     // Only generations up to the current one were ever acknowledged.
-    let more = history.extract_if(.., |kept| kept.number > current);
+    let more = history.generations.extract_if(.., |kept| kept.number > current);
     strays.extend(more.map(|kept| generation_key(kept.number)));
-    history.sort_by_key(|kept| kept.number);
-    let used = history::pieces(&history);
+    for kept in [&mut history.generations, &mut history.before_fleet] {
+        kept.sort_by_key(|kept| kept.number);
+    }
+    let used = history.pieces();
     let unused = pieces.keys().filter(|digest| !used.contains(digest));
     strays.extend(unused.map(piece_key));
     let broken = used.iter().filter_map(|digest| match pieces.get(digest) {
@@ -147,7 +153,7 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
         0 => None,
         number => {
             let damaged = |cause: &str| Cause::Damaged(format!("generation {number}: {cause}"));
-            let kept = history.last().filter(|kept| kept.number == number);
+            let kept = history.generations.last().filter(|kept| kept.number == number);
             let kept = kept.ok_or_else(|| damaged("its description is missing"))?;
             let description = kept.description.as_ref().map_err(|cause| damaged(cause))?;
             let bytes = join_pieces(&table, &description.pieces)?;
@@ -253,7 +259,7 @@ pub(super) fn write(
     generation: &Arc<Generation>,
 ) -> Result<Disk, Cause> {
     let Disk { history, ids, generation: before, mut broken, strays, replace: anew } = disk;
-    let current = history.last().and_then(|kept| kept.description.as_ref().ok());
+    let current = history.generations.last().and_then(|kept| kept.description.as_ref().ok());
     let before = before.as_ref().zip(current);
     let before = before.filter(|(before, current)| before.number == current.number);
     let before = before.map(|(before, current)| (&*before.configuration, &current.pieces));
@@ -261,7 +267,7 @@ pub(super) fn write(
     let pieces = PieceList::new(before, &generation.configuration, &mut contents);
     let is_anew = anew.is_some();
     let on_disk = match &anew {
-        None => history::pieces(&history),
+        None => history.pieces(),
         Some(_) => BTreeSet::new(),
     };
     let number = generation.number;
@@ -275,21 +281,21 @@ pub(super) fn write(
         series: generation.series,
         pieces,
     };
-    let (mut history, gone) = history::retain(history, number, generation.series);
-    let mut rows = Rows::new();
-    if let Some(earlier) = anew {
-        contents.extend(earlier);
-        for description in history.iter().flat_map(|kept| &kept.description) {
-            let (key, row) = description.row()?;
-            rows.insert(key, Some(row));
-        }
-    }
-    let gone = gone.iter().map(|kept| generation_key(kept.number));
-    rows.extend(strays.into_iter().chain(gone).map(|key| (key, None)));
-    let (key, row) = description.row()?;
-    rows.insert(key, Some(row));
-    history.push(Kept { number, description: Ok(description) });
-    let used = history::pieces(&history);
+    let stored: BTreeSet<_> = history.keys().collect();
+    let before_fleet = history.before_fleet.len();
+    let mut history = history.retain(number, generation.series);
+    history.generations.push(Kept { number, description: Ok(description) });
+    let kept: BTreeSet<_> = history.keys().collect();
+    let gone = stored.difference(&kept).cloned();
+    let mut rows: Rows<_> = strays.into_iter().chain(gone).map(|key| (key, None)).collect();
+    // Those that stay have their rows. Where a fleet is joined or left, a key is that of another generation than before.
+    let are_others = is_anew || history.before_fleet.len() != before_fleet;
+    let is_written =
+        |key: &str| are_others || key == generation_key(number) || !stored.contains(key);
+    let written = history.rows(is_written)?.into_iter();
+    rows.extend(written.map(|(key, row)| (key, Some(row))));
+    contents.extend(anew.unwrap_or_default());
+    let used = history.pieces();
     rows.extend(on_disk.difference(&used).map(|digest| (piece_key(digest), None)));
     for (digest, content) in contents.into_iter().filter(|(digest, _)| used.contains(digest)) {
         if broken.remove(&digest).is_some() || !on_disk.contains(&digest) {

@@ -19,6 +19,9 @@ pub(super) const CHECKSUM: &str = "checksum";
 pub(super) const CURRENT: &str = "current";
 /// Followed by a number: the hash of the rest, and [`Description`] in JSON.
 const GENERATION: &str = "generation/";
+/// Followed by a number: the same of a generation of this balancer's own, while it is a member of a fleet. Versions that
+/// know of none remove it.
+const BEFORE_FLEET: &str = "generation/before/";
 /// Followed by a digest: content with this digest.
 const PIECE: &str = "piece/";
 /// Followed by the number of a part: [`Ids`] of it, in JSON.
@@ -46,17 +49,17 @@ pub(super) struct Description {
 }
 
 impl Description {
-    pub(super) fn row(&self) -> Result<(String, Vec<u8>), Cause> {
-        let (key, text) = (generation_key(self.number), json(self)?);
+    pub(super) fn row(&self, key: String) -> Result<(String, Vec<u8>), Cause> {
+        let text = json(self)?;
         let hash = row_hash(&key, &text).to_le_bytes();
         Ok((key, [&hash, &*text].concat()))
     }
 
     /// # Errors
     /// What is wrong with the row.
-    pub(super) fn read(number: u64, row: &[u8]) -> Result<Self, String> {
+    pub(super) fn read(key: &str, number: u64, row: &[u8]) -> Result<Self, String> {
         let (hash, text) = row.split_first_chunk().ok_or("its description is too short")?;
-        if u64::from_le_bytes(*hash) != row_hash(&generation_key(number), text) {
+        if u64::from_le_bytes(*hash) != row_hash(key, text) {
             return Err("the checksum of its description does not match".into());
         }
         let description: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -71,6 +74,10 @@ pub(super) fn generation_key(number: u64) -> String {
     format!("{GENERATION}{number}")
 }
 
+pub(super) fn before_fleet_key(number: u64) -> String {
+    format!("{BEFORE_FLEET}{number}")
+}
+
 pub(super) fn piece_key(digest: &Digest) -> String {
     format!("{PIECE}{digest}")
 }
@@ -79,6 +86,7 @@ pub(super) fn piece_key(digest: &Digest) -> String {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Generation(u64),
+    BeforeFleet(u64),
     Piece(Digest),
     /// A row that the checksum contains.
     Summed,
@@ -90,6 +98,12 @@ impl Key {
     pub(super) fn parse(key: &str) -> Self {
         if let Some(digest) = key.strip_prefix(PIECE) {
             return Digest::parse(digest).map_or(Self::Unknown, Self::Piece);
+        }
+        if let Some(number) = key.strip_prefix(BEFORE_FLEET) {
+            return match number.parse() {
+                Ok(parsed) if before_fleet_key(parsed) == key => Self::BeforeFleet(parsed),
+                _ => Self::Unknown,
+            };
         }
         match key.strip_prefix(GENERATION) {
             Some(number) => match number.parse() {

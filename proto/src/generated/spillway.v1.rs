@@ -1437,6 +1437,8 @@ pub enum ErrorReason {
     /// The change removes so much that it needs force; nothing changed. Of the first removal that the message names, "kind", "name"
     /// and "pool" are as for OBJECT_NOT_FOUND, "removed" backends of "backends" would go.
     ForceRequired = 36,
+    /// The generation is this balancer's own, from before it joined its fleet. "generation" is its number.
+    GenerationBeforeFleet = 37,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1482,6 +1484,7 @@ impl ErrorReason {
             Self::FleetConflict => "ERROR_REASON_FLEET_CONFLICT",
             Self::FleetBehind => "ERROR_REASON_FLEET_BEHIND",
             Self::ForceRequired => "ERROR_REASON_FORCE_REQUIRED",
+            Self::GenerationBeforeFleet => "ERROR_REASON_GENERATION_BEFORE_FLEET",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1524,6 +1527,7 @@ impl ErrorReason {
             "ERROR_REASON_FLEET_CONFLICT" => Some(Self::FleetConflict),
             "ERROR_REASON_FLEET_BEHIND" => Some(Self::FleetBehind),
             "ERROR_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
+            "ERROR_REASON_GENERATION_BEFORE_FLEET" => Some(Self::GenerationBeforeFleet),
             _ => None,
         }
     }
@@ -4835,6 +4839,10 @@ pub struct Generation {
     /// Why the daemon cannot use it. Empty: nothing is known to be wrong with it.
     #[prost(string, tag = "7")]
     pub unusable: ::prost::alloc::string::String,
+    /// Whether it is this balancer's own, from before it joined its fleet. It may have the number of one of the fleet's. It can
+    /// be used when the balancer has left the fleet.
+    #[prost(bool, tag = "9")]
+    pub before_fleet: bool,
 }
 /// Which generations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -388,6 +388,8 @@ pub struct Generation {
     pub why: String,
     /// Whether it is in force.
     pub current: bool,
+    /// Whether it is the balancer's own, from before it joined its fleet.
+    pub before_fleet: bool,
 }
 
 /// Of `fleet restore`.

@@ -63,6 +63,7 @@ pub(crate) fn generations(entries: &[HistoryEntry]) -> v1::ListGenerationsRespon
         changes: entry.changes,
         current: place == 0,
         unusable: entry.unusable.clone().unwrap_or_default(),
+        before_fleet: entry.is_before_fleet,
     };
     let generations = entries.iter().rev().enumerate().map(generation).collect();
     v1::ListGenerationsResponse { generations }

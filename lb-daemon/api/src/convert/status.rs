@@ -178,6 +178,11 @@ impl IntoStatus for Refusal {
             Refusal::NoGeneration(number) => error(Code::NotFound, ErrorReason::GenerationNotFound)
                 .with("generation", number)
                 .hint(HISTORY_HINT),
+            Refusal::BeforeFleet(number) => {
+                error(Code::FailedPrecondition, ErrorReason::GenerationBeforeFleet)
+                    .with("generation", number)
+                    .hint(HISTORY_HINT)
+            }
             Refusal::UnusableGeneration { number, .. } => {
                 error(Code::FailedPrecondition, ErrorReason::GenerationUnusable)
                     .with("generation", number)

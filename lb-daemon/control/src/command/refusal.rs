@@ -91,6 +91,11 @@ pub enum Refusal {
     TooManyOverrides,
     #[error("generation {0} is not in the history, which has the last {HISTORY} generations")]
     NoGeneration(u64),
+    /// It is this balancer's own, and the fleet has none with this number.
+    #[error(
+        "generation {0} is this balancer's own, from before it joined its fleet: it can be used again after `spillway fleet leave`"
+    )]
+    BeforeFleet(u64),
     #[error("generation {number} cannot be used: {cause}")]
     UnusableGeneration { number: u64, cause: String },
     /// The store cannot be read.

@@ -75,8 +75,11 @@ impl State {
         let compared = self.compare(&configuration, is_unusable).await;
         let Compared { changes, movements, ids, built } = compared.map_err(Refusal::Thread)?;
         let was_shared = self.storing.store.series().is_shared();
-        let is_renumbered =
-            !dry_run && numbering.shared.is_some_and(|number| number != current || !was_shared);
+        let is_other = match numbering.shared {
+            Some(number) => number != current || !was_shared,
+            None => self.last_own().is_some(),
+        };
+        let is_renumbered = is_other && !dry_run;
         // Without a plan the packet path may have something else.
         if changes.is_empty() && !is_unusable && (!is_renumbered || self.current.plan.is_some()) {
             let unchanged = match is_renumbered {
@@ -165,12 +168,21 @@ impl State {
     /// What is known of the generation that an apply makes before its content.
     fn identity(&self, apply: &Apply) -> Result<Identity, Refusal> {
         let current = self.storing.generation();
-        let number = apply.shared.unwrap_or(current.saturating_add(1));
+        let own = self.last_own().filter(|_| apply.shared.is_none());
+        let number = apply.shared.unwrap_or(own.unwrap_or(current).saturating_add(1));
         if number == 0 {
             return Err(Refusal::NoGeneration(number));
         }
-        let series = self.storing.store.series().next(current, number, apply.shared.is_some());
+        let (series, is_shared) = (self.storing.store.series(), apply.shared.is_some());
+        let series = series.next(current, number, is_shared, own.is_some());
         Ok(Identity { number, series, who: apply.actor.to_string(), why: apply.why() })
+    }
+
+    /// The last generation of this balancer's own, if the one in force is a fleet's. If the fleet was left, the next one
+    /// follows it, and its own history is back.
+    fn last_own(&self) -> Option<u64> {
+        let store = &self.storing.store;
+        store.last_before_fleet().filter(|_| store.series().is_shared())
     }
 
     fn describe(

@@ -26,11 +26,8 @@ struct Generations {
 impl Generations {
     /// May wait for the disk.
     fn read(&self, number: u64) -> Result<Arc<Configuration>, Refusal> {
-        let InForce { generation, configuration, unusable, .. } = &*self.in_force;
-        if number == 0 || number > *generation {
-            return Err(Refusal::NoGeneration(number));
-        }
-        if number == *generation {
+        let InForce { generation, configuration, unusable, history, .. } = &*self.in_force;
+        if number == *generation && number > 0 {
             return match unusable {
                 None => Ok(Arc::clone(configuration)),
                 Some(unusable) => {
@@ -39,8 +36,12 @@ impl Generations {
                 }
             };
         }
-        if !self.in_force.history.iter().any(|entry| entry.number == number) {
-            return Err(Refusal::NoGeneration(number));
+        let mut known = history.iter().filter(|entry| entry.number == number);
+        if !known.clone().any(|entry| !entry.is_before_fleet) {
+            return Err(match known.next() {
+                Some(_) => Refusal::BeforeFleet(number),
+                None => Refusal::NoGeneration(number),
+            });
         }
         match self.reader.read(number) {
             Ok(mut read) => {
@@ -68,7 +69,7 @@ impl Generations {
 }
 
 impl InForce {
-    /// The last generations, by number; the one in force is the last.
+    /// The last generations, by number, after those from before the fleet; the one in force is the last.
     pub(super) fn generations(&self) -> Vec<HistoryEntry> {
         let InForce { history, unusable, .. } = self;
         let mut entries = history.to_vec();

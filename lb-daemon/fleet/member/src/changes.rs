@@ -90,7 +90,8 @@ impl Changes {
         }
     }
 
-    /// The last generations, by number; the one in force is the last. Of a member those of the fleet, if etcd was read.
+    /// The last generations, by number; the one in force is the last. Of a member those of the fleet, if etcd was read, after
+    /// its own from before it joined.
     ///
     /// # Errors
     /// The daemon is stopping.
@@ -114,6 +115,13 @@ impl Changes {
         match (own, self.member()) {
             // This balancer may have been away when it was in force.
             (Err(Refusal::NoGeneration(_)), Some(member)) => Ok(member.generation(number).await),
+            (Err(own @ Refusal::BeforeFleet(_)), Some(member)) => {
+                let fleets = member.generation(number).await;
+                Ok(fleets.map_err(|refusal| match refusal {
+                    Refusal::NoGeneration(_) => own,
+                    other => other,
+                }))
+            }
             (own, _) => Ok(own),
         }
     }

@@ -11,9 +11,11 @@ use lb_store::HistoryEntry;
 use super::Member;
 
 impl Member {
-    /// The generations of the fleet. What this balancer knows of its own of the same number is added.
+    /// The generations of the fleet, after this balancer's own from before it joined. What it knows itself of one of the
+    /// fleet is added.
     pub(super) fn generations(&self, own: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
         let Some(snapshot) = self.etcd().view.borrow().snapshot.clone() else { return own };
+        let (before, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|it| it.is_before_fleet);
         let own: BTreeMap<_, _> = own.into_iter().map(|entry| (entry.number, entry)).collect();
         let entry = |(number, committed): (&u64, &Arc<lb_fleet::commit::Committed>)| {
             let generation = &committed.document.body;
@@ -24,9 +26,10 @@ impl Member {
                 why: generation.reason.clone(),
                 changes: None,
                 unusable: None,
+                is_before_fleet: false,
             })
         };
-        snapshot.history.iter().map(entry).collect()
+        before.into_iter().chain(snapshot.history.iter().map(entry)).collect()
     }
 
     /// The configuration of a generation of the fleet.

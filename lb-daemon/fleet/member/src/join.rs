@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use lb_base::error_chain;
-use lb_control::command::{Applied, Apply, FleetRefusal, OverridesInForce};
+use lb_control::command::{Actor, Applied, Apply, FleetRefusal, OverridesInForce};
 use lb_fleet::{
     Document, Fleet, FleetSettings,
     documents::FleetMember,
@@ -150,7 +150,7 @@ impl Membership {
         if let Some(member) = self.set_member(None) {
             member.stop().await;
         }
-        if let Err(error) = self.become_independent().await {
+        if let Err(error) = self.become_independent(Actor::Unknown).await {
             tracing::error!("a join that failed is not undone: {}", error_chain::message(&error));
         }
         // Otherwise the others open an epoch for it, and `fleet remove` takes it out of the list.

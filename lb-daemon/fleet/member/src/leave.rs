@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use lb_base::conditions::{FLEET_INSECURE, FLEET_SHARES};
+use lb_base::{
+    conditions::{FLEET_INSECURE, FLEET_SHARES},
+    error_chain,
+};
 use lb_config::Reason;
 use lb_control::{
-    command::{Actor, OverrideChange},
+    command::{Actor, Apply, OverrideChange},
     state::MarkOutDecision,
 };
 use lb_fleet::{EtcdError, members::MemberError};
@@ -21,7 +24,12 @@ impl Membership {
     ///
     /// # Errors
     /// [`MembershipError`]
-    pub async fn leave(&self, abandon: bool, dry_run: bool) -> Result<bool, MembershipError> {
+    pub async fn leave(
+        &self,
+        abandon: bool,
+        dry_run: bool,
+        actor: Actor,
+    ) -> Result<bool, MembershipError> {
         let _turn = self.turn().await;
         if !self.is_member() {
             return Err(self.no_member());
@@ -36,7 +44,7 @@ impl Membership {
         if let Some(member) = self.set_member(None) {
             member.stop().await;
         }
-        self.become_independent().await?;
+        self.become_independent(actor).await?;
         Ok(abandon)
     }
 
@@ -44,7 +52,7 @@ impl Membership {
     ///
     /// # Errors
     /// The record cannot be removed, or the daemon is stopping.
-    pub(super) async fn become_independent(&self) -> Result<(), MembershipError> {
+    pub(super) async fn become_independent(&self, actor: Actor) -> Result<(), MembershipError> {
         let context = self.context();
         MembershipRecord::remove(&context.state_directory)?;
         context.is_member.set(false);
@@ -57,6 +65,30 @@ impl Membership {
             context.commands.change_overrides(OverrideChange::Unfollow, false, unfollow).await?;
         if let Err(error) = context.portions.by_configuration().await {
             tracing::info!("the limits of an independent balancer follow: {error}");
+        }
+        self.bring_history_back(actor).await
+    }
+
+    /// Makes what is in force the generation after the last one of this balancer's own, so that its own history is back. If
+    /// it cannot be made now, the next change does that.
+    async fn bring_history_back(&self, actor: Actor) -> Result<(), MembershipError> {
+        let commands = &self.context().commands;
+        let has_own = commands.generations().await?.iter().any(|it| it.is_before_fleet);
+        let exported = commands.export().await?;
+        if !has_own || exported.unusable.is_some() {
+            return Ok(());
+        }
+        let apply = Apply {
+            configuration: exported.configuration.into(),
+            request: "leave of the fleet".into(),
+            actor,
+            keep_hash_key: true,
+            any_schema: true,
+            ..Apply::default()
+        };
+        if let Err(refusal) = commands.apply(apply, None).await? {
+            let why = error_chain::message(&refusal);
+            tracing::warn!("the history is that of the fleet until the next change: {why}");
         }
         Ok(())
     }

@@ -63,12 +63,13 @@ fn open(disk: &FailingDisk) -> Database {
 }
 
 /// The current generation, and the configurations of all before it.
-fn content(database: Database) -> (Generation, Vec<(HistoryEntry, Configuration)>) {
+fn content(database: Database) -> (Generation, History) {
     let record = record::read(&database).unwrap().unwrap();
     let reader = GenerationReader::new("store".into());
     reader.set(Some(Arc::new(database)));
     let history = record.disk.history();
-    let history = history.iter().map(|it| (it.clone(), reader.read(it.number).unwrap()));
+    let read = |it: &HistoryEntry| (!it.is_before_fleet).then(|| reader.read(it.number).unwrap());
+    let history = history.iter().map(|it| (it.clone(), read(it)));
     (record.stored.unwrap().unwrap(), history.collect())
 }
 
@@ -91,9 +92,10 @@ fn the_last_committed_generation_is_there_with_its_history_wherever_a_write_ends
     assert_eq!(written.0, written.1[1..], "the first is too old");
 }
 
-/// A balancer joins a fleet, whose number may be any. Either all of its own history is there, or only the fleet's generation.
+/// A balancer joins a fleet, whose number may be any, and leaves it. Either all of its own history is in force, or all of it is
+/// from before the fleet.
 #[test]
-fn a_history_is_whole_or_gone_wherever_the_write_of_another_one_ends() {
+fn a_history_is_whole_wherever_the_write_of_another_one_ends() {
     let own = |number: u64| {
         let mut configuration = Configuration::default();
         let name = lb_model::Name::new(&format!("pool-{number}")).unwrap();
@@ -102,15 +104,22 @@ fn a_history_is_whole_or_gone_wherever_the_write_of_another_one_ends() {
     };
     let generations: Vec<_> = (1..=4).map(own).collect();
     for number in [1, 3, 4, 9] {
-        let series = Series::default().next(4, number, true);
+        let series = Series::default().next(4, number, true, false);
         let shared = Generation { series, ..(*own(number + 10)).clone() };
         let shared = Arc::new(Generation { number, ..shared });
-        let (after, before) = wherever_a_write_ends(&generations, &shared, 1);
-        assert_eq!((after.len(), before.len()), (0, 4), "{number}");
+        let (joined, before) = wherever_a_write_ends(&generations, &shared, 5);
+        assert_eq!((joined.len(), before.len()), (4, 4), "{number}");
+        assert!(joined.iter().all(|it| it.0.is_before_fleet), "{number}");
+
+        let last = Generation { series: series.next(number, 5, false, true), ..(*own(5)).clone() };
+        let both = [generations.clone(), vec![shared]].concat();
+        let (left, _) = wherever_a_write_ends(&both, &Arc::new(last), 5);
+        assert_eq!(left, before, "{number}");
     }
 }
 
-type History = Vec<(HistoryEntry, Configuration)>;
+/// Configurations of those that can be read.
+type History = Vec<(HistoryEntry, Option<Configuration>)>;
 
 /// Commits `last` after the others, and ends that at each operation of the disk: then the file has it with a history of
 /// `length`, or all of what was before. Returns what of the history is older than the last generation, after and before.

@@ -31,6 +31,7 @@ impl Generation {
             why: self.why.clone(),
             changes: self.changes,
             unusable: None,
+            is_before_fleet: false,
         }
     }
 }

@@ -125,15 +125,22 @@ proptest! {
     }
 }
 
+/// Of the generations in the history, without those from before the fleet.
 fn numbers(store: &Store) -> Vec<u64> {
-    store.history().iter().map(|entry| entry.number).collect()
+    store.history().iter().filter(|it| !it.is_before_fleet).map(|it| it.number).collect()
 }
 
-/// The next generation of a store. A shared one has the number, and another one the next.
+/// Of those from before the fleet, which come first.
+fn before_fleet(store: &Store) -> Vec<u64> {
+    store.history().iter().take_while(|it| it.is_before_fleet).map(|it| it.number).collect()
+}
+
+/// The next generation of a store. A shared one has the number, and another one the next, after a fleet the next of its own.
 fn next(store: &Store, shared: Option<u64>) -> Generation {
     let last = store.number();
-    let number = shared.unwrap_or(last + 1);
-    let series = store.series().next(last, number, shared.is_some());
+    let own = store.last_before_fleet().filter(|_| shared.is_none());
+    let number = shared.unwrap_or(own.unwrap_or(last) + 1);
+    let series = store.series().next(last, number, shared.is_some(), own.is_some());
     let mut configuration = Configuration::default();
     let pool = lb_model::Name::new(&format!("pool-{last}-{number}")).unwrap();
     configuration.pools.insert(pool, Arc::new(lb_model::Pool::default()));
@@ -141,36 +148,43 @@ fn next(store: &Store, shared: Option<u64>) -> Generation {
 }
 
 #[test]
-fn the_store_has_one_history_whatever_the_numbers() {
+fn a_fleets_history_takes_the_place_of_the_own_one_until_it_is_left() {
     let state = directory();
     let mut store = Store::open(state.path()).unwrap();
-    for (shared, expected) in [
-        (None, &[1][..]),
-        (None, &[1, 2]),
-        (None, &[1, 2, 3]),
+    let mut own = BTreeMap::new();
+    for (shared, before, expected) in [
+        (None, &[][..], &[1][..]),
+        (None, &[], &[1, 2]),
+        (None, &[], &[1, 2, 3]),
         // It joins a fleet: lower, equal, higher.
-        (Some(2), &[2]),
-        (Some(3), &[2, 3]),
-        (Some(9), &[2, 3, 9]),
-        // It leaves.
-        (None, &[2, 3, 9, 10]),
-        (None, &[2, 3, 9, 10, 11]),
-        // It joins again: the fleet's 10 and 11 were others.
-        (Some(12), &[12]),
+        (Some(2), &[1, 2, 3], &[2]),
+        (Some(3), &[1, 2, 3], &[2, 3]),
+        (Some(9), &[1, 2, 3], &[2, 3, 9]),
+        // It leaves, and then joins again.
+        (None, &[], &[1, 2, 3, 4]),
+        (None, &[], &[1, 2, 3, 4, 5]),
+        (Some(2), &[1, 2, 3, 4, 5], &[2]),
+        (None, &[], &[1, 2, 3, 4, 5, 6]),
+        (Some(12), &[1, 2, 3, 4, 5, 6], &[12]),
         // The fleet was founded anew.
-        (Some(12), &[12]),
-        (Some(1), &[1]),
-        (Some(2), &[1, 2]),
+        (Some(12), &[1, 2, 3, 4, 5, 6], &[12]),
+        (Some(1), &[1, 2, 3, 4, 5, 6], &[1]),
+        (Some(2), &[1, 2, 3, 4, 5, 6], &[1, 2]),
     ] {
         let generation = next(&store, shared);
         commit(&mut store, generation.clone());
+        if shared.is_none() {
+            own.insert(generation.number, Arc::clone(&generation.configuration));
+        }
         for _ in 0..2 {
-            assert_eq!(
-                (numbers(&store), store.generation()),
-                (expected.to_vec(), Some(&generation))
-            );
+            assert_eq!((&*before_fleet(&store), &*numbers(&store)), (before, expected));
+            assert_eq!(store.generation(), Some(&generation));
             for number in expected {
-                store.reader().read(*number).unwrap();
+                let read = store.reader().read(*number).unwrap();
+                assert!(shared.is_some() || read == *own[number], "{number} is the fleet's");
+            }
+            for number in before.iter().filter(|it| !expected.contains(it)) {
+                assert!(matches!(store.reader().read(*number), Err(ReadError::NotKept)));
             }
             assert!(matches!(store.reader().read(8), Err(ReadError::NotKept)));
             drop(store);
@@ -178,9 +192,51 @@ fn the_store_has_one_history_whatever_the_numbers() {
         }
     }
     drop(store);
-    // A piece for what is no pool, and one for each pool: nothing is left of other histories.
+    // A piece for what is no pool, and one for each pool, of which generation 2 has the same in both: nothing is left of
+    // other histories.
     let pieces = rows_on_disk(&state).into_keys().filter(|key| key.starts_with("piece/"));
-    assert_eq!(pieces.count(), 3);
+    assert_eq!(pieces.count(), 1 + 6 + 1);
+}
+
+/// Who had nothing of its own before the fleet goes on with the fleet's numbers.
+#[test]
+fn a_balancer_without_a_history_of_its_own_keeps_that_of_the_fleet() {
+    let state = directory();
+    let mut store = Store::open(state.path()).unwrap();
+    for (shared, before, expected) in [
+        (Some(7), &[][..], &[7][..]),
+        (Some(8), &[], &[7, 8]),
+        (None, &[], &[7, 8, 9]),
+        (Some(9), &[7, 8, 9], &[9]),
+        (None, &[], &[7, 8, 9, 10]),
+    ] {
+        let generation = next(&store, shared);
+        commit(&mut store, generation);
+        assert_eq!((&*before_fleet(&store), &*numbers(&store)), (before, expected));
+    }
+}
+
+/// The last twenty come back, and the twenty-first goes.
+#[test]
+fn a_full_history_is_kept_over_a_fleet() {
+    let state = directory();
+    let mut store = Store::open(state.path()).unwrap();
+    let commit_next = |store: &mut Store, shared| {
+        let generation = next(store, shared);
+        commit(store, generation);
+    };
+    (0..25).for_each(|_| commit_next(&mut store, None));
+    (1..=30).for_each(|number| commit_next(&mut store, Some(number)));
+    drop(store);
+    let mut store = Store::open(state.path()).unwrap();
+    assert_eq!(before_fleet(&store), (6..=25).collect::<Vec<_>>());
+    assert_eq!(numbers(&store), (11..=30).collect::<Vec<_>>());
+    commit_next(&mut store, None);
+    assert_eq!(numbers(&store), (7..=26).collect::<Vec<_>>());
+    assert_eq!(before_fleet(&store), [0; 0]);
+    drop(store);
+    let pieces = rows_on_disk(&state).into_keys().filter(|key| key.starts_with("piece/"));
+    assert_eq!(pieces.count(), 1 + HISTORY);
 }
 
 /// The file has the generation of the fleet, and the daemon does not know it. Then it stores again what it has in force.
@@ -197,7 +253,7 @@ fn histories_are_not_mixed_after_a_write_that_failed_late() {
     commit(&mut store, shared.clone());
     assert_ne!(store.series(), series);
     commit(&mut store, in_force.clone());
-    assert_eq!((numbers(&store), store.series()), (vec![3], series));
+    assert_eq!((numbers(&store), store.series()), (vec![1, 2, 3], series));
     commit(&mut store, shared);
     assert_eq!(numbers(&store), [2]);
     // The same generation once more is no other history.
@@ -225,7 +281,9 @@ fn damaged_generations_go_with_their_history() {
     assert_eq!(numbers(&store), [1, 2, 3, 4]);
     let generation = next(&store, Some(9));
     commit(&mut store, generation);
-    assert_eq!(numbers(&store), [9]);
-    drop(store);
-    assert_eq!(numbers(&Store::open(state.path()).unwrap()), [9]);
+    for _ in 0..2 {
+        assert_eq!((before_fleet(&store), numbers(&store)), (vec![2, 3, 4], vec![9]));
+        drop(store);
+        store = Store::open(state.path()).unwrap();
+    }
 }

@@ -15,7 +15,10 @@ use lb_e2e::{
     harness,
 };
 use lb_tests::{
-    daemon::answers::member,
+    daemon::{
+        answers::member,
+        printed::{Generation, History},
+    },
     process::{PATIENCE, pause, until},
     random::Random,
     sandbox::Sandbox,
@@ -35,6 +38,8 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
     let fleet = joined_as(sandbox, "leaves", THREE)?;
     let backend = fleet.fabric.backends[0].v4.to_string();
     let traffic = Traffic::start(&fleet)?;
+    // What it had in force by itself, and the number of that.
+    let mut alone: Option<(u64, String)> = None;
     for round in 0..2 {
         wait_for_whole(&fleet, 0, &[0, 1, 2])?;
         let output = fleet.spillway(2, &["fleet", "leave", "--dry-run"])?;
@@ -64,13 +69,25 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
         let own = status(&fleet, 2)?;
         ensure!(!own.member, "{own:#?}");
         ensure!(condition(&fleet, 2, "etcd")?.is_none());
-        let text = fleet.spillway(2, &["export"])?;
-        ensure!(text == fleet.spillway(0, &["export"])?, "it did not keep the configuration");
+        let text = exported(&fleet, 2)?;
+        ensure!(text == exported(&fleet, 0)?, "it did not keep the configuration");
         fleet.spillway(0, &["backend", "update", &backend, "--pool", "v4", "--weight", "2"])?;
-        ensure!(fleet.spillway(2, &["export"])? == text, "it follows the fleet still");
+        ensure!(exported(&fleet, 2)? == text, "it follows the fleet still");
+        if let Some((number, configuration)) = &alone {
+            let numbers = history(&fleet, 2)?;
+            ensure!(numbers.before_fleet.is_empty(), "{numbers:?}");
+            ensure!(numbers.current[..2] == [number + 1, *number], "{numbers:?}");
+            ensure!(numbers.last.why == "leave of the fleet", "{numbers:?}");
+            ensure!(numbers.last.who.starts_with("uid 0"), "{numbers:?}");
+            fleet.spillway(2, &["rollback", &number.to_string(), "--yes"])?;
+            let back = exported(&fleet, 2)?;
+            ensure!(back == *configuration, "back is {back} instead of {configuration}");
+        }
         let changed = text.replacen("slots = 1009", "slots = 1013", 1);
         ensure!(changed != text, "{text}");
         fleet.balancers[2].apply(&changed)?;
+        let number = fleet.balancers[2].status()?.generation;
+        alone = Some((number, exported(&fleet, 2)?));
         let drained = fleet.spillway(2, &["backend", "drain", &backend, "--yes"])?;
         ensure!(!drained.contains("lb-1"), "{drained}");
         ensure!(fleet.balancers[0].overrides()?.overrides.is_empty());
@@ -79,11 +96,40 @@ pub(super) fn leave_and_join_again(sandbox: &Sandbox) -> Result<()> {
         fleet.spillway(2, &["fleet", "join", "--yes"])?;
         fleet.spillway(0, &["backend", "update", &backend, "--pool", "v4", "--weight", "1"])?;
         wait_in_force(&fleet, 2, 3 + 2 * round)?;
-        ensure!(fleet.spillway(2, &["export"])? == fleet.spillway(1, &["export"])?);
+        let numbers = history(&fleet, 2)?;
+        ensure!(numbers.current.first() == Some(&(3 + 2 * round)), "{numbers:?}");
+        ensure!(numbers.before_fleet.first() == Some(&number), "{numbers:?}");
+        let others = history(&fleet, 1)?;
+        ensure!(others.current == numbers.current, "{others:?} {numbers:?}");
+        ensure!(exported(&fleet, 2)? == exported(&fleet, 1)?);
         wait_for_whole(&fleet, 2, &[0, 1, 2])?;
         wait_until_well(&fleet, 0..3)?;
     }
     traffic.finish(None)
+}
+
+/// The configuration in force, without the line of its number.
+fn exported(fleet: &FleetFixture, balancer: usize) -> Result<String> {
+    let text = fleet.spillway(balancer, &["export"])?;
+    let (_, configuration) = text.split_once('\n').context("no line")?;
+    Ok(configuration.to_owned())
+}
+
+/// Numbers of generations, the newest first.
+#[derive(Debug)]
+struct Numbers {
+    current: Vec<u64>,
+    before_fleet: Vec<u64>,
+    last: Generation,
+}
+
+fn history(fleet: &FleetFixture, balancer: usize) -> Result<Numbers> {
+    let listed: History = fleet.balancers[balancer].printed(&["history"])?;
+    let (before, current): (Vec<_>, Vec<_>) =
+        listed.generations.iter().partition(|it| it.before_fleet);
+    let numbers = |generations: Vec<&Generation>| generations.iter().map(|it| it.number).collect();
+    let last = (*current.first().context("no generation")?).clone();
+    Ok(Numbers { current: numbers(current), before_fleet: numbers(before), last })
 }
 
 /// A host that has nothing takes the name of one that is gone: what that one owned has one owner all the time.

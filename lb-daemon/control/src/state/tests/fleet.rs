@@ -35,12 +35,13 @@ impl Daemon {
         self.running.commands.apply(apply, None).await.unwrap()
     }
 
-    /// The numbers, with the author and the reason of the last.
+    /// The numbers, with the author and the reason of the last; without those from before the fleet.
     async fn generations(&self) -> (Vec<u64>, String, String) {
         let history = self.running.commands.generations().await.unwrap();
         let last = history.last().unwrap();
         let (who, why) = (last.who.clone(), last.why.clone());
-        (history.iter().map(|it| it.number).collect(), who, why)
+        let fleets = history.iter().filter(|it| !it.is_before_fleet);
+        (fleets.map(|it| it.number).collect(), who, why)
     }
 
     async fn in_force(&self) -> (u64, Configuration) {
@@ -76,13 +77,17 @@ async fn a_generation_of_a_fleet_has_its_number_author_and_reason() {
         }
     }
     let gone = daemon.running.commands.generation(4).await.unwrap().unwrap_err();
-    assert!(matches!(gone, Refusal::NoGeneration(4)), "{gone}");
+    assert!(matches!(gone, Refusal::BeforeFleet(4)), "{gone}");
+    let gone = daemon.running.commands.generation(7).await.unwrap().unwrap_err();
+    assert!(matches!(gone, Refusal::NoGeneration(7)), "{gone}");
     let given = Apply { reason: Reason::new("ticket 7").unwrap(), ..shared(3, &weight(5)) };
     daemon.put(given).await.unwrap();
     assert_eq!(daemon.generations().await.2, "ticket 7");
-    // It leaves, and counts on.
-    assert_eq!(daemon.apply(&weight(6)).await.unwrap().generation, 4);
-    assert_eq!(daemon.generations().await.0, [2, 3, 4]);
+    // It leaves, and goes on after its own.
+    assert_eq!(daemon.apply(&weight(6)).await.unwrap().generation, 7);
+    assert_eq!(daemon.generations().await.0, [1, 2, 3, 4, 5, 6, 7]);
+    let own = daemon.running.commands.generation(4).await.unwrap().unwrap();
+    assert_eq!(*own, parse(&web("slots = 31", "slots = 37")));
 }
 
 /// Packets see nothing of it, and the number follows.

@@ -242,7 +242,12 @@ impl Data {
             window_seconds: regions.window.map(|window| window.as_secs_f64()),
             pools,
             overrides: status.overrides.overrides.iter().map(Into::into).collect(),
-            generations: generations.iter().rev().map(Into::into).collect(),
+            generations: generations
+                .iter()
+                .rev()
+                .filter(|it| !it.is_before_fleet)
+                .map(Into::into)
+                .collect(),
             verdicts: stats.verdicts.iter().map(Into::into).collect(),
             tables: stats.remembered.tables.clone(),
             events: stats.remembered.events.clone(),
