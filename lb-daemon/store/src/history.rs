@@ -53,11 +53,7 @@ impl Kept {
     }
 
     /// `broken` are pieces that are missing or damaged, with the cause.
-    pub(super) fn entry(
-        &self,
-        broken: &BTreeMap<Digest, String>,
-        is_before_fleet: bool,
-    ) -> HistoryEntry {
+    pub(super) fn entry(&self, broken: &BTreeMap<Digest, String>) -> HistoryEntry {
         let number = self.number;
         match &self.description {
             Err(cause) => HistoryEntry {
@@ -67,7 +63,7 @@ impl Kept {
                 why: String::new(),
                 changes: None,
                 unusable: Some(cause.clone()),
-                is_before_fleet,
+                is_before_fleet: false,
             },
             Ok(description) => {
                 let damage = description.pieces.digests().find_map(|digest| broken.get(digest));
@@ -79,7 +75,7 @@ impl Kept {
                     why: description.why.clone(),
                     changes: description.changes,
                     unusable,
-                    is_before_fleet,
+                    is_before_fleet: false,
                 }
             }
         }
@@ -115,7 +111,7 @@ impl History {
         let is_sound = |kept: &Kept| kept.description.is_ok();
         let (mut generations, before_fleet) = match (was_shared, series.is_shared()) {
             (false, true) => (Vec::new(), generations.into_iter().filter(is_sound).collect()),
-            (true, false) if !is_of_series => {
+            (true, false) if !before_fleet.is_empty() => {
                 (before_fleet.into_iter().filter(is_sound).collect(), Vec::new())
             }
             (_, is_shared) => {
@@ -154,8 +150,9 @@ impl History {
 
     /// As they are listed.
     pub(super) fn entries(&self, broken: &BTreeMap<Digest, String>) -> Vec<HistoryEntry> {
-        let before = self.before_fleet.iter().map(|kept| kept.entry(broken, true));
-        before.chain(self.generations.iter().map(|kept| kept.entry(broken, false))).collect()
+        let before = self.before_fleet.iter().map(|kept| kept.entry(broken));
+        let before = before.map(|entry| HistoryEntry { is_before_fleet: true, ..entry });
+        before.chain(self.generations.iter().map(|kept| kept.entry(broken))).collect()
     }
 }
 

@@ -14,12 +14,11 @@ pub struct Series {
 
 impl Series {
     /// The series of the generation `number` that is to follow `last` of this series. Another one begins where the number
-    /// does not rise, and where this balancer joins a fleet: the fleet's numbers are not those of the generations before. So
-    /// it does where this balancer leaves one and `goes_on` with its own.
+    /// does not rise, and where this balancer joins a fleet: the fleet's numbers are not those of the generations before.
     #[must_use]
-    pub fn next(self, last: u64, number: u64, is_shared: bool, goes_on: bool) -> Self {
+    pub fn next(self, last: u64, number: u64, is_shared: bool) -> Self {
         let is_joining = is_shared && !self.is_shared && last > 0;
-        let begins = number <= last || is_joining || goes_on;
+        let begins = number <= last || is_joining;
         Self { number: self.number + u64::from(begins), is_shared }
     }
 

@@ -29,13 +29,15 @@ pub(super) type ReadResult = Result<Box<Reading>, String>;
 #[derive(Clone, Debug)]
 pub(super) struct KnownHistory {
     generation: u64,
+    /// A fleet's generation may have the number of this balancer's own.
+    applied_at: Option<prost_types::Timestamp>,
     generations: Vec<v1::Generation>,
 }
 
 impl KnownHistory {
     fn of(reading: &Reading) -> Self {
-        let generations = reading.generations.clone();
-        Self { generation: reading.status.generation, generations }
+        let (status, generations) = (&reading.status, reading.generations.clone());
+        Self { generation: status.generation, applied_at: status.applied_at, generations }
     }
 }
 
@@ -50,7 +52,10 @@ pub(super) async fn read(
     let status = daemon.status().await?;
     let regions = daemon.regions(v1::RegionsRequest::default()).await?;
     let stats = daemon.stats().await?;
-    let generations = match known.filter(|known| known.generation == status.generation) {
+    let is_same = |known: &KnownHistory| {
+        (known.generation, known.applied_at) == (status.generation, status.applied_at)
+    };
+    let generations = match known.filter(is_same) {
         Some(known) => known.generations,
         None => daemon.generations().await?.generations,
     };

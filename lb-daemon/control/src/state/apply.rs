@@ -173,8 +173,7 @@ impl State {
         if number == 0 {
             return Err(Refusal::NoGeneration(number));
         }
-        let (series, is_shared) = (self.storing.store.series(), apply.shared.is_some());
-        let series = series.next(current, number, is_shared, own.is_some());
+        let series = self.storing.store.series().next(current, number, apply.shared.is_some());
         Ok(Identity { number, series, who: apply.actor.to_string(), why: apply.why() })
     }
 

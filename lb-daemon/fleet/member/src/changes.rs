@@ -114,13 +114,11 @@ impl Changes {
         let own = self.commands.generation(number).await?;
         match (own, self.member()) {
             // This balancer may have been away when it was in force.
-            (Err(Refusal::NoGeneration(_)), Some(member)) => Ok(member.generation(number).await),
-            (Err(own @ Refusal::BeforeFleet(_)), Some(member)) => {
-                let fleets = member.generation(number).await;
-                Ok(fleets.map_err(|refusal| match refusal {
-                    Refusal::NoGeneration(_) => own,
-                    other => other,
-                }))
+            (Err(own @ (Refusal::NoGeneration(_) | Refusal::BeforeFleet(_))), Some(member)) => {
+                Ok(match member.generation(number).await {
+                    Err(Refusal::NoGeneration(_)) => Err(own),
+                    fleets => fleets,
+                })
             }
             (own, _) => Ok(own),
         }

@@ -104,14 +104,14 @@ fn a_history_is_whole_wherever_the_write_of_another_one_ends() {
     };
     let generations: Vec<_> = (1..=4).map(own).collect();
     for number in [1, 3, 4, 9] {
-        let series = Series::default().next(4, number, true, false);
+        let series = Series::default().next(4, number, true);
         let shared = Generation { series, ..(*own(number + 10)).clone() };
         let shared = Arc::new(Generation { number, ..shared });
         let (joined, before) = wherever_a_write_ends(&generations, &shared, 5);
         assert_eq!((joined.len(), before.len()), (4, 4), "{number}");
         assert!(joined.iter().all(|it| it.0.is_before_fleet), "{number}");
 
-        let last = Generation { series: series.next(number, 5, false, true), ..(*own(5)).clone() };
+        let last = Generation { series: series.next(number, 5, false), ..(*own(5)).clone() };
         let both = [generations.clone(), vec![shared]].concat();
         let (left, _) = wherever_a_write_ends(&both, &Arc::new(last), 5);
         assert_eq!(left, before, "{number}");

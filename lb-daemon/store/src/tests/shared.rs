@@ -140,7 +140,7 @@ fn next(store: &Store, shared: Option<u64>) -> Generation {
     let last = store.number();
     let own = store.last_before_fleet().filter(|_| shared.is_none());
     let number = shared.unwrap_or(own.unwrap_or(last) + 1);
-    let series = store.series().next(last, number, shared.is_some(), own.is_some());
+    let series = store.series().next(last, number, shared.is_some());
     let mut configuration = Configuration::default();
     let pool = lb_model::Name::new(&format!("pool-{last}-{number}")).unwrap();
     configuration.pools.insert(pool, Arc::new(lb_model::Pool::default()));
