@@ -95,7 +95,7 @@ fn configuration<'k>(
     }
     for rule in [
         region::no_circle(&region_names, &configuration),
-        service::distinct(message, &service_names, &configuration),
+        service::distinct(message, &service_names),
         pool::consistent(message, &pool_names, &configuration),
         pool::wide_enough(message, &pool_names, &configuration),
         shares::shares_suffice(message, &pool_names, &configuration),

@@ -11,9 +11,7 @@ use super::{
     invalid::{Invalid, ObjectPath, all, each},
     values,
 };
-use lb_model::{
-    Affinity, Configuration, Fragments, PortList, Ports, Protocol, Service, UdpMode, WhenFull,
-};
+use lb_model::{Affinity, Fragments, PortList, Ports, Protocol, Service, UdpMode, WhenFull};
 
 const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 /// What sixteen bits of seconds hold, rounded down.
@@ -155,19 +153,37 @@ fn when_full(
     }
 }
 
+/// What no other service may have, whatever else of this one is wrong.
+struct Endpoint {
+    address: IpAddr,
+    protocol: Protocol,
+    ports: Ports,
+    fragments: Fragments,
+}
+
+impl Endpoint {
+    /// # Errors
+    /// It cannot be told, which [`service`] reports.
+    fn new(at: &ObjectPath, message: &v1::Service) -> Result<Self, Invalid> {
+        let fragments = values::value(at, "fragments", message.fragments);
+        Ok(Self {
+            address: values::address(at, &message.address)?,
+            protocol: protocol(at, message.protocol)?,
+            ports: ports(at, message)?,
+            fragments: fragments.ok().flatten().unwrap_or_default(),
+        })
+    }
+}
+
 /// No two services of an address and protocol have the same port, nor any port, nor fragments.
-pub(super) fn distinct(
-    message: &v1::Configuration,
-    names: &Names<'_>,
-    configuration: &Configuration,
-) -> Result<(), Invalid> {
+pub(super) fn distinct(message: &v1::Configuration, names: &Names<'_>) -> Result<(), Invalid> {
     let (mut invalid, mut taken) = (Invalid::default(), HashMap::<_, Claims<'_>>::new());
     for (index, message) in message.services.iter().enumerate() {
-        let service = names.at(index).and_then(|name| configuration.services.get(name));
-        let Some(service) = service else { continue };
-        let claims = taken.entry((service.address, service.protocol)).or_default();
         let at = ObjectPath::default().child("services", index, &message.name);
-        invalid.value(claims.add(&at, &message.name, service));
+        let endpoint = names.at(index).and_then(|_| Endpoint::new(&at, message).ok());
+        let Some(endpoint) = endpoint else { continue };
+        let claims = taken.entry((endpoint.address, endpoint.protocol)).or_default();
+        invalid.value(claims.add(&at, &message.name, &endpoint));
     }
     invalid.or(())
 }
@@ -182,12 +198,12 @@ struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    fn add(&mut self, at: &ObjectPath, name: &'a str, service: &Service) -> Result<(), Invalid> {
-        let (address, protocol) = (service.address, service.protocol);
+    fn add(&mut self, at: &ObjectPath, name: &'a str, endpoint: &Endpoint) -> Result<(), Invalid> {
+        let (address, protocol) = (endpoint.address, endpoint.protocol);
         let taken = |field, what: &str, other: &str| {
             Err(at.invalid(field, taken(address, what, protocol, other)))
         };
-        match &service.ports {
+        match &endpoint.ports {
             Ports::Any => {
                 if let Some(other) = self.any.replace(name) {
                     return taken("any_port", "any port", other);
@@ -203,7 +219,7 @@ impl<'a> Claims<'a> {
                     .extend(list.ranges().iter().map(|(first, last)| (*first, (*last, name))));
             }
         }
-        if service.fragments == Fragments::Served
+        if endpoint.fragments == Fragments::Served
             && let Some(other) = self.fragments.replace(name)
         {
             return taken("fragments", "fragments", other);

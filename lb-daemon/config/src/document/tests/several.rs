@@ -10,7 +10,8 @@ fn lines(text: &str) -> Vec<String> {
     Document::parse(text).unwrap_err().lines().collect()
 }
 
-/// Five of form, and five of meaning: two of single fields, two of references, one between objects.
+/// Five of form, and six of meaning: two of single fields, three of references, one between objects, one of which has another
+/// mistake.
 #[test]
 fn mistakes_of_form_and_of_meaning_are_reported_together_in_the_order_of_the_file() {
     let text = r#"
@@ -60,7 +61,7 @@ name = "two"
 address = "192.0.2.2"
 port = 53
 protocol = "udp"
-pool = "web"
+pool = "wbe"
 "#;
     assert_eq!(
         lines(text),
@@ -78,10 +79,11 @@ pool = "web"
             "line 33, column 1: services[0] \"web\": pool: \"wep\" is not among the pools",
             "line 34, column 16: services[0] \"web\": idle_timeout: 60: give a unit: ms, s, m, h or d, as in 30s",
             "line 45, column 1: services[2] \"two\": address: 192.0.2.2, port 53, udp is already used by service \"one\"",
+            "line 48, column 1: services[2] \"two\": pool: \"wbe\" is not among the pools",
         ]
     );
     let first = Document::parse(text).unwrap_err().to_string();
-    let expected = "is not among the regions (and 9 more mistakes)";
+    let expected = "is not among the regions (and 10 more mistakes)";
     assert!(first.ends_with(expected), "{first}");
 }
 
