@@ -168,8 +168,11 @@ pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a client of some pools may make a call, whose content is then checked.
+/// Whether a client of some pools may make a call. The content of a change is then checked.
 fn is_of_pools(call: &str, needs: Option<Needs>) -> bool {
     let changes = ["/spillway.v1.Objects/", "/spillway.v1.Overrides/"];
-    needs == Some(Needs::Role(Role::Viewer)) || changes.iter().any(|it| call.starts_with(it))
+    // It counts what every viewer may read at each balancer.
+    let is_count = call == "/spillway.v1.Fleet/CountBackendPackets";
+    let is_change = changes.iter().any(|it| call.starts_with(it));
+    needs == Some(Needs::Role(Role::Viewer)) || is_count || is_change
 }

@@ -90,6 +90,8 @@ pub(crate) fn narrowed(sandbox: &Sandbox) -> Result<()> {
     // Some pools: its own, and nothing that another one shares.
     let drain = ["backend", "drain", "10.1.0.11", "--pool", "web-eu", "--yes"];
     ended(&cli(&host, "web", &drain)?, 0, ["web-eu", ""])?;
+    let waiting = [&drain[..], &["--wait=1s"]].concat();
+    ended(&cli(&host, "web", &waiting)?, 0, ["has had no packet for 1 s", ""])?;
     let is = "certificate web.example: is for the pools web-*, but";
     for (target, other) in [
         (&["pool", "drain", "mail"][..], "override of pool mail"),
