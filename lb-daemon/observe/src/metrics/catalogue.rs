@@ -154,8 +154,8 @@ metrics! {
         "Changed settings that need a restart of the daemon; spillway status lists those of a balancer, spillway doctor those of a receiver";
     PUBLISHED_AT: Gauge "packet_path_published_timestamp" Seconds []
         "When this daemon last brought the packet path to a plan, seconds of the Unix epoch; 0: it has not yet";
-    CHECKSUM: Info "packet_path_checksum" None ["checksum"]
-        "Digest of all that decides where packets go, read back from the maps: equal on all balancers of one configuration and region";
+    CHECKSUM: Gauge "packet_path_checksum" None []
+        "Digest of all that decides where packets go, read back from the maps: equal on all balancers of one configuration and region; the first twelve hexadecimal digits of the checksum of spillway status, as a number";
     INTERFACE_ATTACHED: Gauge "interface_attached" None ["component", "interface"]
         "1: the packet program is attached to an interface; 0: it is not there any more";
 
