@@ -134,13 +134,7 @@ impl OverrideLoop {
                         return LoopEnd::Stopped;
                     }
                 },
-                request = self.requests.recv(), if has_begun => match request {
-                    Some(request) => {
-                        let _turn = counters.turn();
-                        self.execute(request).await;
-                    }
-                    None => return LoopEnd::Stopped,
-                },
+                // Before requests: of those there may always be another one.
                 () = self.saver.ended() => self.show(),
                 _ = second.tick() => {
                     let _turn = counters.turn();
@@ -148,6 +142,13 @@ impl OverrideLoop {
                     self.report_overdue();
                     self.saver.follow(&self.overrides);
                 }
+                request = self.requests.recv(), if has_begun => match request {
+                    Some(request) => {
+                        let _turn = counters.turn();
+                        self.execute(request).await;
+                    }
+                    None => return LoopEnd::Stopped,
+                },
             }
         }
     }

@@ -52,6 +52,15 @@ impl State {
                     }
                     false => return LoopEnd::Stopped,
                 },
+                // Before applies: of those there may always be another one.
+                _ = retry.tick(), if self.current.behind.is_some() => {
+                    let _turn = counters.turn();
+                    beating(&mut beat, &heartbeat, self.retry_apply()).await;
+                }
+                _ = second.tick() => {
+                    let _turn = counters.turn();
+                    beating(&mut beat, &heartbeat, self.look_after()).await;
+                }
                 request = self.applies.recv() => match request {
                     Some(request) => {
                         let _turn = counters.turn();
@@ -66,14 +75,6 @@ impl State {
                     }
                     None => return LoopEnd::Stopped,
                 },
-                _ = retry.tick(), if self.current.behind.is_some() => {
-                    let _turn = counters.turn();
-                    beating(&mut beat, &heartbeat, self.retry_apply()).await;
-                }
-                _ = second.tick() => {
-                    let _turn = counters.turn();
-                    beating(&mut beat, &heartbeat, self.look_after()).await;
-                }
             }
         }
     }

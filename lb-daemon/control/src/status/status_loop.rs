@@ -32,6 +32,13 @@ impl<R: PathReader> StatusLoop<R> {
                     }
                     None => return LoopEnd::Stopped,
                 },
+                // Before questions: of those there may always be another one.
+                _ = second.tick(), if self.known.has_begun => {
+                    let _turn = counters.turn();
+                    self.announcements.expire(clock());
+                    self.read_counters();
+                    self.show_hold_downs();
+                }
                 query = self.queries.recv(), if self.known.has_begun => match query {
                     Some(query) => {
                         let _turn = counters.turn();
@@ -39,12 +46,6 @@ impl<R: PathReader> StatusLoop<R> {
                     }
                     None => return LoopEnd::Stopped,
                 },
-                _ = second.tick(), if self.known.has_begun => {
-                    let _turn = counters.turn();
-                    self.announcements.expire(clock());
-                    self.read_counters();
-                    self.show_hold_downs();
-                }
             }
         }
     }

@@ -82,6 +82,7 @@ impl Daemon {
 #[tokio::test(start_paused = true)]
 async fn what_others_agreed_on_is_in_force_and_nothing_else() {
     let daemon = Daemon::with_down(&[2]).await;
+    seconds(2).await;
     assert_eq!(
         daemon.running.fleet.mark_outs.own_view().borrow().as_deref(),
         Some(&BTreeMap::new())
@@ -152,6 +153,7 @@ async fn applies_are_planned_with_what_is_agreed() {
     daemon.decide(MarkOutDecision::Unknown);
     seconds(100).await;
     daemon.apply(&text()).await.unwrap();
+    seconds(2).await;
     assert_eq!((daemon.home(), daemon.own_view()), ((vec![2], 3), vec![1]));
     // A backend that goes takes its mark along.
     daemon.apply(&text().replace("10.0.0.2", "10.0.0.9")).await.unwrap();

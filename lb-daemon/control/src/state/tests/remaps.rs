@@ -1,6 +1,10 @@
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::*;
 
@@ -68,6 +72,37 @@ async fn a_remap_settles_adopts_and_ends() {
     seconds(4).await;
     assert_eq!(phase(&daemon), (false, false));
     assert!(daemon.status().await.settling.is_empty());
+}
+
+/// Who plans all the time asks for more than the loop has time for.
+#[tokio::test(start_paused = true)]
+async fn a_remap_ends_under_a_stream_of_dry_runs() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    seconds(10).await;
+    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
+    assert_eq!(phase(&daemon), (true, false));
+    let answered = Arc::new(AtomicU64::new(0));
+    let mut plans = JoinSet::new();
+    for _ in 0..4 {
+        let (commands, answered) = (daemon.running.commands.clone(), Arc::clone(&answered));
+        plans.spawn(async move {
+            loop {
+                let apply =
+                    Apply { configuration: request(&text(&[])), dry_run: true, ..Apply::default() };
+                commands.apply(apply, None).await.unwrap().unwrap();
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    for _ in 0..62 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let until = answered.load(Ordering::Relaxed) + 8;
+        while answered.load(Ordering::Relaxed) < until {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(phase(&daemon), (false, false));
 }
 
 /// As a daemon whose virtual machine is stopped: the whole settle time goes by, and no connection is adopted.
