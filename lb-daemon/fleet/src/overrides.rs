@@ -1,6 +1,6 @@
 //! Changes of overrides: each compares what it replaces, so that two operators do not overwrite each other unseen.
 
-use etcd_client::{Txn, TxnOp};
+use etcd_client::{Compare, Txn, TxnOp};
 use lb_model::overrides::Key;
 
 use crate::{
@@ -44,10 +44,31 @@ impl Fleet {
     /// # Errors
     /// [`OverrideError`]
     pub async fn change_overrides(&self, changes: &[OverrideChange]) -> Result<i64, OverrideError> {
+        self.change_overrides_if(Vec::new(), changes).await
+    }
+
+    /// The same, while a generation is the current one. `generation` is the `mod_revision` of `config/current`.
+    ///
+    /// # Errors
+    /// [`OverrideError`]; a conflict also if another generation was committed.
+    pub async fn change_overrides_in(
+        &self,
+        generation: i64,
+        changes: &[OverrideChange],
+    ) -> Result<i64, OverrideError> {
+        let is_current = is_at(&self.keys().current(), generation);
+        self.change_overrides_if(vec![is_current], changes).await
+    }
+
+    async fn change_overrides_if(
+        &self,
+        mut compares: Vec<Compare>,
+        changes: &[OverrideChange],
+    ) -> Result<i64, OverrideError> {
         if changes.len() > MAX_CHANGES {
             return Err(OverrideError::TooMany(changes.len()));
         }
-        let (mut compares, mut operations) = (Vec::new(), vec![self.touch()]);
+        let mut operations = vec![self.touch()];
         for change in changes {
             let key = self.keys().override_of(&change.key);
             compares.push(is_at(&key, change.expected));
@@ -75,10 +96,11 @@ pub fn expired(snapshot: &Snapshot, now: WallTime) -> Vec<OverrideChange> {
     let is_over = |until: &WallTime| *until <= now;
     let over = snapshot.overrides.iter();
     let over = over.filter(|(_, it)| it.document.body.until.as_ref().is_some_and(is_over));
-    let over = over.map(|(key, it)| OverrideChange {
-        key: key.clone(),
-        expected: it.mod_revision,
-        value: None,
-    });
-    over.take(MAX_CHANGES).collect()
+    over.map(|(key, _)| key).filter_map(|key| deletion(snapshot, key)).take(MAX_CHANGES).collect()
+}
+
+/// The deletion of an override as it was seen. `None`: there is none.
+pub fn deletion(snapshot: &Snapshot, key: &Key) -> Option<OverrideChange> {
+    let expected = snapshot.overrides.get(key)?.mod_revision;
+    Some(OverrideChange { key: key.clone(), expected, value: None })
 }

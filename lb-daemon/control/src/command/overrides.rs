@@ -58,6 +58,8 @@ pub struct OverridesInForce {
     pub overrides: Arc<Overrides>,
     /// Whether they are in memory only, so that a restart loses them.
     pub is_unstored: bool,
+    /// The generation in which their objects were last looked for. `None`: in none yet.
+    pub observed: Option<u64>,
 }
 
 /// What became other of the overrides.

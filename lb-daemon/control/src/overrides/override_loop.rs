@@ -20,7 +20,7 @@ use lb_base::{
 };
 use lb_model::{
     AdminState, Configuration, ObjectReference, Scaler,
-    overrides::{self, Action, End, Key, Moment, Override, Overrides, Target, affected},
+    overrides::{self, Action, Key, Moment, Override, Overrides, Target, affected},
 };
 
 /// Most warnings of a kind in an answer.
@@ -35,6 +35,8 @@ pub struct OverrideLoop {
     state: watch::Receiver<Option<Arc<InForce>>>,
     /// What targets were last looked up in.
     pub(super) observed: Arc<Configuration>,
+    /// Its generation; `None`: there was none since the start.
+    observed_generation: Option<u64>,
     members: MemberCommands,
     /// To the state loop.
     in_force: watch::Sender<Arc<Overrides>>,
@@ -96,6 +98,7 @@ impl OverrideLoop {
             requests,
             state,
             observed,
+            observed_generation: None,
             members,
             in_force,
             status,
@@ -156,18 +159,26 @@ impl OverrideLoop {
     /// Notes which overrides have an object in the configuration in force.
     fn observe(&mut self) {
         let Some(in_force) = self.state.borrow_and_update().clone() else { return };
+        let generation = in_force.generation;
+        let is_observed = Arc::ptr_eq(&in_force.configuration, &self.observed)
+            && self.observed_generation == Some(generation);
         // What an unusable configuration has is not known.
-        if in_force.unusable.is_some() || Arc::ptr_eq(&in_force.configuration, &self.observed) {
+        if in_force.unusable.is_some() || is_observed {
             return;
         }
         self.observed = Arc::clone(&in_force.configuration);
+        let before = self.observed_generation.replace(generation);
         let mut next = (*self.overrides).clone();
+        // One in between may have had what is gone before and after it.
+        if before.is_some_and(|before| generation != before && generation != before + 1) {
+            next.forget_absences();
+        }
         if next.observe(&self.observed, now()) {
             self.overrides = Arc::new(next);
             self.in_force.send_replace(Arc::clone(&self.overrides));
             self.saver.save(&self.overrides);
-            self.show();
         }
+        self.show();
     }
 
     async fn execute(&mut self, request: OverrideRequest) {
@@ -227,11 +238,7 @@ impl OverrideLoop {
         }
         let mut next = (*self.overrides).clone();
         let ended = next.expire(now);
-        for (key, it, end) in &ended {
-            let why = match end {
-                End::Expired => "its time is over",
-                End::Gone => "what it was about has been gone for an hour",
-            };
+        for (key, it, why) in &ended {
             tracing::info!(target: "audit", who = it.who, "override {key} ended: {why}");
         }
         let affected = affected(ended.iter().map(|(key, ..)| &key.target), &self.observed);
@@ -243,6 +250,7 @@ impl OverrideLoop {
         let in_force = OverridesInForce {
             overrides: Arc::clone(&self.overrides),
             is_unstored: self.saver.saved().revision() < self.overrides.revision(),
+            observed: self.observed_generation,
         };
         // Without a status loop the daemon is stopping.
         let _ = self.status.send(StatusUpdate::Overrides(in_force));

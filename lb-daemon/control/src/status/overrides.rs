@@ -30,7 +30,8 @@ const NOTABLE: f64 = 0.01;
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn take_overrides(&mut self, next: OverridesInForce) {
         let before = std::mem::replace(&mut self.known.overrides, next);
-        if before == self.known.overrides {
+        let next = &self.known.overrides;
+        if before.overrides == next.overrides && before.is_unstored == next.is_unstored {
             return;
         }
         let (old, new) = (&before.overrides, &self.known.overrides.overrides);

@@ -10,10 +10,10 @@ use lb_control::command::{
 use lb_fleet::{
     Document, Fleet,
     documents::{SharedOverride, WallTime},
-    overrides::{MAX_CHANGES, OverrideChange as SharedChange, OverrideError, expired},
+    overrides::{MAX_CHANGES, OverrideChange as SharedChange, OverrideError, deletion, expired},
     reader::Snapshot,
 };
-use lb_model::overrides::{Key, Override, Overrides, Scope};
+use lb_model::overrides::{End, Key, Override, Overrides, Scope};
 use tokio::time::{sleep, timeout};
 
 use super::{Member, wall_clock};
@@ -160,11 +160,7 @@ impl Member {
             overrides.iter().filter(|(key, _)| !key.is_local()).collect();
         let puts = wanted.iter().filter_map(|(key, it)| shared(snapshot, key, it, false));
         let others = snapshot.overrides.iter().filter(|(key, _)| !wanted.contains_key(key));
-        let removals = others.map(|(key, it)| SharedChange {
-            key: key.clone(),
-            expected: it.mod_revision,
-            value: None,
-        });
+        let removals = others.filter_map(|(key, _)| deletion(snapshot, key));
         let changes: Vec<_> = puts.chain(removals).collect();
         for batch in changes.chunks(MAX_CHANGES) {
             let changed = fleet.change_overrides(batch).await;
@@ -186,7 +182,8 @@ impl Member {
         }
     }
 
-    /// Deletes overrides whose time is over. Without etcd they stay, and where the clock cannot be believed.
+    /// Deletes overrides whose time is over, and those whose target has been gone for an hour. Without etcd they stay, and
+    /// where the clock cannot be believed.
     pub(super) async fn expire_overrides(self: Arc<Self>) {
         loop {
             sleep(EXPIRE).await;
@@ -197,19 +194,50 @@ impl Member {
             self.conditions().end(&FLEET_CLOCK);
             let Some(snapshot) = self.etcd().view.borrow().snapshot.clone() else { continue };
             let over = expired(&snapshot, wall_clock::now());
-            let fleet = self.etcd().fleet.borrow().clone();
-            if over.is_empty() || self.check_lineage(&snapshot).is_err() {
+            let Ok(gone) = self.gone_overrides(&snapshot).await else { return };
+            let Some(fleet) = self.etcd().fleet.borrow().clone() else { continue };
+            if (over.is_empty() && gone.is_none()) || self.check_lineage(&snapshot).is_err() {
                 continue;
             }
-            if let Some(fleet) = fleet
+            if !over.is_empty()
                 && let Ok(revision) = fleet.change_overrides(&over).await
             {
-                for change in over {
-                    tracing::info!(target: "audit", "override {} ended: its time is over", change.key);
-                }
-                let _ = self.wait_for_revision(revision).await;
+                self.end_overrides(&over, revision, End::Expired).await;
+            }
+            if let Some((generation, gone)) = gone
+                && let Ok(revision) = fleet.change_overrides_in(generation, &gone).await
+            {
+                self.end_overrides(&gone, revision, End::Gone).await;
             }
         }
+    }
+
+    /// The deletions of overrides whose target has been gone for an hour, and the revision of the generation in etcd without
+    /// them. `None`: there are none, or this balancer has another generation in force, which may lack targets that are new.
+    async fn gone_overrides(
+        &self,
+        snapshot: &Snapshot,
+    ) -> Result<Option<(i64, Vec<SharedChange>)>, Stopping> {
+        let in_force = self.commands().overrides().await?;
+        let Some(current) = &snapshot.configuration else { return Ok(None) };
+        let current = &current.committed;
+        let observed = in_force.observed;
+        let is_current = snapshot.configuration_error.is_none()
+            && observed == Some(current.document.body.number);
+        if !is_current || self.in_force().generation != current.document.body.number {
+            return Ok(None);
+        }
+        let gone = in_force.overrides.gone(wall_clock::moment().instant);
+        let gone: Vec<_> =
+            gone.filter_map(|key| deletion(snapshot, key)).take(MAX_CHANGES).collect();
+        Ok((!gone.is_empty()).then_some((current.mod_revision, gone)))
+    }
+
+    async fn end_overrides(&self, ended: &[SharedChange], revision: i64, why: End) {
+        for change in ended {
+            tracing::info!(target: "audit", "override {} ended: {why}", change.key);
+        }
+        let _ = self.wait_for_revision(revision).await;
     }
 }
 

@@ -9,7 +9,7 @@ use etcd_client::CompactionOptions;
 use lb_fleet::{
     Document, EtcdError,
     documents::{Liveness, SharedOverride, WallTime},
-    overrides::{OverrideChange, OverrideError, expired},
+    overrides::{OverrideChange, OverrideError, deletion, expired},
     presence::{LEASE, LeaseState},
 };
 use lb_model::overrides::Action;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Following,
     cluster::{Cluster, PATIENCE, until},
-    name,
+    commit, name,
 };
 
 fn liveness(revision: i64) -> Arc<Document<Liveness>> {
@@ -191,4 +191,34 @@ async fn overrides_compare_what_they_replace_and_expire_once() {
     );
     let many = vec![set[0].clone(); 101];
     assert_eq!(fleet.change_overrides(&many).await, Err(OverrideError::TooMany(101)));
+}
+
+#[tokio::test]
+async fn an_override_without_its_object_ends_only_in_the_generation_that_was_seen() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let key = "backends/192.0.2.1/drain".parse::<lb_model::overrides::Key>().unwrap();
+    let now = WallTime::from(UNIX_EPOCH);
+    let (author, reason) = ("alice".into(), String::new());
+    let drain = SharedOverride { action: Action::Drain, author, reason, set_at: now, until: None };
+    let set = |expected| OverrideChange {
+        key: key.clone(),
+        expected,
+        value: Some(Document::from(drain.clone())),
+    };
+    let without = commit(&fleet, None, b"without").await;
+    fleet.change_overrides(&[set(0)]).await.unwrap();
+    let snapshot = Following::new(&fleet).until_generation(1).await;
+    assert_eq!(deletion(&snapshot, &"regions/eu/drain".parse().unwrap()), None);
+    let gone = [deletion(&snapshot, &key).unwrap()];
+    // It was set anew, for a backend that is to come.
+    let again = fleet.change_overrides(&[set(gone[0].expected)]).await.unwrap();
+    let ended = fleet.change_overrides_in(without.mod_revision, &gone).await;
+    assert_eq!(ended, Err(OverrideError::Conflict));
+    let gone = [OverrideChange { expected: again, ..gone[0].clone() }];
+    // The backend is back, which whoever ends it has not seen.
+    let with = commit(&fleet, Some(&without), b"with").await;
+    let ended = fleet.change_overrides_in(without.mod_revision, &gone).await;
+    assert_eq!(ended, Err(OverrideError::Conflict));
+    fleet.change_overrides_in(with.mod_revision, &gone).await.unwrap();
 }

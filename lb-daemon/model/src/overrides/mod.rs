@@ -12,6 +12,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    fmt,
     net::IpAddr,
     time::{Duration, Instant, SystemTime},
 };
@@ -64,6 +65,11 @@ impl Override {
         let asked = |it: &Self| (it.action, it.set_at, it.until.map(|until| until.wall));
         asked(self) == asked(other) && self.who == other.who && self.reason == other.reason
     }
+
+    /// Whether its target has been gone for [`KEPT`].
+    fn is_gone(&self, now: Instant) -> bool {
+        self.absent_since.is_some_and(|since| now.saturating_duration_since(since.instant) >= KEPT)
+    }
 }
 
 /// Why an override ended.
@@ -73,6 +79,15 @@ pub enum End {
     Expired,
     /// Its object has been gone for [`KEPT`].
     Gone,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its time is over",
+            Self::Gone => "what it was about has been gone for an hour",
+        })
+    }
 }
 
 /// All overrides, as of a revision.
@@ -291,7 +306,7 @@ impl Overrides {
 
     /// Replaces all but the local ones by those of a fleet, as one revision, and follows it from then on. Returns the keys of
     /// those that are new, others or gone. What is as it was keeps what is known of it here: when it ends, and since when its
-    /// target is gone.
+    /// target is gone. Of others that is not known until they are observed: their hour begins with the change.
     pub fn follow(&mut self, shared: impl IntoIterator<Item = (Key, Override)>) -> Vec<Key> {
         let mut before: BTreeMap<_, _> =
             self.entries.extract_if(.., |key, _| !key.is_local()).collect();
@@ -300,10 +315,9 @@ impl Overrides {
             let known = before.remove(&key);
             let it = match known {
                 Some(known) if known.asks_as(&it) => known,
-                known => {
+                _ => {
                     changed.push(key.clone());
-                    let absent_since = known.and_then(|known| known.absent_since);
-                    Override { absent_since, ..it }
+                    it
                 }
             };
             self.entries.insert(key, it);
@@ -345,6 +359,12 @@ impl Overrides {
         shared.filter(move |(_, it)| is_overdue(it)).map(|(key, _)| key)
     }
 
+    /// Those of a fleet whose target has been gone for [`KEPT`]: the fleet has to remove them.
+    pub fn gone(&self, now: Instant) -> impl Iterator<Item = &Key> {
+        let shared = self.entries.iter().filter(|(key, _)| !key.is_local());
+        shared.filter(move |(_, it)| it.is_gone(now)).map(|(key, _)| key)
+    }
+
     /// Whether this balancer ends it, and no fleet.
     const fn ends_here(is_followed: bool, key: &Key) -> bool {
         !is_followed || matches!(key.scope, Scope::Local)
@@ -354,11 +374,10 @@ impl Overrides {
     pub fn expire(&mut self, now: Instant) -> Vec<(Key, Override, End)> {
         let is_followed = self.is_followed;
         let end = |it: &Override| {
-            let is_gone = |since: Moment| now.saturating_duration_since(since.instant) >= KEPT;
             if it.until.is_some_and(|until| until.instant <= now) {
                 Some(End::Expired)
             } else {
-                it.absent_since.is_some_and(is_gone).then_some(End::Gone)
+                it.is_gone(now).then_some(End::Gone)
             }
         };
         let ended: Vec<_> = self
@@ -380,6 +399,11 @@ impl Overrides {
         };
         let own = self.entries.iter().filter(|(key, _)| Self::ends_here(self.is_followed, key));
         own.filter_map(|(_, it)| end(it)).min()
+    }
+
+    /// Forgets since when objects are gone: a generation that was not observed may have had them.
+    pub fn forget_absences(&mut self) {
+        self.entries.values_mut().for_each(|it| it.absent_since = None);
     }
 
     /// Notes which of them have an object in a configuration. Returns whether that changed.

@@ -344,11 +344,19 @@ fn following_replaces_all_and_keeps_what_is_as_it_was() {
     assert_eq!(overrides.follow(later), [one.clone(), two.clone()]);
     assert_eq!(overrides.get(&one).unwrap().until, until(10));
     let who = Override { who: "uid 1".into(), ..absent };
-    assert_eq!(overrides.get(&two), Some(&who), "its target is still gone");
+    let changed = Override { absent_since: None, ..who.clone() };
+    assert_eq!(overrides.get(&two), Some(&changed), "its hour begins with the change");
+    assert!(overrides.observe(&configuration(), now));
+    assert_eq!(overrides.get(&two), Some(&who));
     assert!(overrides.member(&name("web"), &ip("10.0.0.1"), &name("eu")).drained);
 
     let long = now.instant + Duration::from_secs(4000);
     assert_eq!((overrides.next_end(), overrides.expire(long)), (None, vec![]));
+    let gone = |after| {
+        let now = now.instant + Duration::from_secs(after);
+        overrides.gone(now).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!((gone(3599), gone(3600)), (vec![], vec![two]));
     let overdue = |after, time| {
         let now = now.instant + Duration::from_secs(after);
         overrides.overdue(now, Duration::from_secs(time)).cloned().collect::<Vec<_>>()

@@ -3,6 +3,7 @@
 mod calls;
 mod etcd;
 mod faults;
+mod gone;
 mod insecure;
 mod latency;
 mod leftovers;
@@ -49,6 +50,8 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_new_host_takes_the_name_of_one_that_is_gone", membership::name_taken_over),
     Case::works("a_member_that_etcd_does_not_know_says_so", refused_members::unknown_to_etcd),
     Case::works("a_balancer_drains_by_itself_without_etcd", local::without_etcd),
+    Case::works("a_drain_ends_an_hour_after_its_backend", gone::an_hour_later),
+    Case::works("a_balancer_that_lags_ends_no_drain", gone::not_by_one_that_lags),
     Case::works("a_fleet_without_certificates_says_so", insecure::says_so),
     Case::works("a_member_without_its_settings_says_how_to_start", insecure::without_settings),
     Case::works("a_fleet_removes_much_only_by_force", removals::need_force),

@@ -134,7 +134,7 @@ pub(super) fn mixed(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// Makes the configuration of the fleet one of a later schema revision, as a newer balancer commits it. Returns its number.
-fn commit_newer(fleet: &FleetFixture) -> Result<u64> {
+pub(super) fn commit_newer(fleet: &FleetFixture) -> Result<u64> {
     let current = get_bytes(fleet, "config/current")?;
     let mut generation: Value = serde_json::from_slice(&current)?;
     let pieces = generation["pieces"].as_array().context("no pieces")?.clone();
