@@ -258,6 +258,9 @@ pub struct Liveness {
     /// The generation that it has in force; 0: none.
     #[serde(default)]
     pub generation: u64,
+    /// The cluster of etcd that `revision` is of, if it follows that without a conflict; 0: it follows none.
+    #[serde(default)]
+    pub follows: u64,
     /// Whether it has everything in force that it needs to take traffic.
     #[serde(default)]
     pub ready: bool,
@@ -349,6 +352,7 @@ mod tests {
             digest: "0a".into(),
             conditions: BTreeSet::from(["a: b".into()]),
             generation: u64::MAX,
+            follows: u64::MAX,
             ready: true,
             not_ready: "x".into(),
             out: BTreeMap::from([(name("web"), homes.now.clone())]),

@@ -3,8 +3,12 @@
 //! After etcd was restored from a backup, or a balancer was pointed at another cluster, etcd may hold an older state, or one
 //! with another past. A balancer then keeps what it has until an operator decides: for etcd, at this balancer alone, or for
 //! all by a restore generation, which they follow wherever it is.
+//!
+//! Old generations are removed from etcd ([`crate::collect`]). A balancer that was off for so long that they do not reach back
+//! to its own follows a higher number of the same cluster at a higher revision: an older state of that cluster would have to
+//! have passed both since it was restored.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use lb_pieces::Digest;
 use serde::{Deserialize, Serialize};
@@ -63,11 +67,6 @@ pub enum Conflict {
         "generation {offered} of etcd does not descend from generation {in_force}, which is in force"
     )]
     NotDescended { in_force: u64, offered: u64 },
-    #[error(
-        "etcd no longer has the generations between {in_force}, which is in force, and {offered}: whether one descends from \
-         the other cannot be told"
-    )]
-    Untraceable { in_force: u64, offered: u64 },
 }
 
 impl Lineage {
@@ -114,19 +113,24 @@ impl Lineage {
         false
     }
 
-    /// Follows the parents of `offered` down to generation `in_force`.
+    /// Follows the parents of `offered` down to generation `in_force`, or to where the history begins.
     fn trace(&self, in_force: u64, digest: Digest, offered: u64) -> Result<(), Conflict> {
-        let untraceable = Conflict::Untraceable { in_force, offered };
-        let not_descended = Conflict::NotDescended { in_force, offered };
-        let mut expected = self.history.get(&offered).ok_or(untraceable)?.digest;
-        for number in (in_force..offered).rev().map(|number| number + 1) {
-            let link = self.history.get(&number).ok_or(untraceable)?;
-            if link.digest != expected {
-                return Err(not_descended);
-            }
-            expected = link.parent.ok_or(not_descended)?;
+        let known = |number| match number == in_force {
+            true => Some(digest),
+            false => self.history.get(&number).map(|link| link.digest),
+        };
+        let is_linked = |number: u64, link: &Link| match (link.parent, known(number - 1)) {
+            (Some(parent), Some(before)) => parent == before,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let above = (Bound::Excluded(in_force), Bound::Included(offered));
+        let mut later = self.history.range(above);
+        let here = self.history.get(&in_force).is_none_or(|link| link.digest == digest);
+        match here && later.all(|(number, link)| is_linked(*number, link)) {
+            true => Ok(()),
+            false => Err(Conflict::NotDescended { in_force, offered }),
         }
-        if expected == digest { Ok(()) } else { Err(not_descended) }
     }
 }
 
@@ -327,15 +331,28 @@ mod tests {
         }
 
         #[test]
-        fn what_cannot_be_traced_is_never_accepted(length in 3u64..30, gone in 2u64..30, back in 1u64..30) {
+        fn a_history_that_begins_later_is_followed(length in 1u64..30, kept in 1u64..30, back in 0u64..30) {
             let mut offered = chain(length, 0, 0);
-            let number = length.saturating_sub(back).max(1);
-            let mine = in_force(&offered, number);
-            let gone = gone.min(length);
-            offered.history.remove(&gone);
-            let conflict = Conflict::Untraceable { in_force: number, offered: length };
-            let expected = if gone > number { Err(conflict) } else { Ok(()) };
-            prop_assert_eq!(offered.check(&mine), expected);
+            let mine = in_force(&offered, length.saturating_sub(back).max(1));
+            offered.history.retain(|number, _| *number + kept > length);
+            prop_assert_eq!(offered.check(&mine), Ok(()));
+            let elsewhere = Lineage { cluster: 2, ..offered.clone() };
+            prop_assert!(elsewhere.check(&mine).is_err());
+            offered.revision = mine.revision - 1;
+            prop_assert!(offered.check(&mine).is_err());
+        }
+
+        #[test]
+        fn what_is_kept_of_another_past_is_a_conflict(
+            fork in 0u64..20, mine in 1u64..20, more in 0u64..20, kept in 1u64..40,
+        ) {
+            let mine = fork + mine;
+            let before = chain(mine, fork, 1);
+            let mut offered = chain(mine + more, fork, 2);
+            offered.history.retain(|number, _| *number + kept > mine + more);
+            // What comes right after the own generation names another parent than that one.
+            let is_seen = kept >= more.max(1);
+            prop_assert_eq!(offered.check(&in_force(&before, mine)).is_err(), is_seen);
         }
     }
 }

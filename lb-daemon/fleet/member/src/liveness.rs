@@ -92,9 +92,12 @@ pub(super) async fn report(
 }
 
 impl Member {
-    /// Why this balancer should not take traffic yet; `None`: it may. Once it was ready it stays so: what it cannot follow
-    /// later is a condition, and what it has in force serves as before.
+    /// Why this balancer should not take traffic; `None`: it may. Once it was ready it stays so, unless others follow what it
+    /// must not: else what it cannot follow later is a condition, and what it has in force serves as before.
     pub fn not_ready(&self) -> Option<String> {
+        if let Some(cause) = self.left_behind() {
+            return Some(cause);
+        }
         if self.has_been_ready().load(Ordering::Relaxed) {
             return None;
         }
@@ -103,6 +106,20 @@ impl Member {
             self.has_been_ready().store(true, Ordering::Relaxed);
         }
         cause
+    }
+
+    /// A conflict with etcd while another balancer follows it: what is in force here is the fleet's no more. If none does,
+    /// all serve what they have.
+    fn left_behind(&self) -> Option<String> {
+        let conflict = self.in_force().conflict?;
+        let snapshot = self.view().snapshot?;
+        let follows = |liveness: &Liveness| {
+            // One that has not seen yet that etcd was replaced or went back says what it followed before.
+            liveness.follows == snapshot.cluster && liveness.revision <= snapshot.revision
+        };
+        let mut others = snapshot.alive.iter().filter(|(name, _)| *name != self.name());
+        let (name, _) = others.find(|(_, it)| follows(&it.document.body))?;
+        Some(format!("balancer {name} follows etcd, and this one does not: {conflict}"))
     }
 
     fn missing(&self) -> Option<String> {
@@ -140,6 +157,11 @@ impl Member {
         }
         if sharing.store_is_old {
             return Some("its ledger is an old copy: the others have to forget it first".into());
+        }
+        if sharing.is_overtaken {
+            return Some(
+                "the others own its portions of the capacities: they have forgotten it".into(),
+            );
         }
         drop(sharing);
         if self.has_no_portion() && snapshot.is_some_and(|it| self.exchanges_with_nobody(it)) {

@@ -168,6 +168,14 @@ impl Sharing {
             .all(|name| self.heard(name, RECENT, now).is_some_and(|message| message.epoch == epoch))
     }
 
+    /// Whether a peer has the result of an epoch to which this balancer said nothing. An epoch is closed when all said what
+    /// they own, but those that it forgets: the others own this one's parts, whatever it knows of etcd.
+    pub fn is_overtaken(&self) -> bool {
+        let last = self.ledger.frozen.unwrap_or(0).max(self.ledger.epoch);
+        let latest = self.peers.values().filter_map(|peer| peer.latest.as_ref());
+        latest.map(|(message, _)| message.epoch).any(|epoch| epoch > last)
+    }
+
     /// The highest epoch that it heard of.
     fn highest_epoch(&self) -> u64 {
         let heard = self.peers.values().filter_map(|peer| peer.latest.as_ref());

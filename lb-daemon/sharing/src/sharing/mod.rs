@@ -340,7 +340,7 @@ impl Sharing {
     /// What this balancer may enforce of each group. Once it knows that it was forgotten that is nothing, before it has
     /// stored this: others own its parts.
     pub fn enforced(&self) -> impl Iterator<Item = (&GroupKey, Parts)> {
-        let owns_nothing = self.store_is_old() || self.awaited.is_some();
+        let owns_nothing = self.store_is_old() || self.awaited.is_some() || self.is_overtaken();
         let forgotten = self.epoch.as_ref().filter(|epoch| {
             epoch.number > self.ledger.epoch && epoch.forgotten.contains(&self.name)
         });

@@ -131,6 +131,33 @@ fn one_that_was_forgotten_enforces_nothing_before_it_has_stored_that() {
     assert_eq!(enforced(&a), Parts::NONE);
 }
 
+/// It may not see etcd, or must not follow it. What peers say is enough.
+#[test]
+fn one_that_hears_of_an_epoch_that_it_missed_enforces_nothing() {
+    let (mut a, mut b) = (balancer("a", false), balancer("b", false));
+    let tell_of = |number, a: &mut Sharing, b: &mut Sharing| {
+        let (_, message) = a.messages(SECOND, [&name("b")]).remove(0);
+        b.receive(SECOND, Message { epoch: number, ..message }).unwrap();
+    };
+    tell_of(0, &mut a, &mut b);
+    assert_eq!(enforced(&b), HALF);
+    // It said what it owns, so that stays its own when the epoch is closed.
+    let epoch = Epoch { number: 1, generation: 1, ..Epoch::default() };
+    b.set_membership(SECOND, b.membership.clone(), Some(epoch));
+    stored_round(&mut b, SECOND);
+    assert_eq!(b.ledger().frozen, Some(1));
+    tell_of(1, &mut a, &mut b);
+    assert!(!b.is_overtaken() && enforced(&b) == HALF);
+    tell_of(2, &mut a, &mut b);
+    assert!(b.is_overtaken() && enforced(&b) == Parts::NONE);
+    // It had nothing of it.
+    let forgotten = [name("b")].into();
+    let epoch = Epoch { number: 2, generation: 1, forgotten, closed: true, ..Epoch::default() };
+    b.set_membership(SECOND, b.membership.clone(), Some(epoch));
+    stored_round(&mut b, SECOND);
+    assert!(!b.is_overtaken() && b.ledger().epoch == 2 && enforced(&b) == Parts::NONE);
+}
+
 #[test]
 fn one_that_was_forgotten_contributes_once_it_knows_all_groups() {
     let mut a = balancer("a", false);

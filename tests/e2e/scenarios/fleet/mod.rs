@@ -5,6 +5,7 @@ mod etcd;
 mod faults;
 mod gone;
 mod insecure;
+mod late;
 mod latency;
 mod leftovers;
 mod local;
@@ -40,6 +41,8 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_balancer_that_is_cut_off_keeps_its_portion", sharing_outages::cut_off),
     Case::works("without_quorum_only_changes_stop", outages::quorum),
     Case::works("etcd_goes_back_and_an_operator_decides", outages::restored),
+    Case::works("a_balancer_that_was_off_for_long_follows", late::off_for_long),
+    Case::works("a_balancer_with_another_past_takes_no_traffic", late::another_past),
     Case::works("an_etcd_that_lost_everything_gets_it_back", restores::emptied),
     Case::works("a_group_that_is_younger_than_the_backup_stays", restores::born_again),
     Case::works("without_space_only_changes_stop", outages::no_space),

@@ -40,7 +40,7 @@ fn put(fleet: &FleetFixture, key: &str, value: &str) -> Result<()> {
     etcd(fleet)?.ask(&["put", &format!("{PREFIX}{key}"), value]).map(drop)
 }
 
-fn delete(fleet: &FleetFixture, key: &str) -> Result<()> {
+pub(super) fn delete(fleet: &FleetFixture, key: &str) -> Result<()> {
     let deleted = etcd(fleet)?.ask(&["del", &format!("{PREFIX}{key}")])?;
     ensure!(deleted.trim() == "1", "{key}: {deleted}");
     Ok(())

@@ -29,6 +29,14 @@ pub(crate) struct InForce {
     pub(crate) members: Arc<BTreeMap<Name, FleetMember>>,
 }
 
+impl InForce {
+    /// The cluster of etcd that it follows without a conflict; 0: none.
+    fn follows(&self) -> u64 {
+        let has_followed = self.revision > 0 && self.conflict.is_none();
+        self.guard.in_force().filter(|_| has_followed).map_or(0, |it| it.cluster)
+    }
+}
+
 /// A generation that could not be put in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusedGeneration {
@@ -70,14 +78,14 @@ impl Follower {
             is_new
         });
         self.liveness.send_if_modified(|liveness| {
-            let body = &liveness.body;
-            let same = (body.revision, body.generation) == (next.revision, next.generation);
-            if !same {
-                let (revision, generation) = (next.revision, next.generation);
-                let body = Liveness { revision, generation, ..body.clone() };
+            let InForce { revision, generation, .. } = next;
+            let body =
+                Liveness { revision, generation, follows: next.follows(), ..liveness.body.clone() };
+            let is_new = body != liveness.body;
+            if is_new {
                 *liveness = Arc::new(liveness.replaced_by(body));
             }
-            !same
+            is_new
         });
     }
 }

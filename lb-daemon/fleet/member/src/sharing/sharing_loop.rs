@@ -362,6 +362,7 @@ impl<E: Enforcer> SharingLoop<E> {
             epoch: ledger.epoch,
             frozen: ledger.frozen,
             store_is_old: sharing.store_is_old(),
+            is_overtaken: sharing.is_overtaken(),
             is_waiting_for_peers: sharing.is_waiting_for_peers(),
             lost_ledger: self.parts.status.borrow().lost_ledger.clone(),
             is_leaving: self.is_leaving,

@@ -24,6 +24,8 @@ pub(crate) struct SharingStatus {
     pub(crate) frozen: Option<u64>,
     /// Its store is an old copy: it owns nothing until the others have forgotten it.
     pub(crate) store_is_old: bool,
+    /// Its peers have the result of an epoch that it took no part in: it enforces nothing until it has that too.
+    pub(crate) is_overtaken: bool,
     /// Its maps were lost, and it enforces nothing until its peers have said what they know, or for ten seconds.
     pub(crate) is_waiting_for_peers: bool,
     /// Why the store is old, if it was seen at the start.

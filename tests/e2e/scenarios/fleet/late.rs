@@ -1,0 +1,100 @@
+//! Balancers that come back when the fleet has gone on without them.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_e2e::fixture::{FleetFixture, FleetPlan};
+use lb_pieces::Digest;
+use lb_tests::{
+    daemon::answers::member,
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+};
+use serde_json::{Value, json};
+
+use super::calls::{condition, joined_as, reweigh, wait_for_condition, wait_until_well};
+use super::members::{status, wait_in_force};
+use super::versions::delete;
+
+const TWO: FleetPlan = FleetPlan { balancers: 2, etcd: 1, ..FleetPlan::FLEET };
+
+/// Etcd no longer has the generations since it went off.
+pub(super) fn off_for_long(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "longoff", TWO)?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    fleet.balancers[1].kill()?;
+    for weight in ["2", "3", "4"] {
+        fleet.spillway(0, &reweigh(&backend, weight))?;
+    }
+    for number in 1..=3 {
+        delete(&fleet, &format!("config/history/{number}"))?;
+    }
+    fleet.balancers[1].start()?;
+    wait_in_force(&fleet, 1, 4)?;
+    let status = status(&fleet, 1)?;
+    ensure!(status.conflict.is_empty(), "{status:#?}");
+    ensure!(fleet.spillway(1, &["export"])?.contains("weight = 4"));
+    fleet.spillway(1, &reweigh(&backend, "5"))?;
+    wait_in_force(&fleet, 0, 5).map(drop)
+}
+
+/// What is in force at a balancer has another past than what etcd has: while others follow etcd it takes no traffic, and if
+/// none does, all serve what they have.
+pub(super) fn another_past(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "past", TWO)?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    fleet.balancers[1].kill()?;
+    forge_past(&fleet, 1)?;
+    fleet.spillway(0, &reweigh(&backend, "2")[..7])?;
+    fleet.balancers[1].start()?;
+    let words = "does not descend from generation 1";
+    wait_for_condition(&fleet, 1, ("fleet", words))?;
+    until("it says why it is not ready", PATIENCE, || {
+        let status = status(&fleet, 1)?;
+        let own = member(&status, "lb-2")?;
+        let cause = format!(
+            "balancer lb-1 follows etcd, and this one does not: generation 2 of etcd {words}"
+        );
+        Ok((!own.ready && own.not_ready_cause.starts_with(&cause)).then_some(()))
+    })
+    .with_context(|| format!("{:#?}", status(&fleet, 1)))?;
+    ensure!(member(&status(&fleet, 0)?, "lb-1")?.ready);
+
+    // Nobody follows etcd any more.
+    fleet.balancers[0].kill()?;
+    forge_past(&fleet, 0)?;
+    fleet.spillway(1, &["fleet", "status"])?;
+    until("it serves what it has", PATIENCE, || {
+        Ok(member(&status(&fleet, 1)?, "lb-2")?.ready.then_some(()))
+    })
+    .with_context(|| format!("{:#?}", status(&fleet, 1)))?;
+    fleet.balancers[1].kill()?;
+    fleet.balancers[0].start()?;
+    fleet.balancers[1].start()?;
+    for at in 0..2 {
+        wait_for_condition(&fleet, at, ("fleet", "generation"))?;
+        until("both serve what they have", PATIENCE, || {
+            Ok(member(&status(&fleet, at)?, fleet.name(at))?.ready.then_some(()))
+        })
+        .with_context(|| format!("{:#?}", status(&fleet, at)))?;
+        ensure!(condition(&fleet, at, "fleet")?.is_some());
+    }
+    fleet.spillway(0, &["fleet", "restore", "--from=this", "--yes"])?;
+    wait_until_well(&fleet, 0..2)?;
+    until("both follow", PATIENCE, || {
+        let members = status(&fleet, 1)?.members;
+        let generation = members[0].generation;
+        Ok(members.iter().all(|it| it.ready && it.generation == generation).then_some(()))
+    })
+}
+
+/// What a balancer that does not run has in force, with another past.
+fn forge_past(fleet: &FleetFixture, at: usize) -> Result<()> {
+    let path = fleet.balancers[at].state.join("fleet.json");
+    let mut record: Value = serde_json::from_slice(&fs::read(&path)?)?;
+    let generation = &mut record["guard"]["in_force"]["generation"];
+    ensure!(generation[1].is_string(), "{generation}");
+    generation[1] = json!(Digest::new(b"elsewhere").to_string());
+    fs::write(&path, serde_json::to_vec(&record)?)?;
+    Ok(())
+}
