@@ -11,10 +11,10 @@ async fn fractions_follow_demand_over_tls() {
     // Its target is 0.632 (`target.rs`). Once nobody refuses, each of the others may keep a tenth of an equal share: 0.025.
     until("the first one has most", || (0.56..0.70).contains(&fleet.enforced()[0])).await;
     fleet.whole().await;
-    // Nobody lacks anything.
-    for (enforced, demand) in fleet.enforced().iter().zip([0.56, 0.08, 0.08, 0.08]) {
-        assert!(*enforced >= demand, "{:?}", fleet.enforced());
-    }
+    // On a slow host some give before they know what others have.
+    let wants = [0.56, 0.08, 0.08, 0.08];
+    let lacks_nothing = || fleet.enforced().iter().zip(wants).all(|(has, wants)| *has >= wants);
+    until("nobody lacks anything", lacks_nothing).await;
     fleet.demand(&[0.0, 80.0, 0.0, 0.0]);
     until("the second one has what it needs", || fleet.enforced()[1] >= 0.8).await;
     fleet.whole().await;
