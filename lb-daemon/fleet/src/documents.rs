@@ -280,13 +280,18 @@ pub struct Liveness {
 impl SharedOverride {
     /// As a balancer puts it in force. `now` is both clocks at one moment.
     pub fn to_override(&self, now: Moment) -> Override {
-        let left = self.until.map(|until| until.0.saturating_sub(WallTime::from(now.wall).0));
+        // The wall clock as it was set, whatever the moment: else each look would find another override.
+        let until = self.until.and_then(|until| {
+            let left = until.0.saturating_sub(WallTime::from(now.wall).0);
+            let end = now.after(Duration::from_millis(left))?;
+            Some(Moment { wall: until.to_system_time(), ..end })
+        });
         Override {
             action: self.action,
             who: self.author.clone(),
             reason: self.reason.clone(),
             set_at: self.set_at.to_system_time(),
-            until: left.and_then(|left| now.after(Duration::from_millis(left))),
+            until,
             absent_since: None,
         }
     }
@@ -377,6 +382,31 @@ mod tests {
         let contribution =
             Contribution { owned: BTreeMap::from([(group, Parts::WHOLE)]), pairs: BTreeMap::new() };
         assert_eq!(rewritten(&contribution), contribution);
+    }
+
+    #[test]
+    fn a_timed_override_is_the_same_whenever_it_is_read() {
+        let (author, reason) = ("alice".into(), String::new());
+        let drain = SharedOverride {
+            action: Action::Drain,
+            author,
+            reason,
+            set_at: WallTime(1),
+            until: Some(WallTime(60_000)),
+        };
+        let start = std::time::Instant::now();
+        let at = |micros: u64| Moment {
+            wall: SystemTime::UNIX_EPOCH + Duration::from_micros(micros),
+            instant: start + Duration::from_micros(micros),
+        };
+        for micros in [0, 1, 999, 1_000, 20_000_499, 59_999_999, 60_000_000, 90_000_000] {
+            let until = drain.to_override(at(micros)).until.unwrap();
+            assert_eq!(until.wall, at(60_000_000).wall, "read after {micros} µs");
+            let end = start + Duration::from_micros(micros.max(60_000_000));
+            let late = until.instant.saturating_duration_since(end);
+            let early = end.saturating_duration_since(until.instant);
+            assert!(late.max(early) <= Duration::from_millis(1), "read after {micros} µs");
+        }
     }
 
     #[test]
