@@ -1,10 +1,11 @@
-//! The connection of a member to etcd, made anew when one of its certificate files changes.
+//! The connection of a member to etcd, made anew when its certificate files have changed and etcd answers with them.
 
 use std::{sync::Arc, time::Duration};
 
-use lb_base::conditions::{Conditions, ETCD};
+use lb_base::conditions::{ConditionReason, Conditions, ETCD, Subject};
 use lb_fleet::{
     Document, EtcdError, Fleet, FleetSettings,
+    commit::CommitError,
     documents::Liveness,
     presence::LeaseState,
     reader::{Connection, LossCause, READ_AGAIN, Reader, Snapshot, View},
@@ -26,6 +27,9 @@ const COMPARE_FILES: Duration = Duration::from_secs(10);
 
 /// Longest wait for a first answer of etcd.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// Subject of the condition that changed certificate files are not in use, because etcd does not answer with them.
+const ETCD_TLS: Subject = Subject::new(ConditionReason::TlsFiles, "TLS of etcd");
 
 /// Where to find etcd, and what it has.
 #[derive(Clone)]
@@ -82,9 +86,10 @@ impl Connector {
             }
         }
         self.conditions.end(&ETCD);
+        self.conditions.end(&ETCD_TLS);
     }
 
-    /// Returns when a certificate file changed, or at the end.
+    /// Returns when certificate files have changed and work, or at the end.
     async fn follow(&self, fleet: Fleet, files: &[Option<Digest>], stop: &CancellationToken) {
         let session = stop.child_token();
         let _end = session.clone().drop_guard();
@@ -101,22 +106,21 @@ impl Connector {
             }
         });
         self.fleet_tx.send_replace(Some(fleet));
-        let mut compare = tokio::time::interval(COMPARE_FILES);
+        let other_files = self.other_files(files);
+        tokio::pin!(other_files);
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
                 changed = views.changed() => match changed {
                     Ok(()) => {
                         let view = views.borrow_and_update().clone();
-                        self.show(self.explained(view).await);
+                        self.show(self.explained(view, files).await);
                     }
                     Err(_) => break,
                 },
-                _ = compare.tick() => {
-                    if file_digests(&self.settings).await != files {
-                        tracing::info!("the certificate files of the fleet changed: connecting to etcd again");
-                        break;
-                    }
+                () = &mut other_files => {
+                    tracing::info!("the certificate files of the fleet changed: connecting to etcd again");
+                    break;
                 }
             }
         }
@@ -129,19 +133,59 @@ impl Connector {
         let _ = presence.await;
     }
 
+    /// Returns when there are other files than those in use, and etcd answers with them. A wrong file, or a new key beside the
+    /// old certificate, must not end a session that works.
+    async fn other_files(&self, in_use: &[Option<Digest>]) {
+        let mut compare = tokio::time::interval(COMPARE_FILES);
+        loop {
+            compare.tick().await;
+            if file_digests(&self.settings).await == in_use {
+                self.conditions.end(&ETCD_TLS);
+                continue;
+            }
+            match self.ask().await {
+                Ok(()) => return self.conditions.end(&ETCD_TLS),
+                Err(cause) => {
+                    let cause = self.expired().await.unwrap_or(cause);
+                    let sentence =
+                        format!("the files changed, and those from before stay in use: {cause}");
+                    self.conditions.begin(&ETCD_TLS, &sentence);
+                }
+            }
+        }
+    }
+
+    /// Whether etcd answers with the files as they are now.
+    async fn ask(&self) -> Result<(), String> {
+        let with_servers =
+            |error: EtcdError| error.with_servers(&self.settings.endpoints).to_string();
+        let fleet = Fleet::new(&self.settings).await.map_err(with_servers)?;
+        match timeout(FIRST_ANSWER, fleet.current()).await {
+            Ok(Err(CommitError::Etcd(error))) => Err(with_servers(error)),
+            // What it has is not the question.
+            Ok(_) => Ok(()),
+            Err(_) => Err(format!("etcd does not answer within {} s", FIRST_ANSWER.as_secs())),
+        }
+    }
+
+    /// That the certificate has expired, if it has.
+    async fn expired(&self) -> Option<String> {
+        let files = self.settings.tls.as_ref()?;
+        let pem = tokio::fs::read(&files.certificate).await.ok()?;
+        Some(format!("{}: {}", files.certificate.display(), tls::expired(&pem)?))
+    }
+
     /// Names the servers if etcd is lost. Says that the certificate has expired if that may be why: with TLS 1.3 a server
     /// refuses a certificate only when the client believes itself connected already, and mostly no more than the end of the
     /// connection is seen.
-    async fn explained(&self, mut view: View) -> View {
+    async fn explained(&self, mut view: View, files: &[Option<Digest>]) -> View {
         let Connection::Lost { cause, .. } = &mut view.connection else { return view };
         *cause = cause.clone().with_servers(&self.settings.endpoints);
-        if let Some(files) = &self.settings.tls
-            && !matches!(cause, LossCause::Etcd(EtcdError::CertificateExpired(_)))
-            && let Ok(pem) = tokio::fs::read(&files.certificate).await
-            && let Some(expired) = tls::expired(&pem)
+        if !matches!(cause, LossCause::Etcd(EtcdError::CertificateExpired(_)))
+            && file_digests(&self.settings).await == files
+            && let Some(expired) = self.expired().await
         {
-            let text = format!("{}: {expired}", files.certificate.display());
-            *cause = LossCause::Etcd(EtcdError::CertificateExpired(text));
+            *cause = LossCause::Etcd(EtcdError::CertificateExpired(expired));
         }
         view
     }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::IpAddr,
     time::{Duration, Instant},
 };
 
@@ -21,11 +22,14 @@ use rcgen::date_time_ymd;
 use spillway_proto::v1::BackendState;
 
 use super::calls::{
-    CONFLICT, UNAVAILABLE, WHOLE, ensure_refused, joined_as, portions, reweigh, wait_for_condition,
-    wait_for_whole, wait_until_well,
+    CONFLICT, UNAVAILABLE, WHOLE, condition, ensure_refused, joined_as, portions, reweigh,
+    wait_for_condition, wait_for_whole, wait_until_well,
 };
 use super::members::{problems, status, wait_for_equal_tables, wait_in_force};
 use super::traffic::Traffic;
+
+/// Subject of the condition that new certificate files are not in use.
+const TLS: &str = "TLS of etcd";
 
 const THREE: FleetPlan = FleetPlan { balancers: 3, ..FleetPlan::FLEET };
 
@@ -251,18 +255,33 @@ pub(super) fn no_space(sandbox: &Sandbox) -> Result<()> {
 
 /// A certificate that has expired is named; a new file is used without a restart.
 pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
-    let fleet = joined_as(sandbox, "expired", FleetPlan { etcd: 1, ..THREE })?;
+    let mut fleet = joined_as(sandbox, "expired", FleetPlan { etcd: 1, ..THREE })?;
     let backend = fleet.fabric.backends[1].v4.to_string();
     let host = &fleet.fabric.balancers[1];
-    let addresses = [host.v4.into(), host.v6.into()];
+    let addresses: [IpAddr; 2] = [host.v4.into(), host.v6.into()];
+    let lease = |fleet: &FleetFixture, name: &str| -> Result<u64> {
+        let etcd = fleet.etcd.as_ref().context("no etcd")?;
+        field(&etcd.ask(&["get", "/spillway/edge/alive/lb-2", "--write-out=fields"])?, name)
+    };
     let traffic = Traffic::start(&fleet)?;
     fleet.authority.issue_with("lb-2", &addresses, |params| {
         params.not_before = date_time_ymd(2019, 1, 1);
         params.not_after = date_time_ymd(2020, 1, 1);
     })?;
+    // What works is not given up for what does not.
+    let before = lease(&fleet, "Lease")?;
+    wait_for_condition(&fleet, 1, (TLS, "those from before stay in use"))?;
+    ensure!(condition(&fleet, 1, TLS)?.is_some_and(|cause| cause.contains("expired at 2020")));
+    ensure!(condition(&fleet, 1, "etcd")?.is_none() && lease(&fleet, "Lease")? == before);
+    fleet.spillway(1, &["backend", "drain", &backend, "--yes"])?;
+    fleet.spillway(1, &["backend", "undrain", &backend])?;
+    // A start has nothing else.
+    fleet.balancers[1].kill()?;
+    fleet.balancers[1].start()?;
     wait_for_condition(&fleet, 1, ("etcd", "expired"))?;
-    let seen = status(&fleet, 1)?;
-    ensure!(seen.etcd_problem.contains("expired"), "{seen:#?}");
+    until("the status says so", PATIENCE, || {
+        Ok(status(&fleet, 1)?.etcd_problem.contains("expired").then_some(()))
+    })?;
     ensure_refused(&fleet, 1, &reweigh(&backend, "2"), (UNAVAILABLE, &["expired"]))?;
     // The others go on, and say who is missing.
     fleet.spillway(0, &["backend", "update", &backend, "--pool", "v4", "--weight", "2"])?;
@@ -289,13 +308,28 @@ pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
     fleet.spillway(1, &reweigh(&backend, "3"))?;
 
     // One that is replaced in time: the balancer is alive all the while.
-    let lease = |name: &str| -> Result<u64> {
-        let etcd = fleet.etcd.as_ref().context("no etcd")?;
-        field(&etcd.ask(&["get", "/spillway/edge/alive/lb-2", "--write-out=fields"])?, name)
+    let created = lease(&fleet, "CreateRevision")?;
+    let renewed = |fleet: &FleetFixture| -> Result<()> {
+        let before = lease(fleet, "Lease")?;
+        fleet.authority.issue("lb-2", &addresses)?;
+        until("the new file is used", PATIENCE, || {
+            Ok((lease(fleet, "Lease")? != before).then_some(()))
+        })
     };
-    let (before, created) = (lease("Lease")?, lease("CreateRevision")?);
+    renewed(&fleet)?;
+    // The key comes before its certificate.
+    let files = fleet.certificates[1].clone();
+    let (certificate, before) = (fs::read(&files.certificate)?, lease(&fleet, "Lease")?);
     fleet.authority.issue("lb-2", &addresses)?;
-    until("the new file is used", PATIENCE, || Ok((lease("Lease")? != before).then_some(())))?;
-    ensure!(lease("CreateRevision")? == created, "it was not alive for a moment");
+    let next = fs::read(&files.certificate)?;
+    fs::write(&files.certificate, certificate)?;
+    wait_for_condition(&fleet, 1, (TLS, "those from before stay in use"))?;
+    ensure!(condition(&fleet, 1, "etcd")?.is_none() && lease(&fleet, "Lease")? == before);
+    fs::write(&files.certificate, next)?;
+    until("both are used", PATIENCE, || {
+        let is_well = condition(&fleet, 1, TLS)?.is_none();
+        Ok((is_well && lease(&fleet, "Lease")? != before).then_some(()))
+    })?;
+    ensure!(lease(&fleet, "CreateRevision")? == created, "it was not alive for a moment");
     traffic.finish(None)
 }
