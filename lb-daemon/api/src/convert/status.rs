@@ -263,8 +263,9 @@ const FLEET_UNKNOWN_HINT: &str =
 const FLEET_UNKNOWN_OVERRIDES_HINT: &str =
     "`spillway override list` shows what came into force; to make the change again is safe";
 
-const FLEET_CONFLICT_HINT: &str = "`spillway fleet status` says why; `spillway fleet restore --from this` makes this balancer's configuration that of \
-     the fleet, `--from etcd` takes that of etcd";
+const FLEET_CONFLICT_HINT: &str = "`spillway fleet status` says why; if another balancer follows etcd, leave by `spillway fleet leave --abandon` and join \
+     again; if none does, `spillway fleet restore --from etcd --dry-run` shows what etcd has, and `fleet restore --from this` \
+     makes this balancer's configuration that of the fleet";
 
 const HELD_BACK_HINT: &str = "nothing was changed; upgrade spillwayd there first; `spillway fleet remove` takes a balancer that is gone for good \
      out of the fleet";

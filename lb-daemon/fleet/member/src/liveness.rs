@@ -112,14 +112,18 @@ impl Member {
     /// all serve what they have.
     fn left_behind(&self) -> Option<String> {
         let conflict = self.in_force().conflict?;
-        let snapshot = self.view().snapshot?;
+        let name = self.follower_elsewhere(&*self.view().snapshot?)?;
+        Some(format!("balancer {name} follows etcd, and this one does not: {conflict}"))
+    }
+
+    /// Another balancer that is alive and follows what etcd has.
+    pub(super) fn follower_elsewhere(&self, snapshot: &Snapshot) -> Option<Name> {
         let follows = |liveness: &Liveness| {
             // One that has not seen yet that etcd was replaced or went back says what it followed before.
             liveness.follows == snapshot.cluster && liveness.revision <= snapshot.revision
         };
         let mut others = snapshot.alive.iter().filter(|(name, _)| *name != self.name());
-        let (name, _) = others.find(|(_, it)| follows(&it.document.body))?;
-        Some(format!("balancer {name} follows etcd, and this one does not: {conflict}"))
+        others.find(|(_, it)| follows(&it.document.body)).map(|(name, _)| name.clone())
     }
 
     fn missing(&self) -> Option<String> {

@@ -29,6 +29,13 @@ impl Member {
         let Some((fleet, snapshot)) = fleet.zip(self.view().snapshot) else {
             return Err(FleetRefusal::Unavailable("etcd has not answered yet".into()).into());
         };
+        // What this balancer has is old then: it would undo what the fleet did since.
+        if let Some(conflict) = self.in_force().conflict
+            && let Some(name) = self.follower_elsewhere(&snapshot)
+        {
+            let cause = format!("balancer {name} follows etcd: {conflict}");
+            return Err(FleetRefusal::Diverged(cause).into());
+        }
         let exported = self.commands().export().await?;
         if let Some(unusable) = exported.unusable.as_ref().filter(|_| !from_etcd) {
             let cause = &unusable.cause;

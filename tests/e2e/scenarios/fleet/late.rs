@@ -12,7 +12,9 @@ use lb_tests::{
 };
 use serde_json::{Value, json};
 
-use super::calls::{condition, joined_as, reweigh, wait_for_condition, wait_until_well};
+use super::calls::{
+    CONFLICT, condition, ensure_refused, joined_as, reweigh, wait_for_condition, wait_until_well,
+};
 use super::members::{status, wait_in_force};
 use super::versions::delete;
 
@@ -59,16 +61,34 @@ pub(super) fn another_past(sandbox: &Sandbox) -> Result<()> {
     })
     .with_context(|| format!("{:#?}", status(&fleet, 1)))?;
     ensure!(member(&status(&fleet, 0)?, "lb-1")?.ready);
+    // It undoes nothing of what the fleet did.
+    for from in ["--from=this", "--from=etcd"] {
+        let refusal = ["balancer lb-1 follows etcd", words, "spillway fleet leave --abandon"];
+        ensure_refused(&fleet, 1, &["fleet", "restore", from, "--yes"], (CONFLICT, &refusal))?;
+    }
 
-    // Nobody follows etcd any more.
+    // While nobody follows etcd it serves.
+    let serves = |fleet: &FleetFixture, serves: bool| {
+        until("it serves while nobody follows etcd", PATIENCE, || {
+            Ok((member(&status(fleet, 1)?, "lb-2")?.ready == serves).then_some(()))
+        })
+        .with_context(|| format!("{serves}: {:#?}", status(fleet, 1)))
+    };
     fleet.balancers[0].kill()?;
-    forge_past(&fleet, 0)?;
-    fleet.spillway(1, &["fleet", "status"])?;
-    until("it serves what it has", PATIENCE, || {
-        Ok(member(&status(&fleet, 1)?, "lb-2")?.ready.then_some(()))
-    })
-    .with_context(|| format!("{:#?}", status(&fleet, 1)))?;
-    fleet.balancers[1].kill()?;
+    serves(&fleet, true)?;
+    fleet.balancers[0].start()?;
+    serves(&fleet, false)?;
+    // The way out.
+    fleet.spillway(1, &["fleet", "leave", "--abandon", "--yes"])?;
+    fleet.spillway(1, &["fleet", "join", "--yes"])?;
+    wait_in_force(&fleet, 0, 2)?;
+    ensure!(fleet.spillway(1, &["export"])?.contains("weight = 2"));
+
+    // The same at all balancers, as if etcd was replaced: all serve what they have.
+    for at in 0..2 {
+        fleet.balancers[at].kill()?;
+        forge_past(&fleet, at)?;
+    }
     fleet.balancers[0].start()?;
     fleet.balancers[1].start()?;
     for at in 0..2 {

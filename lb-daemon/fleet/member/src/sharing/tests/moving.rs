@@ -34,8 +34,8 @@ async fn one_that_crashes_and_starts_again_has_what_it_had() {
     for round in 0..4_u32 {
         // Parts are moving when it is killed.
         let wants = if round % 2 == 0 { [10.0, 60.0, 10.0] } else { [60.0, 10.0, 10.0] };
-        fleet.demand(&wants);
         let before = fleet.enforced();
+        fleet.demand(&wants);
         until("parts move", || fleet.enforced() != before).await;
         fleet.nodes[0].kill().await;
         fleet.start(0).await;
