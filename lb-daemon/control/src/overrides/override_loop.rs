@@ -170,7 +170,9 @@ impl OverrideLoop {
         let before = self.observed_generation.replace(generation);
         let mut next = (*self.overrides).clone();
         // One in between may have had what is gone before and after it.
-        if before.is_some_and(|before| generation != before && generation != before + 1) {
+        let is_next =
+            |before: u64| generation == before || before.checked_add(1) == Some(generation);
+        if !before.is_none_or(is_next) {
             next.forget_absences();
         }
         if next.observe(&self.observed, now()) {
