@@ -173,7 +173,7 @@ impl OverrideLoop {
         let is_next =
             |before: u64| generation == before || before.checked_add(1) == Some(generation);
         if !before.is_none_or(is_next) {
-            next.forget_absences();
+            next.forget_absent_since();
         }
         if next.observe(&self.observed, now()) {
             self.overrides = Arc::new(next);

@@ -402,7 +402,7 @@ impl Overrides {
     }
 
     /// Forgets since when objects are gone: a generation that was not observed may have had them.
-    pub fn forget_absences(&mut self) {
+    pub fn forget_absent_since(&mut self) {
         self.entries.values_mut().for_each(|it| it.absent_since = None);
     }
 
