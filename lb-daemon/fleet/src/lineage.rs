@@ -5,8 +5,7 @@
 //! all by a restore generation, which they follow wherever it is.
 //!
 //! Old generations are removed from etcd ([`crate::collect`]). A balancer that was off for so long that they do not reach back
-//! to its own follows a higher number of the same cluster at a higher revision: an older state of that cluster would have to
-//! have passed both since it was restored.
+//! to its own follows a higher number of the same cluster at a higher revision: an old backup has neither when it is restored.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -113,7 +112,7 @@ impl Lineage {
         false
     }
 
-    /// Follows the parents of `offered` down to generation `in_force`, or to where the history begins.
+    /// Follows the parents of `offered` down to generation `in_force`, as far as the history has them.
     fn trace(&self, in_force: u64, digest: Digest, offered: u64) -> Result<(), Conflict> {
         let known = |number| match number == in_force {
             true => Some(digest),

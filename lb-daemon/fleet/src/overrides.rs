@@ -1,6 +1,6 @@
 //! Changes of overrides: each compares what it replaces, so that two operators do not overwrite each other unseen.
 
-use etcd_client::{Compare, Txn, TxnOp};
+use etcd_client::{Txn, TxnOp};
 use lb_model::overrides::Key;
 
 use crate::{
@@ -44,30 +44,24 @@ impl Fleet {
     /// # Errors
     /// [`OverrideError`]
     pub async fn change_overrides(&self, changes: &[OverrideChange]) -> Result<i64, OverrideError> {
-        self.change_overrides_if(Vec::new(), changes).await
+        self.change_overrides_in(None, changes).await
     }
 
-    /// The same, while a generation is the current one. `generation` is the `mod_revision` of `config/current`.
+    /// The same, while a generation is the current one: `generation` is the `mod_revision` of `config/current`. `None`:
+    /// whichever there is.
     ///
     /// # Errors
     /// [`OverrideError`]; a conflict also if another generation was committed.
     pub async fn change_overrides_in(
         &self,
-        generation: i64,
-        changes: &[OverrideChange],
-    ) -> Result<i64, OverrideError> {
-        let is_current = is_at(&self.keys().current(), generation);
-        self.change_overrides_if(vec![is_current], changes).await
-    }
-
-    async fn change_overrides_if(
-        &self,
-        mut compares: Vec<Compare>,
+        generation: Option<i64>,
         changes: &[OverrideChange],
     ) -> Result<i64, OverrideError> {
         if changes.len() > MAX_CHANGES {
             return Err(OverrideError::TooMany(changes.len()));
         }
+        let mut compares: Vec<_> =
+            generation.map(|at| is_at(&self.keys().current(), at)).into_iter().collect();
         let mut operations = vec![self.touch()];
         for change in changes {
             let key = self.keys().override_of(&change.key);

@@ -205,7 +205,7 @@ impl Member {
                 self.end_overrides(&over, revision, End::Expired).await;
             }
             if let Some((generation, gone)) = gone
-                && let Ok(revision) = fleet.change_overrides_in(generation, &gone).await
+                && let Ok(revision) = fleet.change_overrides_in(Some(generation), &gone).await
             {
                 self.end_overrides(&gone, revision, End::Gone).await;
             }
@@ -221,10 +221,9 @@ impl Member {
         let in_force = self.commands().overrides().await?;
         let Some(current) = &snapshot.configuration else { return Ok(None) };
         let current = &current.committed;
-        let observed = in_force.observed;
-        let is_current = snapshot.configuration_error.is_none()
-            && observed == Some(current.document.body.number);
-        if !is_current || self.in_force().generation != current.document.body.number {
+        let number = current.document.body.number;
+        let is_in_force = in_force.observed == Some(number) && self.in_force().generation == number;
+        if snapshot.configuration_error.is_some() || !is_in_force {
             return Ok(None);
         }
         let gone = in_force.overrides.gone(wall_clock::moment().instant);

@@ -213,12 +213,12 @@ async fn an_override_without_its_object_ends_only_in_the_generation_that_was_see
     let gone = [deletion(&snapshot, &key).unwrap()];
     // It was set anew, for a backend that is to come.
     let again = fleet.change_overrides(&[set(gone[0].expected)]).await.unwrap();
-    let ended = fleet.change_overrides_in(without.mod_revision, &gone).await;
+    let ended = fleet.change_overrides_in(Some(without.mod_revision), &gone).await;
     assert_eq!(ended, Err(OverrideError::Conflict));
     let gone = [OverrideChange { expected: again, ..gone[0].clone() }];
     // The backend is back, which whoever ends it has not seen.
     let with = commit(&fleet, Some(&without), b"with").await;
-    let ended = fleet.change_overrides_in(without.mod_revision, &gone).await;
+    let ended = fleet.change_overrides_in(Some(without.mod_revision), &gone).await;
     assert_eq!(ended, Err(OverrideError::Conflict));
-    fleet.change_overrides_in(with.mod_revision, &gone).await.unwrap();
+    fleet.change_overrides_in(Some(with.mod_revision), &gone).await.unwrap();
 }
