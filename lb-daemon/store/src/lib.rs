@@ -47,7 +47,7 @@ pub use history::{GenerationReader, HISTORY, HistoryEntry, ReadError};
 use record::Disk;
 pub use record::Unusable;
 pub use schema::{Revision, SchemaMismatch};
-pub use schema_use::SchemaNeed;
+pub use schema_use::{SchemaNeed, needed_by};
 pub use series::Series;
 pub use shared::{EncodedConfiguration, SharedError, decode_shared, encode_shared};
 
@@ -65,7 +65,7 @@ pub struct Generation {
     pub configuration: Arc<Configuration>,
     /// The numbers of its objects in the maps.
     pub ids: Arc<Ids>,
-    /// Schema revision of the daemon that applied it.
+    /// Schema revision that a daemon must understand to use it ([`needed_by`]).
     pub schema: Revision,
     /// Who applied it; empty: unknown.
     pub who: String,

@@ -380,7 +380,7 @@ pub struct Unusable {
     pub applied_at: SystemTime,
     /// The numbers of its objects in the maps.
     pub ids: Ids,
-    /// Schema revision of the daemon that wrote it.
+    /// Schema revision that it needs.
     pub schema: Revision,
     pub series: Series,
     /// Why it cannot be used.

@@ -13,6 +13,8 @@ use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorSet, field_descriptor_proto::Type,
 };
 
+use lb_model::Configuration;
+
 use super::Revision;
 
 /// The package of the API, as full names begin.
@@ -42,6 +44,16 @@ pub(super) enum SchemaUseError {
     Decode(#[from] DecodeError),
     #[error("a field is longer than what it is in")]
     Truncated,
+}
+
+/// The earliest revision that has everything in a configuration: an older program that understands it can read it all.
+pub fn needed_by(configuration: &Configuration) -> Revision {
+    // All fields are of the first one.
+    if Revision::CURRENT == Revision::FIRST {
+        return Revision::FIRST;
+    }
+    let need = needed(&lb_config::encode(configuration));
+    need.map_or(Revision::CURRENT, |need| need.revision)
 }
 
 /// What the bytes of a `v1::Configuration` need.

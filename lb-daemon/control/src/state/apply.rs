@@ -196,7 +196,8 @@ impl State {
             applied_at: wall_clock(),
             configuration: Arc::clone(configuration),
             ids: Arc::clone(ids),
-            schema: self.settings.schema,
+            // What it needs, not what this daemon knows: an older one can go on with it if it knows all of it.
+            schema: lb_store::needed_by(configuration),
             who,
             why,
             changes,

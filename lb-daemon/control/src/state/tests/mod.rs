@@ -55,7 +55,7 @@ use lb_health::{
 use lb_model::{Name, StateCause, StateReason, capacity::Portions, next_hop::NextHop};
 use lb_net::{NetChange, NextHopChange};
 use lb_publish::reconcile::MemberPath as _;
-use lb_store::Store;
+use lb_store::{Revision, Store};
 
 /// A daemon with a packet path in memory; the test plays the sensors.
 struct Daemon {
@@ -262,16 +262,17 @@ impl Running {
         (hold_downs, fleet): (HoldDowns, FleetHandles),
     ) -> Self {
         let initial = (hold_downs, fleet, Portions::ByConfiguration);
-        Self::owning(store, directory, path, interval, any_schema, initial)
+        let schemas = (Revision::CURRENT, any_schema);
+        Self::owning(store, directory, path, interval, schemas, initial)
     }
 
-    /// With portions of the capacities from the start on.
+    /// With portions of the capacities from the start on, and the schema revision of another program.
     fn owning(
         store: Store,
         directory: &TempDir,
         path: &FakePacketPath,
         interval: Duration,
-        any_schema: bool,
+        (schema, any_schema): (Revision, bool),
         (hold_downs, fleet, portions): (HoldDowns, FleetHandles, Portions),
     ) -> Self {
         let (health, health_rx) = bounded(16, &QueueCounters::default());
@@ -286,6 +287,7 @@ impl Running {
         let settings = Settings {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
+            schema,
             any_schema,
             sizes: path.content().sizes,
             health_counters: counters.clone(),

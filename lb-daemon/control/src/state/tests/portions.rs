@@ -184,7 +184,8 @@ async fn a_start_opens_no_limit() {
         let initial =
             (HoldDowns::default(), FleetHandles::default(), Portions::Fleet(fleet(&portions)));
         let (directory, beat) = (&daemon.directory, Duration::from_secs(1));
-        daemon.running = Running::owning(store, directory, &path, beat, false, initial);
+        daemon.running =
+            Running::owning(store, directory, &path, beat, (Revision::CURRENT, false), initial);
         daemon.running.begun().await;
         daemon.path = path;
         for ((pool, region), limit) in &daemon.path.content().limit_changes[changes..] {

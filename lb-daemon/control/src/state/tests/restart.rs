@@ -5,7 +5,7 @@ use Accepts::{All, Nothing};
 use super::*;
 use crate::command::Actor;
 use lb_model::{MemberState, plan::Plan};
-use lb_store::{Generation, Revision};
+use lb_store::Generation;
 
 #[tokio::test]
 async fn a_restart_keeps_pinned_states_until_checks_decide() {
@@ -245,6 +245,25 @@ async fn a_generation_without_a_plan_is_unusable() {
     assert_eq!(daemon.path.content().plan, plan);
     assert_eq!(daemon.apply(WEB).await.unwrap().generation, 2);
     assert!(!is_reported(&daemon.status().await));
+}
+
+/// A package that is rolled back goes on with a configuration that has nothing new.
+#[tokio::test]
+async fn an_older_daemon_starts_with_what_a_newer_one_applied() {
+    let mut daemon = Daemon::new();
+    daemon.stop().await;
+    let newer = Revision::new(Revision::CURRENT.number() + 1);
+    let store = Store::open(daemon.directory.path()).unwrap();
+    let outlives = (HoldDowns::default(), FleetHandles::default(), Portions::ByConfiguration);
+    let interval = Duration::from_secs(1);
+    let (directory, path) = (&daemon.directory, &daemon.path);
+    daemon.running = Running::owning(store, directory, path, interval, (newer, false), outlives);
+    let apply = Apply { configuration: request(WEB), schema: newer, ..Apply::default() };
+    daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+    daemon.stop().await;
+    start(&mut daemon);
+    let status = daemon.status().await;
+    assert!(!is_reported(&status) && status.generation == 1, "{:?}", status.conditions);
 }
 
 /// The setting accepts a newer store only for the configuration file.
