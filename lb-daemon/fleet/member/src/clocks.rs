@@ -3,10 +3,16 @@
 
 use std::time::Duration;
 
+use lb_fleet::reader::Snapshot;
+
 use super::Member;
 
 /// Clocks that differ by more do not agree.
 const TOLERANCE: Duration = Duration::from_secs(5);
+
+/// How long a daemon ends nothing after its start: at boot a clock may be wrong until it is synchronized, and peers have not
+/// been heard.
+const FIRST_COMPARISON: Duration = Duration::from_secs(30);
 
 /// What others are ahead of a clock, milliseconds: the median of them, if the clock agrees with no majority of all clocks,
 /// itself among them.
@@ -40,11 +46,40 @@ impl Member {
         let heard = status.peers.values().filter(|it| it.is_heard());
         sentence(heard.filter_map(|it| it.clock_ahead_ms).collect())
     }
+
+    /// Whether this balancer's clock was compared with another one since the start. Without others there is none.
+    pub(super) fn has_compared_clock(&self, snapshot: &Snapshot) -> bool {
+        let status = self.sharing().status();
+        let status = status.borrow();
+        let heard = status.peers.values().filter(|it| it.is_heard() && it.clock_ahead_ms.is_some());
+        let others = snapshot.alive.keys().filter(|name| *name != self.name());
+        is_compared(self.started().elapsed(), others.count(), heard.count())
+    }
+}
+
+/// `others` are alive, and the clocks of `heard` are known.
+const fn is_compared(up: Duration, others: usize, heard: usize) -> bool {
+    up.as_millis() >= FIRST_COMPARISON.as_millis() && (others == 0 || heard > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_ends_by_a_clock_that_was_compared_with_none() {
+        let second = Duration::from_secs(1);
+        for (up, others, heard, expected) in [
+            (29, 0, 0, false),
+            (30, 0, 0, true),
+            (29, 1, 1, false),
+            (30, 1, 0, false),
+            (3_000, 3, 0, false),
+            (30, 3, 1, true),
+        ] {
+            assert_eq!(is_compared(up * second, others, heard), expected, "{up} {others} {heard}");
+        }
+    }
 
     #[test]
     fn a_clock_is_believed_that_agrees_with_most() {

@@ -193,6 +193,10 @@ impl Member {
             }
             self.conditions().end(&FLEET_CLOCK);
             let Some(snapshot) = self.etcd().view.borrow().snapshot.clone() else { continue };
+            // A clock that is ahead at boot would end all that have a time.
+            if !self.has_compared_clock(&snapshot) {
+                continue;
+            }
             let over = expired(&snapshot, wall_clock::now());
             let Ok(gone) = self.gone_overrides(&snapshot).await else { return };
             let Some(fleet) = self.etcd().fleet.borrow().clone() else { continue };
