@@ -5,6 +5,7 @@ mod access;
 mod all_backends;
 pub mod audit;
 mod backend_status;
+mod bodies;
 pub mod capture;
 mod convert;
 mod fleet;

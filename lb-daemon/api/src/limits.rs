@@ -30,6 +30,10 @@ const LOCAL_AT_WORK: usize = 16;
 const REMOTE_AT_WORK: usize = 4;
 /// Calls over TLS that are worked at. The state's queue has room for 64, so calls over the socket always fit in.
 const ALL_REMOTE_AT_WORK: usize = 16;
+/// Large requests and large answers on their way over the socket, in total and of one user; each may be of 64 MiB.
+const LOCAL_TRANSFERS: (usize, usize) = (8, 4);
+/// And over TLS, in total and of one client.
+const REMOTE_TRANSFERS: (usize, usize) = (4, 2);
 const HINT: &str = "end some of them, or wait until they end, and try again; \
                     /usr/share/doc/spillway/docs/api.md lists the limits";
 /// Log lines a second about refusals.
@@ -53,27 +57,52 @@ struct LimitsInner {
 struct ListenerLimits {
     calls: Quota<Actor>,
     watches: Quota<Actor>,
-    at_work: Arc<Semaphore>,
+    at_work: Turns,
+    transfers: Turns,
+}
+
+/// Permits that clients wait for, instead of being refused.
+#[derive(Debug)]
+struct Turns {
+    all: Arc<Semaphore>,
     of_one: Mutex<HashMap<Actor, Weak<Semaphore>>>,
     most_of_one: usize,
 }
 
-/// The permits of a call that is worked at.
+/// A turn, until it is dropped.
 #[derive(Debug)]
-pub(super) struct WorkPermit {
+pub(super) struct Turn {
     _of_one: Option<OwnedSemaphorePermit>,
     _of_all: Option<OwnedSemaphorePermit>,
 }
 
+/// The permit of a call that is worked at.
+pub(super) type WorkPermit = Turn;
+
+/// The permit of a large request or answer that is on its way.
+pub(super) type TransferPermit = Turn;
+
 impl ListenerLimits {
-    fn new(watches: (usize, usize), at_work: (usize, usize)) -> Self {
+    fn new(watches: (usize, usize), at_work: (usize, usize), transfers: (usize, usize)) -> Self {
         Self {
             calls: Quota::new(CALLS.0, CALLS.1),
             watches: Quota::new(watches.0, watches.1),
-            at_work: Arc::new(Semaphore::new(at_work.0)),
-            of_one: Mutex::default(),
-            most_of_one: at_work.1,
+            at_work: Turns::new(at_work),
+            transfers: Turns::new(transfers),
         }
+    }
+}
+
+impl Turns {
+    fn new((all, most_of_one): (usize, usize)) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), of_one: Mutex::default(), most_of_one }
+    }
+
+    async fn take(&self, actor: &Actor) -> Turn {
+        // Calls of the same client wait for each other first. The semaphores are never closed.
+        let of_one = self.of_one(actor).acquire_owned().await.ok();
+        let of_all = Arc::clone(&self.all).acquire_owned().await.ok();
+        Turn { _of_one: of_one, _of_all: of_all }
     }
 
     fn of_one(&self, actor: &Actor) -> Arc<Semaphore> {
@@ -92,8 +121,16 @@ impl Limits {
     pub(super) fn new(refusals: ApiRefusals) -> Self {
         Self(Arc::new(LimitsInner {
             connections: Quota::new(LOCAL_CONNECTIONS.0, LOCAL_CONNECTIONS.1),
-            local: ListenerLimits::new(LOCAL_WATCHES, (Semaphore::MAX_PERMITS, LOCAL_AT_WORK)),
-            remote: ListenerLimits::new(REMOTE_WATCHES, (ALL_REMOTE_AT_WORK, REMOTE_AT_WORK)),
+            local: ListenerLimits::new(
+                LOCAL_WATCHES,
+                (Semaphore::MAX_PERMITS, LOCAL_AT_WORK),
+                LOCAL_TRANSFERS,
+            ),
+            remote: ListenerLimits::new(
+                REMOTE_WATCHES,
+                (ALL_REMOTE_AT_WORK, REMOTE_AT_WORK),
+                REMOTE_TRANSFERS,
+            ),
             refusals,
             lines: RateLimit::default(),
         }))
@@ -119,11 +156,12 @@ impl Limits {
 
     /// Waits until a call of a client may be worked at.
     pub(super) async fn work(&self, actor: &Actor) -> WorkPermit {
-        let limits = self.limits_of(actor).1;
-        // Calls of the same client wait for each other first. The semaphores are never closed.
-        let of_one = limits.of_one(actor).acquire_owned().await.ok();
-        let of_all = Arc::clone(&limits.at_work).acquire_owned().await.ok();
-        WorkPermit { _of_one: of_one, _of_all: of_all }
+        self.limits_of(actor).1.at_work.take(actor).await
+    }
+
+    /// Waits until a large request of a client may be read, or a large answer made.
+    pub(super) async fn transfer(&self, actor: &Actor) -> TransferPermit {
+        self.limits_of(actor).1.transfers.take(actor).await
     }
 
     fn limits_of(&self, actor: &Actor) -> (ApiListener, &ListenerLimits) {

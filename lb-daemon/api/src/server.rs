@@ -31,7 +31,11 @@ use super::{
 };
 use crate::{audit::Audit, reload::Reloads};
 use lb_member::Changes;
-use lb_secure::{access::Role, refusals::ApiRefusals, tls::Connection};
+use lb_secure::{
+    access::{Peer, Role},
+    refusals::ApiRefusals,
+    tls::Connection,
+};
 
 use lb_health::Tunnels;
 use lb_inspect::stats;
@@ -122,6 +126,9 @@ pub async fn serve(
 /// many backends as possible.
 pub(super) const MAX_MESSAGE: usize = 64 << 20;
 
+/// Largest request of a caller that may only plan, bytes: what a repository of configurations has.
+pub(super) const MAX_PLAN: usize = 16 << 20;
+
 /// Largest request of all other calls, bytes: queries, or changes of a few fields of a backend.
 pub(super) const MAX_SMALL_REQUEST: usize = 64 << 10;
 
@@ -157,11 +164,13 @@ pub(super) fn routes(
         SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
     let objects = SizeLimited {
         large: objects.clone().max_decoding_message_size(MAX_MESSAGE),
+        planned: objects.clone().max_decoding_message_size(MAX_PLAN),
         batch: objects.clone().max_decoding_message_size(MAX_BATCH_REQUEST),
         small: objects.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
     let inner = SizeLimited {
         large: spillway.clone().max_decoding_message_size(MAX_MESSAGE),
+        planned: spillway.clone().max_decoding_message_size(MAX_PLAN),
         batch: spillway.clone().max_decoding_message_size(MAX_BATCH_REQUEST),
         small: spillway.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
@@ -187,11 +196,12 @@ fn described() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// A service with three request limits: only callers that may plan or make any change can make the daemon read a large
+/// A service with four request limits: only callers that may plan or make any change can make the daemon read a large
 /// request.
 #[derive(Clone, Debug)]
 pub(super) struct SizeLimited<S> {
     pub(super) large: S,
+    pub(super) planned: S,
     pub(super) batch: S,
     pub(super) small: S,
 }
@@ -211,13 +221,20 @@ where
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         ready!(self.large.poll_ready(context))?;
+        ready!(self.planned.poll_ready(context))?;
         ready!(self.batch.poll_ready(context))?;
         self.small.poll_ready(context)
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         match request_size(request.uri().path()) {
-            RequestSize::Large => self.large.call(request).boxed(),
+            RequestSize::Large => {
+                let peer = request.extensions().get::<Peer>();
+                match peer.is_some_and(|peer| peer.role == Some(Role::Plan)) {
+                    true => self.planned.call(request).boxed(),
+                    false => self.large.call(request).boxed(),
+                }
+            }
             RequestSize::Batch => self.batch.call(request).boxed(),
             RequestSize::Small => self.small.call(request).boxed(),
         }

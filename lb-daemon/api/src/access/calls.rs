@@ -100,6 +100,20 @@ pub(crate) fn request_size(call: &str) -> RequestSize {
     }
 }
 
+/// Calls whose answers have a whole configuration, or all backends, and are no streams.
+const LARGE_ANSWERS: &[&str] = &[
+    "/spillway.v1.Spillway/DiffGenerations",
+    "/spillway.v1.Spillway/Export",
+    "/spillway.v1.Spillway/Stats",
+    "/spillway.v1.Spillway/Status",
+    "/spillway.v1.Spillway/Table",
+];
+
+/// Whether the answer of a call may be large.
+pub(crate) fn has_large_answer(call: &str) -> bool {
+    LARGE_ANSWERS.contains(&call)
+}
+
 /// What a call needs; `None`: it is not in the table.
 pub(super) fn needs(call: &str) -> Option<Needs> {
     CALLS.iter().find(|(name, _)| *name == call).map(|(_, needs)| *needs)

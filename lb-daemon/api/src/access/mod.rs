@@ -5,7 +5,7 @@ mod calls;
 #[cfg(test)]
 mod tests;
 
-use calls::{Needs, needs};
+use calls::{Needs, has_large_answer, needs};
 pub(super) use calls::{RequestSize, may_change, request_size, within, within_pools};
 
 use std::task::{Context, Poll};
@@ -18,6 +18,7 @@ use tower::{Layer, Service};
 
 use crate::{
     audit::Audit,
+    bodies,
     convert::ApiError,
     limits::{Limits, WorkPermit},
 };
@@ -95,9 +96,9 @@ impl<S> Layer<S> for Guard {
     }
 }
 
-impl<S, B> Service<http::Request<B>> for Guarded<S>
+impl<S> Service<http::Request<Body>> for Guarded<S>
 where
-    S: Service<http::Request<B>, Response = http::Response<Body>>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>>,
     S::Future: Send + 'static,
 {
     type Response = S::Response;
@@ -108,7 +109,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         // Chosen by the caller, so escaped and cut.
         let name = request.uri().path().escape_debug().take(MAX_CALL_NAME).collect();
@@ -121,13 +122,31 @@ where
                 Err(permission_denied(cause))
             }
         };
-        match lease {
-            Ok(lease) => {
-                let answer = CALL.scope(call, self.inner.call(request));
-                Box::pin(async move { Ok(answer.await?.map(|body| hold_lease(body, lease))) })
+        let lease = match lease {
+            Ok(lease) => lease,
+            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
+        };
+        let (limits, actor) = (call.limits.clone(), call.peer.actor.clone());
+        let (size, has_large_answer) = (request_size(&call.name), has_large_answer(&call.name));
+        let request = match size {
+            RequestSize::Large => {
+                let (limits, actor) = (limits.clone(), actor.clone());
+                request.map(|body| bodies::request(body, limits, actor))
             }
-            Err(status) => Box::pin(async move { Ok(status.into_http()) }),
-        }
+            RequestSize::Batch | RequestSize::Small => request,
+        };
+        let answer = CALL.scope(call, self.inner.call(request));
+        Box::pin(async move {
+            let turn = match has_large_answer {
+                true => Some(limits.transfer(&actor).await),
+                false => None,
+            };
+            let answer = answer.await?.map(|body| match turn {
+                Some(turn) => bodies::answer(body, turn),
+                None => body,
+            });
+            Ok(answer.map(|body| hold_lease(body, lease)))
+        })
     }
 }
 
