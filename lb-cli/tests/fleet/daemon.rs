@@ -200,13 +200,14 @@ impl Fleet for Shared {
         request: Request<v1::RestoreFleetRequest>,
     ) -> Result<Response<v1::RestoreFleetResponse>, Status> {
         use v1::restore_fleet_request::Source;
-        let v1::RestoreFleetRequest { source, validate_only } = request.into_inner();
+        let v1::RestoreFleetRequest { source, validate_only, force } = request.into_inner();
         let source = match source {
             Some(Source::ThisBalancer(true)) => "this",
             Some(Source::Etcd(true)) => "etcd",
             _ => "nothing",
         };
-        let state = self.change(format!("restore {source}"), validate_only)?;
+        let forced = if force { " with force" } else { "" };
+        let state = self.change(format!("restore {source}{forced}"), validate_only)?;
         let generation = state.status.generation + 1;
         let changes = Some(v1::ApplyResult { generation, ..v1::ApplyResult::default() });
         Ok(Response::new(v1::RestoreFleetResponse { generation, changes }))

@@ -20,7 +20,8 @@ use super::{
 };
 use crate::audit::Audit;
 use lb_member::{
-    Changes, FleetStatus, GroupShares, Join, MemberStatus, Membership, MembershipError, packets_of,
+    Changes, FleetStatus, GroupShares, Join, MemberStatus, Membership, MembershipError, Restore,
+    packets_of,
 };
 
 /// Most backends whose packets are counted at a time.
@@ -154,7 +155,7 @@ impl Fleet for FleetApi {
         &self,
         request: Request<RestoreFleetRequest>,
     ) -> Result<Response<RestoreFleetResponse>, Status> {
-        let RestoreFleetRequest { source, validate_only } = request.into_inner();
+        let RestoreFleetRequest { source, validate_only, force } = request.into_inner();
         may_change(validate_only)?;
         let from_etcd = match source {
             Some(Source::ThisBalancer(true)) => false,
@@ -163,7 +164,8 @@ impl Fleet for FleetApi {
         };
         let _at_work = working().await;
         let membership = self.membership()?.clone();
-        let restore = async move { membership.restore(from_etcd, validate_only).await };
+        let restore = Restore { from_etcd, dry_run: validate_only, force };
+        let restore = async move { membership.restore(restore).await };
         let (generation, applied): (u64, Applied) = match validate_only {
             true => restore.await.or_status()?,
             false => self.audited("restore of the fleet".into(), restore).await?,

@@ -2075,6 +2075,9 @@ pub struct RestoreFleetRequest {
     /// Only check, and report what would change. Unset: false.
     #[prost(bool, tag = "3")]
     pub validate_only: bool,
+    /// Replace what is there, however much that removes, as in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub force: bool,
     /// Which configuration the fleet has from now on. Must be set.
     #[prost(oneof = "restore_fleet_request::Source", tags = "1, 2")]
     pub source: ::core::option::Option<restore_fleet_request::Source>,
@@ -2098,7 +2101,7 @@ pub struct RestoreFleetResponse {
     /// The new generation of the fleet.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
-    /// What it changes at this balancer.
+    /// What it changes: the configuration of etcd at this balancer, that of this balancer in what etcd has.
     #[prost(message, optional, tag = "2")]
     pub changes: ::core::option::Option<ApplyResult>,
 }

@@ -7,7 +7,11 @@ use super::{Consent, Names, show};
 use crate::{
     arguments::Options,
     client::{DaemonClient, block_on},
-    commands::{changes::Changes, confirm::confirm, objects::parse_name},
+    commands::{
+        changes::Changes,
+        confirm::{ForceArgument, confirm, require_force},
+        objects::parse_name,
+    },
     failure::{Exit, Failure},
     output::{Report, print, print_stderr},
 };
@@ -17,6 +21,8 @@ pub(crate) struct Arguments {
     /// Whose configuration the fleet has from now on: `etcd`, or `this` balancer's, also by its name
     #[arg(long, value_name = "SOURCE", value_parser = parse_name)]
     from: String,
+    #[command(flatten)]
+    force: ForceArgument,
     #[command(flatten)]
     consent: Consent,
 }
@@ -37,7 +43,7 @@ pub(super) struct Restored {
 /// # Errors
 /// The source is another balancer, the user does not agree, or the daemon refuses or does not answer.
 pub(super) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { from, consent } = arguments;
+    let Arguments { from, force: ForceArgument { force }, consent } = arguments;
     consent.require("fleet restore", &format!("fleet restore --from {from}"))?;
     let restored = block_on(async {
         let mut daemon = DaemonClient::connect(&options).await?;
@@ -45,14 +51,17 @@ pub(super) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
         let source = parse_source(from, &status)?;
         let mut call = async |validate_only| {
             let source = Some(source);
-            daemon.restore_fleet(v1::RestoreFleetRequest { source, validate_only }).await
+            let force = *force;
+            daemon.restore_fleet(v1::RestoreFleetRequest { source, validate_only, force }).await
         };
         let answer = match consent.asks() {
             true => {
                 let seen = call(true).await?;
-                let changes = Changes::new(seen.changes.unwrap_or_default(), true);
-                // That of this balancer changes nothing here.
-                if !changes.changes.is_empty() {
+                let changes = seen.changes.unwrap_or_default();
+                require_force(&changes.warnings)?;
+                let changes = Changes::new(changes, true);
+                let differs = !changes.changes.is_empty() || !changes.warnings().is_empty();
+                if differs {
                     show(&changes);
                 }
                 print_stderr(&meaning(&names, source));
@@ -128,7 +137,9 @@ impl Restored {
         let Self { fleet, from, .. } = self;
         match self.fleet_generation {
             _ if self.is_dry_run => {
-                format!("dry run: fleet {fleet} would get the configuration of {from}\n")
+                let is_same = self.changes.changes.is_empty() && self.changes.warnings().is_empty();
+                let same = if is_same { ": nothing differs" } else { "" };
+                format!("dry run: fleet {fleet} would get the configuration of {from}{same}\n")
             }
             Some(generation) => {
                 format!(
@@ -202,6 +213,10 @@ mod tests {
         assert_eq!(
             restored(Source::Etcd(true), vec![change.clone()], false),
             "fleet edge has the configuration of etcd, as generation 9\n- service web\n"
+        );
+        assert_eq!(
+            restored(Source::Etcd(true), Vec::new(), true),
+            "dry run: fleet edge would get the configuration of etcd: nothing differs\n"
         );
         assert_eq!(
             restored(Source::Etcd(true), vec![change], true),

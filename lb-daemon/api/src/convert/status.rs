@@ -264,8 +264,8 @@ const FLEET_UNKNOWN_OVERRIDES_HINT: &str =
     "`spillway override list` shows what came into force; to make the change again is safe";
 
 const FLEET_CONFLICT_HINT: &str = "`spillway fleet status` says why; if another balancer follows etcd, leave by `spillway fleet leave --abandon` and join \
-     again; if none does, `spillway fleet restore --from etcd --dry-run` shows what etcd has, and `fleet restore --from this` \
-     makes this balancer's configuration that of the fleet";
+     again; if none does, `spillway fleet restore` decides: `--from etcd --dry-run` shows what it would change here, and \
+     `--from this --dry-run` what it would change in etcd";
 
 const HELD_BACK_HINT: &str = "nothing was changed; upgrade spillwayd there first; `spillway fleet remove` takes a balancer that is gone for good \
      out of the fleet";

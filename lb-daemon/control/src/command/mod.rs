@@ -32,7 +32,8 @@ pub use status::{
     BackendHistory, BackendStatus, GroupStatus, Offer, PoolBackends, Regions, ServiceStatus,
     SettlingStatus, StateChange, Status,
 };
-pub use warning::{Warning, WarningReason};
+pub(crate) use warning::MOST_OF_ONE_REASON;
+pub use warning::{Warning, WarningReason, force_warnings};
 pub use watch::{
     BackendsEvent, Event, GroupsEvent, MAX_EVENT_OBJECTS, MAX_EVENTS, Subscription, WatchPosition,
 };

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use lb_model::{Name, ObjectReference};
+use lb_model::{Name, ObjectReference, removal_guard::Removal};
+
+/// Most warnings for one reason.
+pub(crate) const MOST_OF_ONE_REASON: usize = 20;
 
 /// A consequence of a change that its author may not have intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub enum WarningReason {
 
 impl Warning {
     /// A warning that is about no single object.
-    pub(crate) fn new(reason: WarningReason, text: impl Into<String>) -> Self {
+    pub fn new(reason: WarningReason, text: impl Into<String>) -> Self {
         Self { reason, object: None, text: text.into() }
     }
 
@@ -61,6 +64,17 @@ impl Warning {
     ) -> Self {
         Self { reason, object: Some(object), text: text.into() }
     }
+}
+
+/// That a change would be refused unless it is forced.
+pub fn force_warnings(removals: &[Removal]) -> impl Iterator<Item = Warning> {
+    removals.iter().take(MOST_OF_ONE_REASON).map(|removal| {
+        let text = format!("{removal}: this needs --force");
+        match removal.object() {
+            Some(object) => Warning::about(object, WarningReason::ForceRequired, text),
+            None => Warning::new(WarningReason::ForceRequired, text),
+        }
+    })
 }
 
 impl fmt::Display for Warning {

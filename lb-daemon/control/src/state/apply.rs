@@ -1,8 +1,8 @@
 use std::{io, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{State, publishing::Basis, remaps::Remaps, warnings::force_warnings};
+use super::{State, publishing::Basis, remaps::Remaps};
 use crate::{
-    command::{Applied, Apply, ChangeRecord, Refusal},
+    command::{Applied, Apply, ChangeRecord, Refusal, force_warnings},
     members::{clock, wall_clock},
     status::StatusUpdate,
 };

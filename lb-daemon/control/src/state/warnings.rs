@@ -8,32 +8,17 @@ use std::{
 };
 
 use super::State;
-use crate::command::{Actor, Warning, WarningReason, packet_path_behind};
+use crate::command::{Actor, MOST_OF_ONE_REASON, Warning, WarningReason, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
 use lb_model::{
     Configuration, Encapsulation, Name, ObjectReference, Pool, Via,
     overrides::{Key, Kind, Override, Target},
-    removal_guard::Removal,
     slots,
 };
 
-/// Most warnings for one reason.
-const MOST_OF_ONE_REASON: usize = 20;
-
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
-
-/// That a change would be refused unless it is forced.
-pub(super) fn force_warnings(removals: &[Removal]) -> impl Iterator<Item = Warning> {
-    removals.iter().take(MOST_OF_ONE_REASON).map(|removal| {
-        let text = format!("{removal}: this needs --force");
-        match removal.object() {
-            Some(object) => Warning::about(object, WarningReason::ForceRequired, text),
-            None => Warning::new(WarningReason::ForceRequired, text),
-        }
-    })
-}
 
 impl State {
     /// Pools with services that would lose their last backend for new connections, by what is known of backends now.

@@ -46,5 +46,6 @@ pub use membership::{Context, Membership, MembershipError};
 pub use packet_path::stored_portions;
 pub use questions::{OwnAnswers, packets_of};
 pub use record::{MembershipRecord, RecordError};
+pub use restore::Restore;
 pub use sharing::SharingStartError;
 pub use status::{FleetStatus, GroupShares, MemberStatus};

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     Member,
-    follower::{REMOVED, RefusedGeneration},
+    follower::{InForce, REMOVED, RefusedGeneration},
     questions::own_digests,
     table_comparison,
     unowned::Unowned,
@@ -37,6 +37,9 @@ const MOST_CONDITIONS: usize = 20;
 /// How often conditions are shown, so that one that comes and goes does not write to etcd all the time, and how often
 /// tables are digested although nothing changed.
 const SELDOM: Duration = Duration::from_secs(10);
+
+/// How long what another balancer says is in doubt after etcd went back: a backup has what it said then, until it writes again.
+pub(super) const WORD_IN_DOUBT: Duration = Duration::from_secs(10);
 
 /// Longest wait of a balancer that joins for portions of capacities. If demand takes all of a capacity, the others give it
 /// none before it is offered connections itself.
@@ -111,7 +114,12 @@ impl Member {
     /// A conflict with etcd while another balancer follows it: what is in force here is the fleet's no more. If none does,
     /// all serve what they have.
     fn left_behind(&self) -> Option<String> {
-        let conflict = self.in_force().conflict?;
+        let InForce { conflict, conflict_since, .. } = self.in_force();
+        let conflict = conflict?;
+        let is_in_doubt = conflict_since.is_some_and(|since| since.elapsed() < WORD_IN_DOUBT);
+        if is_in_doubt && self.has_been_ready().load(Ordering::Relaxed) {
+            return None;
+        }
         let name = self.follower_elsewhere(&*self.view().snapshot?)?;
         Some(format!("balancer {name} follows etcd, and this one does not: {conflict}"))
     }

@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     member::{Member, StartError},
     record::{MembershipRecord, RecordError},
+    restore::Restore,
     sharing::Answers,
 };
 
@@ -242,14 +243,10 @@ impl Membership {
     ///
     /// # Errors
     /// [`MembershipError`]
-    pub async fn restore(
-        &self,
-        from_etcd: bool,
-        dry_run: bool,
-    ) -> Result<(u64, Applied), MembershipError> {
+    pub async fn restore(&self, restore: Restore) -> Result<(u64, Applied), MembershipError> {
         let _turn = self.turn().await;
         let member = self.member().ok_or_else(|| self.no_member())?;
-        member.restore(from_etcd, dry_run).await
+        member.restore(restore).await
     }
 }
 

@@ -1,18 +1,39 @@
 //! Ending a conflict between etcd and what this balancer has in force.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use lb_base::error_chain;
-use lb_control::command::{Applied, Apply, FleetRefusal};
+use lb_base::{background, error_chain};
+use lb_control::command::{
+    Applied, Apply, FleetRefusal, Refusal, Warning, WarningReason, force_warnings,
+};
 use lb_fleet::{
     Fleet,
     commit::{Attempt, Draft},
     put_back::PutBackError,
     reader::{Snapshot, Versioned},
 };
-use lb_model::Configuration;
+use lb_model::{
+    Configuration,
+    diff::{self, TableDiffs},
+    removal_guard,
+};
+use tokio::time::{Instant, timeout_at};
 
-use super::{Member, MembershipError, commits, homes, versions, wall_clock};
+use super::{
+    Member, MembershipError, commits, follower::InForce, homes, liveness::WORD_IN_DOUBT, versions,
+    wall_clock,
+};
+
+/// How an operator decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Restore {
+    /// For what etcd has; otherwise for what this balancer has.
+    pub from_etcd: bool,
+    /// Only check, and tell what would change.
+    pub dry_run: bool,
+    /// However much that removes.
+    pub force: bool,
+}
 
 impl Member {
     /// Makes the configuration of this balancer, or that of etcd, a new generation that all balancers follow.
@@ -21,44 +42,42 @@ impl Member {
     /// [`MembershipError`]
     pub(super) async fn restore(
         &self,
-        from_etcd: bool,
-        dry_run: bool,
+        restore: Restore,
     ) -> Result<(u64, Applied), MembershipError> {
+        let Restore { from_etcd, dry_run, force } = restore;
         let _turn = self.committing().lock().await;
-        let fleet = self.etcd().fleet.borrow().clone();
-        let Some((fleet, snapshot)) = fleet.zip(self.view().snapshot) else {
-            return Err(FleetRefusal::Unavailable("etcd has not answered yet".into()).into());
-        };
-        // What this balancer has is old then: it would undo what the fleet did since.
-        if let Some(conflict) = self.in_force().conflict
-            && let Some(name) = self.follower_elsewhere(&snapshot)
-        {
-            let cause = format!("balancer {name} follows etcd: {conflict}");
-            return Err(FleetRefusal::Diverged(cause).into());
-        }
+        let (fleet, snapshot) = self.decidable().await?;
         let exported = self.commands().export().await?;
         if let Some(unusable) = exported.unusable.as_ref().filter(|_| !from_etcd) {
             let cause = &unusable.cause;
             let text = format!("the configuration of this balancer cannot be used: {cause}");
             return Err(MembershipError::Conflict(text));
         }
-        let configuration = match from_etcd {
-            true => of_etcd(&snapshot)?,
-            false => exported.configuration.into(),
+        let (etcd, own) = (of_etcd(&snapshot), Arc::new(exported.configuration));
+        let (configuration, planned) = match from_etcd {
+            true => {
+                let etcd = etcd.map_err(MembershipError::Conflict)?;
+                let none = || MembershipError::Conflict("etcd has no configuration".into());
+                let configuration = etcd.ok_or_else(none)?;
+                let planned =
+                    self.plan_restored(&configuration, exported.generation, force).await?;
+                (configuration, planned)
+            }
+            false => {
+                // It is in force here already.
+                self.plan_restored(&own, exported.generation, force).await?;
+                let replaced = replaced(etcd, Arc::clone(&own), force).await;
+                let replaced = replaced.map_err(Refusal::Thread)?;
+                (own, Applied { generation: exported.generation, ..replaced })
+            }
         };
-        let planned = Apply {
-            configuration: (*configuration).clone().into(),
-            shared: Some(exported.generation + 1),
-            dry_run: true,
-            // The operator decides between two pasts, and sees what that changes.
-            force: true,
-            ..Apply::default()
-        };
-        let planned = self.commands().apply(planned, None).await??;
         let (configuration_bytes, need) = commits::encode(&configuration)?;
         versions::check(&need, &snapshot, self.name())?;
         if dry_run {
             return Ok((exported.generation, planned));
+        }
+        if !force && !planned.removals.is_empty() {
+            return Err(Refusal::ForceRequired(planned.removals).into());
         }
         let snapshot = self.put_back(&fleet, &snapshot, from_etcd).await?;
         // Births of groups must not collide with those that any balancer knows.
@@ -74,7 +93,15 @@ impl Member {
             reason: if from_etcd { "what etcd had" } else { "what this balancer had" }.into(),
             applied_at: wall_clock::now(),
         };
-        let attempt = Attempt::restore(base, &self.known().births, floor, draft)
+        // Without a conflict etcd may have groups that are younger than those in force here.
+        let is_past_known = self.in_force().conflict.is_none()
+            && snapshot.configuration_error.is_none()
+            && base.is_some();
+        let births = match is_past_known {
+            true => snapshot.births(),
+            false => self.known().births,
+        };
+        let attempt = Attempt::restore(base, &births, floor, draft)
             .map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
         let committed = fleet
             .commit(&attempt)
@@ -84,6 +111,63 @@ impl Member {
         let waited = self.wait_for_restored(generation).await;
         waited.map_err(|cause| FleetRefusal::Behind { generation, cause })?;
         Ok((generation, Applied { generation, ..planned }))
+    }
+
+    /// What a configuration that was decided for would change here.
+    async fn plan_restored(
+        &self,
+        configuration: &Configuration,
+        generation: u64,
+        force: bool,
+    ) -> Result<Applied, MembershipError> {
+        let apply = Apply {
+            configuration: configuration.clone().into(),
+            shared: Some(generation + 1),
+            dry_run: true,
+            force,
+            ..Apply::default()
+        };
+        Ok(self.commands().apply(apply, None).await??)
+    }
+
+    /// etcd and what it has, once this balancer may decide a conflict with it.
+    ///
+    /// # Errors
+    /// Another balancer follows etcd or is ahead of this one, also after the time in which that may come from a backup; or etcd
+    /// has not answered yet.
+    async fn decidable(&self) -> Result<(Fleet, Arc<Snapshot>), MembershipError> {
+        let mut view = self.etcd().view.clone();
+        let end = Instant::now() + WORD_IN_DOUBT;
+        loop {
+            let snapshot = view.borrow_and_update().snapshot.clone();
+            let fleet = self.etcd().fleet.borrow().clone();
+            let Some((fleet, snapshot)) = fleet.zip(snapshot) else {
+                return Err(FleetRefusal::Unavailable("etcd has not answered yet".into()).into());
+            };
+            let Some(error) = self.overruled(&snapshot) else { return Ok((fleet, snapshot)) };
+            if !matches!(timeout_at(end, view.changed()).await, Ok(Ok(()))) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Why this balancer must not decide the conflict: what it has is older than what another one has, and would undo what the
+    /// fleet did since.
+    fn overruled(&self, snapshot: &Snapshot) -> Option<MembershipError> {
+        let InForce { conflict, generation, .. } = self.in_force();
+        let conflict = conflict?;
+        if let Some(name) = self.follower_elsewhere(snapshot) {
+            let cause = format!("balancer {name} follows etcd: {conflict}");
+            return Some(FleetRefusal::Diverged(cause).into());
+        }
+        let others = snapshot.alive.iter().filter(|(name, _)| *name != self.name());
+        let (latest, name) = others.map(|(name, it)| (it.document.body.generation, name)).max()?;
+        (latest > generation).then(|| {
+            MembershipError::Conflict(format!(
+                "generation {generation} is in force here, and generation {latest} at balancer {name}: run `spillway fleet \
+                 restore` there"
+            ))
+        })
     }
 }
 
@@ -125,10 +209,42 @@ fn put_back_error(error: PutBackError) -> MembershipError {
     }
 }
 
-fn of_etcd(snapshot: &Snapshot) -> Result<Arc<Configuration>, MembershipError> {
-    let shared = snapshot.configuration.as_ref();
-    let shared =
-        shared.ok_or_else(|| MembershipError::Conflict("etcd has no configuration".into()))?;
+/// The configuration that etcd has, if it has one.
+///
+/// # Errors
+/// It cannot be read.
+fn of_etcd(snapshot: &Snapshot) -> Result<Option<Arc<Configuration>>, String> {
+    if let Some(error) = &snapshot.configuration_error {
+        return Err(error.to_string());
+    }
+    let Some(shared) = &snapshot.configuration else { return Ok(None) };
     let decoded = lb_store::decode_shared(&shared.bytes);
-    decoded.map(Arc::new).map_err(|error| MembershipError::Conflict(error_chain::message(&error)))
+    decoded.map(|it| Some(it.into())).map_err(|error| error_chain::message(&error))
+}
+
+/// What `own` changes in what etcd has, whose place it takes.
+async fn replaced(
+    etcd: Result<Option<Arc<Configuration>>, String>,
+    own: Arc<Configuration>,
+    force: bool,
+) -> io::Result<Applied> {
+    let etcd = match etcd {
+        Ok(etcd) => etcd.unwrap_or_default(),
+        Err(cause) => {
+            let text = format!("what etcd has cannot be compared, and is replaced: {cause}");
+            let warnings = vec![Warning::new(WarningReason::UnusableBefore, text)];
+            return Ok(Applied { warnings, ..Applied::default() });
+        }
+    };
+    background::run(move || {
+        let diffs = TableDiffs::new(&etcd, &own, &diff::owners);
+        let changes = diff::between(&etcd, &own, &diffs);
+        let removals = removal_guard::removals(&etcd, &own);
+        let warnings = match force {
+            true => Vec::new(),
+            false => force_warnings(&removals).collect(),
+        };
+        Applied { changes, removals, warnings, ..Applied::default() }
+    })
+    .await
 }

@@ -44,6 +44,8 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_balancer_that_was_off_for_long_follows", late::off_for_long),
     Case::works("a_balancer_with_another_past_takes_no_traffic", late::another_past),
     Case::works("an_etcd_that_lost_everything_gets_it_back", restores::emptied),
+    Case::works("etcd_moves_to_other_servers", restores::moved),
+    Case::works("a_restore_shows_what_it_replaces", restores::compared),
     Case::works("a_group_that_is_younger_than_the_backup_stays", restores::born_again),
     Case::works("without_space_only_changes_stop", outages::no_space),
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),

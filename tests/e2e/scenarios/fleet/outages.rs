@@ -203,7 +203,8 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
         };
         let dry_run = fleet.spillway(1, &["fleet", "restore", "--from", from, "--dry-run"])?;
         ensure!(dry_run.contains("dry run"), "{dry_run}");
-        ensure!(dry_run.contains("weight") == (kept == "1"), "{dry_run}");
+        let change = if kept == "1" { "weight: 3 -> 1" } else { "weight: 1 -> 3" };
+        ensure!(dry_run.contains(change), "no {change}: {dry_run}");
         ensure!(weight(&fleet, 1)? == "3" && !status(&fleet, 1)?.conflict.is_empty());
         let restore = ["fleet", "restore", "--from", from, "--yes"];
         let Restored { fleet_generation: generation } = fleet.balancers[1].printed(&restore)?;

@@ -8,6 +8,7 @@ use lb_fleet::{
     lineage::LineageGuard,
 };
 use lb_model::Name;
+use tokio::time::Instant;
 
 use super::Follower;
 
@@ -23,6 +24,8 @@ pub(crate) struct InForce {
     pub(crate) refused: Option<RefusedGeneration>,
     /// Why etcd is not followed any more.
     pub(crate) conflict: Option<String>,
+    /// Since when it is not; `None`: it is followed.
+    pub(crate) conflict_since: Option<Instant>,
     /// What etcd may have, given what is in force.
     pub(crate) guard: LineageGuard,
     /// The members of the fleet.

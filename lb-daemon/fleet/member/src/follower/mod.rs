@@ -26,7 +26,7 @@ use lb_model::{
 };
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::task::TaskTracker;
 
@@ -135,12 +135,13 @@ impl Follower {
             let guard = self.record.guard;
             self.update(|in_force| {
                 in_force.conflict = Some(conflict);
+                in_force.conflict_since.get_or_insert_with(Instant::now);
                 in_force.guard = guard;
             });
             return Ok(true);
         }
         self.conditions.end(&FLEET_CONFLICT);
-        self.update(|in_force| in_force.conflict = None);
+        self.update(|in_force| (in_force.conflict, in_force.conflict_since) = (None, None));
         match snapshot.members.contains_key(&self.record.balancer) {
             true => self.conditions.end(&NOT_A_MEMBER),
             false => self.conditions.begin(&NOT_A_MEMBER, REMOVED),
