@@ -293,6 +293,8 @@ impl IntoStatus for MembershipError {
             Self::NotLeft(_) => error(Code::Unavailable, ErrorReason::FleetUnavailable).hint(
                 "this balancer is a member still; try again, or leave with --abandon, as if it had died",
             ),
+            Self::SilentDisk { .. } => error(Code::Unavailable, ErrorReason::FleetUnavailable)
+                .hint("repeat the command once the disk answers"),
             Self::IsMember(_) => membership().hint("`spillway fleet status` shows the fleet"),
             Self::NoMember => membership().hint("`spillway fleet join` makes it one"),
             Self::NotStarted => membership().hint(

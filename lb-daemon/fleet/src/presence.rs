@@ -18,6 +18,9 @@ const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// When a lease that could not be renewed is certainly gone.
 const EXPIRY: Duration = Duration::from_secs(LEASE.unsigned_abs());
 
+/// Longest wait of a balancer that stops until its lease is revoked.
+const REVOKE: Duration = Duration::from_secs(1);
+
 /// Before a lease is asked for again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -106,11 +109,13 @@ impl Fleet {
             tokio::select! {
                 () = shutdown.cancelled() => {
                     // If it fails, the lease expires by itself.
-                    return request(&client, revoke).await.map(drop).or(Ok(()));
+                    let _ = time::timeout(REVOKE, request(&client, revoke)).await;
+                    return Ok(());
                 }
                 changed = liveness_rx.changed() => {
                     if changed.is_err() {
-                        return request(&client, revoke).await.map(drop).or(Ok(()));
+                        let _ = time::timeout(REVOKE, request(&client, revoke)).await;
+                        return Ok(());
                     }
                 }
                 _ = renewals.tick() => {

@@ -123,6 +123,26 @@ impl Member {
     /// # Errors
     /// etcd takes no changes, or this balancer does not follow it.
     pub(super) async fn base(&self) -> Result<(Fleet, Arc<Snapshot>), FleetRefusal> {
+        let (fleet, snapshot) = self.followed_base()?;
+        let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
+        if let Some(generation) = current {
+            let waited = self.wait_for(generation).await;
+            // Another generation may be what cures a refusal.
+            let refused = self.in_force().refused.map(|refused| refused.generation);
+            let is_refused = refused == Some(generation);
+            if let (Err(cause), false) = (waited, is_refused) {
+                return Err(FleetRefusal::Behind { generation, cause });
+            }
+        }
+        self.check_newer(&snapshot)?;
+        Ok((fleet, snapshot))
+    }
+
+    /// The same, also if the configuration is not in force here yet.
+    ///
+    /// # Errors
+    /// etcd takes no changes, or this balancer does not follow it.
+    pub(super) fn followed_base(&self) -> Result<(Fleet, Arc<Snapshot>), FleetRefusal> {
         let unavailable = |text: &str| FleetRefusal::Unavailable(text.into());
         let fleet = self.etcd().fleet.borrow().clone();
         let fleet = fleet.ok_or_else(|| unavailable("its certificate files cannot be read"))?;
@@ -145,22 +165,11 @@ impl Member {
         if self.is_removed() {
             return Err(FleetRefusal::NotAMember(REMOVED.into()));
         }
-        let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
-        if let Some(generation) = current {
-            let waited = self.wait_for(generation).await;
-            // Another generation may be what cures a refusal.
-            let refused = self.in_force().refused.map(|refused| refused.generation);
-            let is_refused = refused == Some(generation);
-            if let (Err(cause), false) = (waited, is_refused) {
-                return Err(FleetRefusal::Behind { generation, cause });
-            }
-        }
-        self.check_newer(&snapshot)?;
         Ok((fleet, snapshot))
     }
 
     /// That this balancer knows all that it would replace.
-    fn check_newer(&self, snapshot: &Snapshot) -> Result<(), FleetRefusal> {
+    pub(super) fn check_newer(&self, snapshot: &Snapshot) -> Result<(), FleetRefusal> {
         let refused = self.in_force().refused.filter(|refused| refused.is_newer);
         let cause = refused.map(|refused| refused.cause);
         match cause.or_else(|| versions::newer_value(snapshot)) {

@@ -1,23 +1,34 @@
 //! Leaving a fleet.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use lb_base::{
+    background::Job,
     conditions::{FLEET_INSECURE, FLEET_SHARES},
     error_chain,
 };
 use lb_config::Reason;
 use lb_control::{
-    command::{Actor, Apply, OverrideChange},
+    command::{Actor, Apply, OverrideChange, Stopping},
     state::MarkOutDecision,
 };
 use lb_fleet::{EtcdError, members::MemberError};
 use tokio::time::timeout;
 
-use super::{Member, Membership, MembershipError, follower::SUBJECTS, record::MembershipRecord};
+use super::{
+    Member, Membership, MembershipError,
+    follower::SUBJECTS,
+    record::{MembershipRecord, RecordError},
+};
 
 /// Longest wait until a balancer that leaves has given everything away.
 const LEAVE: Duration = Duration::from_secs(60);
+
+/// After so long a disk counts as one that does not answer.
+const DISK_WAIT: Duration = Duration::from_secs(2);
+
+/// Longest wait until this balancer's own history is back.
+const HISTORY: Duration = Duration::from_secs(5);
 
 impl Membership {
     /// Makes this balancer independent, with what it has in force. Returns whether its portions were not given away.
@@ -37,15 +48,33 @@ impl Membership {
         if dry_run {
             return Ok(abandon);
         }
+        // Otherwise a restart would make it a member again.
+        self.with_record(MembershipRecord::probe, "nothing was changed").await?;
         if !abandon {
             let member = self.member().ok_or(MembershipError::NotStarted)?;
             member.leave(LEAVE).await.map_err(MembershipError::NotLeft)?;
         }
-        if let Some(member) = self.set_member(None) {
-            member.stop().await;
-        }
+        self.stop_member().await?;
         self.become_independent(actor).await?;
         Ok(abandon)
+    }
+
+    /// Does something with the record.
+    ///
+    /// # Errors
+    /// It fails, or the disk does not answer, which has this effect: the work goes on beside it.
+    async fn with_record(
+        &self,
+        work: impl FnOnce(&Path) -> Result<(), RecordError> + Send + 'static,
+        effect: &'static str,
+    ) -> Result<(), MembershipError> {
+        let directory = self.context().state_directory.clone();
+        match Job::start(move || work(&directory)).within(DISK_WAIT).await {
+            Ok(Ok(done)) => Ok(done?),
+            // The runtime is being shut down.
+            Ok(Err(_)) => Err(Stopping.into()),
+            Err(_) => Err(self.silent_disk(effect)),
+        }
     }
 
     /// Ends everything that is of a fleet, and keeps what is in force.
@@ -54,7 +83,9 @@ impl Membership {
     /// The record cannot be removed, or the daemon is stopping.
     pub(super) async fn become_independent(&self, actor: Actor) -> Result<(), MembershipError> {
         let context = self.context();
-        MembershipRecord::remove(&context.state_directory)?;
+        let effect =
+            "this balancer takes part in its fleet no more, and a restart makes it a member again";
+        self.with_record(MembershipRecord::remove, effect).await?;
         context.is_member.set(false);
         for subject in SUBJECTS.into_iter().chain([&FLEET_SHARES, &FLEET_INSECURE]) {
             context.conditions.end(subject);
@@ -86,10 +117,14 @@ impl Membership {
             any_schema: true,
             ..Apply::default()
         };
-        if let Err(refusal) = commands.apply(apply, None).await? {
-            let why = error_chain::message(&refusal);
-            tracing::warn!("the history is that of the fleet until the next change: {why}");
-        }
+        let why = match timeout(HISTORY, commands.apply(apply, None)).await {
+            Ok(applied) => match applied? {
+                Ok(_) => return Ok(()),
+                Err(refusal) => error_chain::message(&refusal),
+            },
+            Err(_) => "it waits for the disk".into(),
+        };
+        tracing::warn!("the history is that of the fleet until the next change: {why}");
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ use lb_secure::tls::{CertificateFiles, TlsError, TlsFiles};
 use super::{
     collect, epochs,
     etcd::{self, EtcdConnection},
-    follower::{Follower, InForce, Retry},
+    follower::{FollowerInputs, Followers, InForce},
     homes, liveness,
     membership::Context,
     packet_path::{Counters, Limits},
@@ -143,7 +143,7 @@ impl Member {
         // Whoever is alive takes part: the others hear from it from now on.
         may_show.send_replace(true);
         let _stop = end_if_it_fails.disarm();
-        let follower = Follower {
+        let followers = Followers::new(FollowerInputs {
             commands: context.commands.clone(),
             conditions: context.conditions.clone(),
             homes: context.homes.clone(),
@@ -155,15 +155,11 @@ impl Member {
             in_force: in_force_tx,
             // A balancer that joins has nothing of the fleet in force yet.
             must_rebuild: lost_maps || record.guard.in_force().is_none(),
-            saved: Some(record.clone()),
             record,
             state_directory: context.state_directory.clone(),
             region: settings.region.clone(),
-            overrides: None,
-            marked_out: None,
-            retry: Retry::default(),
             tasks: tasks.clone(),
-        };
+        });
         let member = Arc::new(Self {
             settings,
             commands: context.commands.clone(),
@@ -179,7 +175,11 @@ impl Member {
             has_been_ready: AtomicBool::new(false),
             tasks,
         });
+        let Followers { follower, configuration, overrides, homes } = followers;
         member.spawn(follower.run());
+        member.spawn(configuration.run());
+        member.spawn(overrides.run());
+        member.spawn(homes.run());
         member.spawn(Arc::clone(&member).expire_overrides());
         member.spawn(epochs::write_steps(Arc::clone(&member), requests));
         member.spawn(epochs::record_incarnation(Arc::clone(&member)));

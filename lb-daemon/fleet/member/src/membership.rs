@@ -15,7 +15,7 @@ use lb_fleet::{EtcdError, FleetSettings, members::MemberError, reader::Snapshot}
 use lb_model::Name;
 use tokio::{
     sync::{Mutex, MutexGuard, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -27,6 +27,9 @@ use super::{
 
 /// Before a member whose ledger or address cannot be used tries again.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// Longest wait for the end of a member: what writes to a disk that does not answer goes on beside it.
+const STOP: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether a member is ready.
 const POLL: Duration = Duration::from_millis(100);
@@ -89,6 +92,9 @@ pub enum MembershipError {
     /// It did not leave.
     #[error("{0}")]
     NotLeft(String),
+    /// It did not leave, and what it is would be lost by a restart.
+    #[error("the disk of {directory} does not answer: {effect}")]
+    SilentDisk { directory: String, effect: &'static str },
 }
 
 impl From<EtcdError> for MembershipError {
@@ -111,6 +117,8 @@ pub struct Membership(Arc<Shared>);
 struct Shared {
     context: Context,
     member: watch::Sender<Option<Arc<Member>>>,
+    /// One that was stopped, while it still writes.
+    ending: Mutex<Option<Arc<Member>>>,
     /// One join, leave or restore at a time.
     changing: Mutex<()>,
 }
@@ -118,7 +126,8 @@ struct Shared {
 impl Membership {
     /// Of an independent balancer, until [`Self::resume`] or [`Self::join`].
     pub fn new(context: Context) -> Self {
-        Self(Arc::new(Shared { context, member: watch::channel(None).0, changing: Mutex::new(()) }))
+        let (member, ending) = (watch::channel(None).0, Mutex::default());
+        Self(Arc::new(Shared { context, member, ending, changing: Mutex::default() }))
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -204,10 +213,31 @@ impl Membership {
 
     /// Ends all tasks of a member, which stays one for the next start of the daemon.
     pub async fn stop(&self) {
-        let member = self.set_member(None);
-        if let Some(member) = member {
-            member.stop().await;
+        if let Err(error) = self.stop_member().await {
+            tracing::error!("what the fleet has in force is not stored: {error}");
         }
+    }
+
+    /// Ends all tasks of the member. May be called again after an error.
+    ///
+    /// # Errors
+    /// [`MembershipError::SilentDisk`]: what it writes has not ended.
+    pub(super) async fn stop_member(&self) -> Result<(), MembershipError> {
+        let mut ending = self.0.ending.lock().await;
+        if let Some(member) = self.set_member(None) {
+            *ending = Some(member);
+        }
+        if let Some(member) = &*ending {
+            let text = "this balancer takes part in its fleet no more, and what it was writing is left behind";
+            timeout(STOP, member.stop()).await.map_err(|_| self.silent_disk(text))?;
+        }
+        *ending = None;
+        Ok(())
+    }
+
+    pub(super) fn silent_disk(&self, effect: &'static str) -> MembershipError {
+        let directory = self.0.context.state_directory.display().to_string();
+        MembershipError::SilentDisk { directory, effect }
     }
 
     /// Removes a member that is gone for good.

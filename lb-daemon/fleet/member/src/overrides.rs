@@ -24,6 +24,9 @@ const TRIES: usize = 5;
 /// Longest wait until a change is in force at this balancer.
 const IN_FORCE: Duration = Duration::from_secs(10);
 
+/// Longest wait for a configuration that is on its way. One that waits for the disk does not hold a drain up.
+const CONFIGURATION: Duration = Duration::from_secs(2);
+
 /// How often overrides whose time is over are looked for. Each balancer does; only one succeeds.
 const EXPIRE: Duration = Duration::from_secs(1);
 
@@ -80,7 +83,7 @@ impl Member {
         (actor, reason): (Actor, Reason),
     ) -> Result<Result<OverridesChanged, Refusal>, Stopping> {
         let is_removal = matches!(change, OverrideChange::Remove(_));
-        // What etcd has has to be in force first: a removal is of what is there.
+        // The overrides of etcd have to be in force first: a removal is of what is there.
         if let Err(refusal) = self.base_in_force().await {
             return Ok(Err(refusal.into()));
         }
@@ -117,7 +120,7 @@ impl Member {
         is_removal: bool,
     ) -> Result<(), FleetRefusal> {
         for _ in 0..TRIES {
-            let (fleet, snapshot) = self.base().await?;
+            let (fleet, snapshot) = self.base_of_overrides()?;
             let change = |(key, it): &(Key, Override)| shared(&snapshot, key, it, is_removal);
             let changes: Vec<_> = overrides.iter().filter_map(change).collect();
             if changes.is_empty() {
@@ -143,10 +146,20 @@ impl Member {
         Err(FleetRefusal::Unavailable("others change the same overrides all the time".into()))
     }
 
-    /// Waits until all that etcd has is in force here.
+    /// Waits until the overrides that etcd has are in force here, and a moment for its configuration, which may have a target
+    /// that is new.
     async fn base_in_force(&self) -> Result<(), FleetRefusal> {
-        let (_, snapshot) = self.base().await?;
+        let (_, snapshot) = self.base_of_overrides()?;
+        let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
+        let _ = timeout(CONFIGURATION, self.wait_for(current.unwrap_or_default())).await;
         self.wait_for_revision(snapshot.revision).await
+    }
+
+    /// The state of etcd on which overrides can be changed, also while its configuration waits for the disk here.
+    fn base_of_overrides(&self) -> Result<(Fleet, Arc<Snapshot>), FleetRefusal> {
+        let (fleet, snapshot) = self.followed_base()?;
+        self.check_newer(&snapshot)?;
+        Ok((fleet, snapshot))
     }
 
     /// Makes these overrides those of the fleet, and no others; local ones stay local.
@@ -169,9 +182,10 @@ impl Member {
         Ok(())
     }
 
+    /// Waits until the overrides of a revision, or later ones, are in force here.
     async fn wait_for_revision(&self, revision: i64) -> Result<(), FleetRefusal> {
         let mut in_force = self.watch_in_force();
-        match timeout(IN_FORCE, in_force.wait_for(|it| it.revision >= revision)).await {
+        match timeout(IN_FORCE, in_force.wait_for(|it| it.overrides_revision >= revision)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(FleetRefusal::UnknownOverrides("the daemon is stopping".into())),
             Err(_) => {

@@ -21,6 +21,9 @@ use super::sharing::FleetView;
 
 const FILE: &str = "fleet.json";
 
+/// What is written to learn whether the disk answers.
+const PROBE: &str = "fleet.json.probe";
+
 /// The version that is written, and the newest that is read.
 const FORMAT: u32 = 1;
 
@@ -150,6 +153,19 @@ impl MembershipRecord {
             .and_then(|content| own_file::replace(&path, &content, Outlives::Host));
         written
             .map_err(|source| RecordError::Unwritable { path: path.display().to_string(), source })
+    }
+
+    /// Writes a file of its own, and waits until it is on the disk. Whether there is room for it does not matter: a record can
+    /// be removed without.
+    ///
+    /// # Errors
+    /// Never.
+    #[allow(clippy::unnecessary_wraps, reason = "as all that is done with the record")]
+    pub(super) fn probe(state_directory: &Path) -> Result<(), RecordError> {
+        let path = state_directory.join(PROBE);
+        let _full_or_read_only = own_file::replace(&path, b"", Outlives::Host);
+        let _not_written = std::fs::remove_file(&path);
+        Ok(())
     }
 
     /// The balancer is independent from now on.

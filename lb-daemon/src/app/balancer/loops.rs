@@ -2,7 +2,11 @@
 
 use std::thread;
 
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 
 use super::{Start, fleet::FleetResources, sensors::SensorLinks};
 use crate::app::Failure;
@@ -141,10 +145,20 @@ impl LoopTasks {
     }
 
     /// Waits until all have ended. The state loop ends by itself once nothing is asked of it, and those that serve it follow.
-    pub(super) fn stop(self) {
-        let loops = [self.state, self.publisher, self.members, self.overrides, self.status];
-        for thread in loops.map(|task| task.thread) {
-            let _ = thread.join();
+    /// One that waits for the disk, such as to close the store, is left behind at `until`: it writes no maps any more.
+    pub(super) async fn stop(self, until: Instant) {
+        let Self { state, publisher, members, overrides, status } = self;
+        let ended = [
+            ("state", state.result),
+            ("publisher", publisher.result),
+            ("member", members.result),
+            ("override", overrides.result),
+            ("status", status.result),
+        ];
+        for (name, ended) in ended {
+            if timeout_at(until, ended).await.is_err() {
+                tracing::error!("the disk does not answer: the {name} loop is left behind");
+            }
         }
     }
 }

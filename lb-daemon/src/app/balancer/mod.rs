@@ -9,9 +9,9 @@ mod loops;
 mod resources;
 mod sensors;
 
-use std::ffi::OsString;
+use std::{ffi::OsString, time::Duration};
 
-use tokio::{runtime::Handle, signal::unix::Signal, task::JoinHandle};
+use tokio::{runtime::Handle, signal::unix::Signal, task::JoinHandle, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
@@ -35,6 +35,10 @@ use listeners::{ListenerLinks, ListenerTasks, start_listeners};
 use loops::{LoopLinks, LoopTasks, start_loops};
 use resources::Resources;
 use sensors::{SensorTasks, start_sensors};
+
+/// Longest time from the signal until the loops have ended. Calls under way have a part of it, and after it the health state is
+/// saved. The service manager waits for 15 s.
+const LOOPS: Duration = Duration::from_secs(7);
 
 /// Runs until a signal stops it, or until a part of it fails. Health checks, next hops and the member loop run on
 /// `sensors`.
@@ -159,11 +163,13 @@ impl Tasks {
     }
 
     /// Stops all tasks: answers calls under way within their deadline, closes the store, tells the service manager. Each needs
-    /// those that are stopped after it.
+    /// those that are stopped after it. What waits for a disk that does not answer is left behind, so that this ends before the
+    /// service manager kills the daemon.
     async fn stop(self, stop_guard: DropGuard) {
+        let until = Instant::now() + LOOPS;
         self.listeners.stop(stop_guard).await;
         self.fleet.stop().await;
-        self.loops.stop();
+        self.loops.stop(until).await;
         self.sensors.stop().await;
         // Last, because until then the service manager waits for this daemon.
         let _ = self.watchdog.await;

@@ -19,6 +19,7 @@ mod restores;
 mod sharing;
 mod sharing_outages;
 mod shown;
+mod silent_disk;
 mod standalone;
 mod traffic;
 mod versions;
@@ -57,6 +58,9 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_balancer_drains_by_itself_without_etcd", local::without_etcd),
     Case::works("a_drain_ends_an_hour_after_its_backend", gone::an_hour_later),
     Case::works("a_balancer_that_lags_ends_no_drain", gone::not_by_one_that_lags),
+    Case::works("drains_go_on_while_a_disk_is_silent", silent_disk::drains_go_on),
+    Case::alone("a_stop_does_not_wait_for_a_silent_disk", silent_disk::stop),
+    Case::works("no_balancer_leaves_while_its_disk_is_silent", silent_disk::leave),
     Case::works("a_fleet_without_certificates_says_so", insecure::says_so),
     Case::works("a_member_without_its_settings_says_how_to_start", insecure::without_settings),
     Case::works("a_fleet_removes_much_only_by_force", removals::need_force),

@@ -2,18 +2,24 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use lb_base::{conditions::FLEET_CONFIGURATION, error_chain};
+use lb_base::{
+    conditions::{Conditions, FLEET_CONFIGURATION},
+    error_chain,
+};
 use lb_config::Reason;
 use lb_control::{
-    command::{Actor, Apply, Refusal, Stopping},
-    state::MarkOutDecision,
+    command::{Actor, Apply, Commands, Refusal, Stopping},
+    state::{MarkOutDecision, MarkOutDecisions},
 };
-use lb_fleet::{DocumentError, documents::Generation, reader::Snapshot};
-use lb_model::Configuration;
-use tokio::time::{Instant, timeout};
+use lb_fleet::{DocumentError, Fleet, documents::Generation, reader::Snapshot};
+use lb_model::{Configuration, Name};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
-use super::{Follower, RETRY, RefusedGeneration, rebuild};
-use crate::wall_clock;
+use super::{RETRY, RefusedGeneration, in_force::Shown, progress::Part, rebuild};
+use crate::{sharing::SharingHandle, wall_clock};
 
 /// Longest wait before that: each attempt computes a plan.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -23,7 +29,7 @@ const PORTIONS: Duration = Duration::from_secs(2);
 
 /// When a generation that could not be put in force is tried again.
 #[derive(Debug, Default)]
-pub(crate) struct Retry {
+pub(super) struct Retry {
     /// `mod_revision` of `config/current`, when to try it again, and how long to wait after that.
     last: Option<(i64, Instant, Duration)>,
 }
@@ -42,12 +48,38 @@ impl Retry {
     }
 }
 
-impl Follower {
+/// Puts the configuration of etcd in force. It waits for the disk, and so for nothing that others wait for.
+pub(crate) struct ConfigurationFollower {
+    pub(super) commands: Commands,
+    pub(super) conditions: Conditions,
+    pub(super) homes: MarkOutDecisions,
+    pub(super) sharing: SharingHandle,
+    pub(super) fleet: watch::Receiver<Option<Fleet>>,
+    pub(super) region: Option<Name>,
+    /// The maps do not know what home meant before the last change.
+    pub(super) must_rebuild: bool,
+    /// Whether that is being put in force, or will be.
+    pub(super) is_rebuilding: watch::Sender<bool>,
+    pub(super) retry: Retry,
+    pub(super) shown: Shown,
+    pub(super) part: Part,
+}
+
+impl ConfigurationFollower {
+    /// Runs until the daemon stops.
+    pub(crate) async fn run(mut self) {
+        while let Some(offer) = self.part.next().await {
+            let Ok(is_in_force) = self.follow(&offer.snapshot).await else { return };
+            self.is_rebuilding.send_replace(false);
+            match is_in_force {
+                true => self.part.put_in_force(offer),
+                false => self.part.retry_after(RETRY),
+            }
+        }
+    }
+
     /// Returns whether the generation of etcd is in force.
-    pub(super) async fn follow_configuration(
-        &mut self,
-        snapshot: &Snapshot,
-    ) -> Result<bool, Stopping> {
+    async fn follow(&mut self, snapshot: &Snapshot) -> Result<bool, Stopping> {
         if let Some(error) = &snapshot.configuration_error {
             let is_newer = matches!(error, DocumentError::Newer { .. });
             self.refuse(snapshot, &error.to_string(), is_newer);
@@ -57,11 +89,9 @@ impl Follower {
         let Some(shared) = &snapshot.configuration else { return Ok(true) };
         let generation = &shared.committed.document.body;
         let number = generation.number;
-        // The portions of new groups have to be in force before packets see them.
-        self.share(snapshot, number);
-        if self.in_force.borrow().generation == number && !self.must_rebuild {
+        if self.shown.in_force.borrow().generation == number && !self.must_rebuild {
             self.conditions.end(&FLEET_CONFIGURATION);
-            self.update(|in_force| in_force.refused = None);
+            self.shown.update(|in_force| in_force.refused = None);
             return Ok(true);
         }
         let mod_revision = shared.committed.mod_revision;
@@ -76,7 +106,7 @@ impl Follower {
                 return Ok(false);
             }
         };
-        // A change without new groups waits for no round and for no write of the ledger, which were most of its time.
+        // The portions of new groups have to be in force before packets see them. A change without new groups waits for no round and for no write of the ledger, which were most of its time.
         let newest = generation.births.values().flat_map(BTreeMap::values).max();
         let newest = newest.copied().unwrap_or(0);
         // With an epoch open, or a disk that does not answer, its portions of new groups are not there yet.
@@ -92,7 +122,7 @@ impl Follower {
             Ok(()) => {
                 self.must_rebuild = false;
                 self.conditions.end(&FLEET_CONFIGURATION);
-                self.update(|in_force| {
+                self.shown.update(|in_force| {
                     in_force.generation = number;
                     in_force.refused = None;
                 });
@@ -115,7 +145,7 @@ impl Follower {
         };
         self.conditions.begin(&FLEET_CONFIGURATION, &sentence);
         let refused = RefusedGeneration { generation: number, cause: cause.to_owned(), is_newer };
-        self.update(|in_force| in_force.refused = Some(refused));
+        self.shown.update(|in_force| in_force.refused = Some(refused));
     }
 
     /// Puts in force the homes from before the last changes. If it cannot, flows that they placed may break, and no others.
@@ -125,6 +155,7 @@ impl Follower {
         generation: &Generation,
         present: &Configuration,
     ) -> Result<(), Stopping> {
+        self.is_rebuilding.send_replace(true);
         let (region, now) = (self.region.as_ref(), wall_clock::now());
         let marked_out = rebuild::previously_marked_out(snapshot, present, region, now);
         let marked_out = marked_out.map_or_else(|| rebuild::present(snapshot, region), Arc::new);

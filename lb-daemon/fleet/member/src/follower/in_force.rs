@@ -1,24 +1,22 @@
-//! What a balancer has in force of its fleet: as it is stored, shown to the others, and waited for.
+//! What a balancer has in force of its fleet, as it is shown to the others and waited for.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lb_base::conditions::{ConditionReason, Subject};
 use lb_fleet::{
+    Document,
     documents::{FleetMember, Liveness},
     lineage::LineageGuard,
 };
 use lb_model::Name;
-use tokio::time::Instant;
-
-use super::Follower;
-
-/// Subject of the condition that what the fleet has in force is not stored.
-pub(super) const FLEET_RECORD: Subject = Subject::new(ConditionReason::Store, "fleet record");
+use tokio::{sync::watch, time::Instant};
 
 /// What this balancer has in force of what the fleet has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct InForce {
+    /// Up to where everything is in force.
     pub(crate) revision: i64,
+    /// The same of overrides, which wait for nothing else.
+    pub(crate) overrides_revision: i64,
     /// 0: none.
     pub(crate) generation: u64,
     pub(crate) refused: Option<RefusedGeneration>,
@@ -50,40 +48,27 @@ pub(crate) struct RefusedGeneration {
     pub(crate) is_newer: bool,
 }
 
-impl Follower {
-    /// Stores the record, if it is another one than before.
-    pub(super) async fn save(&mut self) {
-        if self.saved.as_ref() == Some(&self.record) {
-            return;
-        }
-        let (record, directory) = (self.record.clone(), self.state_directory.clone());
-        // If this is not waited for, leaving waits for it: the file must not come back after that.
-        match self.tasks.spawn_blocking(move || record.write(&directory)).await {
-            Ok(Ok(())) => {
-                self.conditions.end(&FLEET_RECORD);
-                self.saved = Some(self.record.clone());
-            }
-            Ok(Err(error)) => {
-                tracing::debug!("what the fleet has in force here is not stored: {error}");
-                self.conditions.begin(&FLEET_RECORD, &error.to_string());
-            }
-            Err(_) => {}
-        }
-    }
+/// Where it is shown.
+#[derive(Clone)]
+pub(super) struct Shown {
+    pub(super) in_force: watch::Sender<InForce>,
+    pub(super) liveness: watch::Sender<Arc<Document<Liveness>>>,
+}
 
+impl Shown {
     /// Shows it to those who wait in this process, and to the other balancers.
     pub(super) fn update(&self, change: impl FnOnce(&mut InForce)) {
-        let mut next = self.in_force.borrow().clone();
-        change(&mut next);
         self.in_force.send_if_modified(|known| {
-            let is_new = *known != next;
-            *known = next.clone();
-            is_new
+            let before = known.clone();
+            change(known);
+            *known != before
         });
         self.liveness.send_if_modified(|liveness| {
-            let InForce { revision, generation, .. } = next;
-            let body =
-                Liveness { revision, generation, follows: next.follows(), ..liveness.body.clone() };
+            // Read here: what another part shows at the same time is not lost.
+            let now = self.in_force.borrow();
+            let (revision, generation, follows) = (now.revision, now.generation, now.follows());
+            drop(now);
+            let body = Liveness { revision, generation, follows, ..liveness.body.clone() };
             let is_new = body != liveness.body;
             if is_new {
                 *liveness = Arc::new(liveness.replaced_by(body));

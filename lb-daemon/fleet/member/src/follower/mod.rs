@@ -1,56 +1,50 @@
 //! Puts in force at this balancer what the fleet has in etcd.
+//!
+//! [`Follower`] waits for nothing: it decides whether a state of etcd may be followed, and offers it to the parts, each a task
+//! of its own, so that a disk that does not answer holds up only the configuration.
 
 mod configuration;
+mod homes;
 mod in_force;
+mod overrides;
+mod progress;
 mod rebuild;
+mod record_writer;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use lb_base::{
-    conditions::{ConditionReason, Conditions, FLEET_CONFIGURATION, FLEET_CONFLICT, Subject},
-    error_chain,
+use lb_base::conditions::{
+    ConditionReason, Conditions, FLEET_CONFIGURATION, FLEET_CONFLICT, Subject,
 };
-use lb_config::Reason;
-use lb_control::{
-    command::{Actor, Commands, OverrideChange, Stopping},
-    state::{MarkOutDecision, MarkOutDecisions, MarkedOutByPool},
-};
+use lb_control::{command::Commands, state::MarkOutDecisions};
 use lb_fleet::{
     Document, Fleet,
-    documents::{Liveness, SharedOverride},
-    reader::{Snapshot, Versioned, View},
+    documents::Liveness,
+    reader::{Snapshot, View},
 };
-use lb_model::{
-    Name,
-    overrides::{Key, Override},
-};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep, timeout},
-};
+use lb_model::Name;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::task::TaskTracker;
 
-use self::in_force::FLEET_RECORD;
-pub(super) use self::{
-    configuration::Retry,
-    in_force::{InForce, RefusedGeneration},
+pub(super) use self::in_force::{InForce, RefusedGeneration};
+use self::{
+    configuration::{ConfigurationFollower, Retry},
+    homes::HomesFollower,
+    in_force::Shown,
+    overrides::{FLEET_OVERRIDES, OverrideFollower},
+    progress::{Offer, Part, PartKind, Progress},
+    record_writer::{FLEET_RECORD, RecordWriter},
 };
 use super::{
     overrides::FLEET_CLOCK,
     record::{MembershipRecord, StoredView},
     sharing::{FleetView, SharingHandle},
     unowned::FLEET_PORTIONS,
-    versions, wall_clock,
+    versions,
 };
 
 /// Before something that could not be put in force is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// Longest wait until packets follow what is marked out.
-const HOMES: Duration = Duration::from_secs(3);
-
-/// Subject of the condition that the overrides of the fleet are not in force.
-const FLEET_OVERRIDES: Subject = Subject::new(ConditionReason::Overrides, "fleet overrides");
 
 /// Subject of the condition that values of the fleet cannot be read, such as those of a newer version.
 const FLEET_VALUES: Subject = Subject::new(ConditionReason::FleetConfiguration, "fleet values");
@@ -74,8 +68,8 @@ pub(super) const SUBJECTS: [&Subject; 8] = [
 pub(super) const REMOVED: &str = "etcd does not have this balancer among the members, so it gets no portions of capacities: \
                                   leave by `spillway fleet leave`, and join again";
 
-/// Reads what etcd has, and puts it in force.
-pub(super) struct Follower {
+/// What is followed, and by what.
+pub(super) struct FollowerInputs {
     pub(super) commands: Commands,
     pub(super) conditions: Conditions,
     pub(super) homes: MarkOutDecisions,
@@ -85,153 +79,191 @@ pub(super) struct Follower {
     pub(super) view: watch::Receiver<View>,
     pub(super) liveness: watch::Sender<Arc<Document<Liveness>>>,
     pub(super) in_force: watch::Sender<InForce>,
-    pub(super) record: MembershipRecord,
     /// As it is on disk.
-    pub(super) saved: Option<MembershipRecord>,
+    pub(super) record: MembershipRecord,
     pub(super) state_directory: PathBuf,
     pub(super) region: Option<Name>,
     /// The maps do not know what home meant before the last change.
     pub(super) must_rebuild: bool,
-    /// The overrides and homes in force.
-    pub(super) overrides: Option<BTreeMap<Key, Versioned<SharedOverride>>>,
-    pub(super) marked_out: Option<Arc<MarkedOutByPool>>,
-    pub(super) retry: Retry,
     /// Waits for what cannot be cancelled.
     pub(super) tasks: TaskTracker,
+}
+
+/// The tasks that follow etcd.
+pub(super) struct Followers {
+    pub(super) follower: Follower,
+    pub(super) configuration: ConfigurationFollower,
+    pub(super) overrides: OverrideFollower,
+    pub(super) homes: HomesFollower,
+}
+
+impl Followers {
+    pub(super) fn new(inputs: FollowerInputs) -> Self {
+        let FollowerInputs { commands, conditions, homes, region, must_rebuild, .. } = inputs;
+        let FollowerInputs { in_force, liveness, record, .. } = inputs;
+        let shown = Shown { in_force, liveness };
+        let (offers, offers_rx) = watch::channel(None);
+        let (progress, progress_rx) = watch::channel(Progress::default());
+        let (is_rebuilding, is_rebuilding_rx) = watch::channel(must_rebuild);
+        let part = |kind| {
+            let (offers, is_rebuilding) = (offers_rx.clone(), is_rebuilding_rx.clone());
+            Part::new(kind, progress.clone(), offers, is_rebuilding)
+        };
+        let (directory, tasks) = (inputs.state_directory, inputs.tasks);
+        let writer = RecordWriter::new(directory, conditions.clone(), tasks, record.clone());
+        let configuration = ConfigurationFollower {
+            commands: commands.clone(),
+            conditions: conditions.clone(),
+            homes: homes.clone(),
+            sharing: inputs.sharing,
+            fleet: inputs.fleet,
+            region: region.clone(),
+            must_rebuild,
+            is_rebuilding,
+            retry: Retry::default(),
+            shown: shown.clone(),
+            part: part(PartKind::Configuration),
+        };
+        let overrides = part(PartKind::Overrides);
+        let overrides =
+            OverrideFollower::new(commands, conditions.clone(), shown.clone(), overrides);
+        let homes = HomesFollower::new(homes, region, shown.clone(), part(PartKind::Homes));
+        let follower = Follower {
+            conditions,
+            views: inputs.views,
+            view: inputs.view,
+            shown,
+            record,
+            writer,
+            offers,
+            offered: 0,
+            progress: progress_rx,
+            in_force: 0,
+            unshown: None,
+        };
+        Self { follower, configuration, overrides, homes }
+    }
+}
+
+/// Reads what etcd has, and offers it to what puts it in force.
+pub(super) struct Follower {
+    conditions: Conditions,
+    views: watch::Sender<FleetView>,
+    view: watch::Receiver<View>,
+    shown: Shown,
+    record: MembershipRecord,
+    writer: RecordWriter,
+    offers: watch::Sender<Option<Offer>>,
+    /// Number of the last offer.
+    offered: u64,
+    progress: watch::Receiver<Progress>,
+    /// Number of the last offer that is in force as a whole, or may not be followed any more.
+    in_force: u64,
+    /// The revision that is in force and not shown yet.
+    unshown: Option<i64>,
 }
 
 impl Follower {
     /// Runs until the daemon stops.
     pub(super) async fn run(mut self) {
+        self.view.mark_changed();
         loop {
-            let snapshot = self.view.borrow_and_update().snapshot.clone();
-            let is_done = match snapshot {
-                Some(snapshot) => match self.follow(&snapshot).await {
-                    Ok(is_done) => is_done,
-                    Err(Stopping) => return,
-                },
-                None => true,
-            };
-            let retry = async {
-                match is_done {
-                    true => std::future::pending().await,
-                    false => sleep(RETRY).await,
-                }
-            };
             tokio::select! {
-                changed = self.view.changed() => if changed.is_err() { return },
-                () = retry => {}
+                changed = self.view.changed() => match changed {
+                    Ok(()) => {
+                        let snapshot = self.view.borrow_and_update().snapshot.clone();
+                        if let Some(snapshot) = snapshot {
+                            self.offer(snapshot);
+                        }
+                    }
+                    Err(_) => return,
+                },
+                Ok(()) = self.progress.changed() => self.note_progress(),
+                () = self.writer.changed() => {}
             }
+            self.writer.save(&self.record);
+            self.show();
         }
     }
 
-    /// Returns whether everything is in force. What goes wrong with one part does not keep the others from being followed.
-    async fn follow(&mut self, snapshot: &Snapshot) -> Result<bool, Stopping> {
-        let lineage = snapshot.lineage();
-        if let Err(conflict) = self.record.guard.offer(&lineage) {
+    /// Offers what etcd has, if it may be followed.
+    fn offer(&mut self, snapshot: Arc<Snapshot>) {
+        if let Err(conflict) = self.record.guard.offer(&snapshot.lineage()) {
             let conflict = conflict.to_string();
             self.conditions.begin(&FLEET_CONFLICT, &conflict);
-            self.save().await;
+            self.offers.send_replace(None);
+            (self.in_force, self.unshown) = (self.offered, None);
             let guard = self.record.guard;
-            self.update(|in_force| {
+            return self.shown.update(|in_force| {
                 in_force.conflict = Some(conflict);
                 in_force.conflict_since.get_or_insert_with(Instant::now);
                 in_force.guard = guard;
             });
-            return Ok(true);
         }
         self.conditions.end(&FLEET_CONFLICT);
-        self.update(|in_force| (in_force.conflict, in_force.conflict_since) = (None, None));
+        self.shown.update(|in_force| (in_force.conflict, in_force.conflict_since) = (None, None));
         match snapshot.members.contains_key(&self.record.balancer) {
             true => self.conditions.end(&NOT_A_MEMBER),
             false => self.conditions.begin(&NOT_A_MEMBER, REMOVED),
         }
-        let is_configured = self.follow_configuration(snapshot).await?;
-        // A fleet without a configuration has nothing that could replace what this balancer has.
-        let has_followed = if snapshot.configuration.is_some() {
-            let has_followed = self.follow_overrides(snapshot).await?;
-            self.follow_homes(snapshot).await;
-            has_followed
-        } else {
-            true
-        };
-        let has_all = self.note_unreadable(snapshot);
-        if is_configured && has_followed && has_all {
-            self.record.guard.put_in_force(&lineage);
-            self.record.view = Some(StoredView::from(&*self.views.borrow()));
-            let members = snapshot.members.iter();
-            self.record.members =
-                members.map(|(name, it)| (name.clone(), it.document.body.clone())).collect();
-            self.save().await;
-            let (revision, guard) = (snapshot.revision, self.record.guard);
-            let members = Arc::new(self.record.members.clone());
-            self.update(|in_force| {
-                in_force.revision = revision;
-                in_force.guard = guard;
-                in_force.members = members;
-            });
-        }
-        Ok(is_configured && has_followed)
+        self.note_unreadable(&snapshot);
+        self.share(&snapshot);
+        self.offered += 1;
+        self.offers.send_replace(Some(Offer { number: self.offered, snapshot }));
     }
 
-    /// Names values that are not followed. Returns whether what the fleet has may be said to be in force without them: not
-    /// if a newer version wrote one.
-    fn note_unreadable(&self, snapshot: &Snapshot) -> bool {
-        let newer = versions::newer_value(snapshot);
+    /// Names values that are not followed.
+    fn note_unreadable(&self, snapshot: &Snapshot) {
         let is_shared = |(key, _): &(&String, _)| !key.contains("/config/");
         let unreadable = snapshot.unreadable.iter().find(is_shared);
-        match newer.clone().or_else(|| unreadable.map(|(_, error)| error.to_string())) {
+        let unreadable = unreadable.map(|(_, error)| error.to_string());
+        match versions::newer_value(snapshot).or(unreadable) {
             Some(cause) => self.conditions.begin(&FLEET_VALUES, &cause),
             None => self.conditions.end(&FLEET_VALUES),
         }
-        newer.is_none()
     }
 
-    /// Returns whether they are in force.
-    async fn follow_overrides(&mut self, snapshot: &Snapshot) -> Result<bool, Stopping> {
-        if self.overrides.as_ref() == Some(&snapshot.overrides) {
-            return Ok(true);
-        }
-        let now = wall_clock::moment();
-        let shared = snapshot.overrides.iter();
-        let followed: Vec<(Key, Override)> =
-            shared.map(|(key, it)| (key.clone(), it.document.body.to_override(now))).collect();
-        let by = (Actor::Unknown, Reason::default());
-        let change = OverrideChange::Follow(followed);
-        match self.commands.change_overrides(change, false, by).await? {
-            Ok(_) => {
-                self.conditions.end(&FLEET_OVERRIDES);
-                self.overrides = Some(snapshot.overrides.clone());
-                Ok(true)
-            }
-            Err(refusal) => {
-                self.conditions.begin(&FLEET_OVERRIDES, &error_chain::message(&refusal));
-                Ok(false)
-            }
-        }
-    }
-
-    /// Returns once packets follow, or after a while: the maps may have no room yet.
-    async fn follow_homes(&mut self, snapshot: &Snapshot) {
-        let marked_out = rebuild::present(snapshot, self.region.as_ref());
-        if self.marked_out.as_ref() == Some(&marked_out) {
+    /// Takes note of what is in force as a whole. That is not so if a newer version wrote a part of it.
+    fn note_progress(&mut self) {
+        let offer = self.progress.borrow_and_update().of_all().cloned();
+        let Some(Offer { number, snapshot }) = offer else { return };
+        if number <= self.in_force || versions::newer_value(&snapshot).is_some() {
             return;
         }
-        let decision = MarkOutDecision::Agreed(Arc::clone(&marked_out));
-        self.homes.decide(decision.clone());
-        self.marked_out = Some(marked_out);
-        if self.in_force.borrow().generation > 0 {
-            let mut in_force = self.homes.in_force();
-            let follows = in_force.wait_for(|shown| shown.as_ref() == Some(&decision));
-            let _ = timeout(HOMES, follows).await.map(|follows| follows.map(drop));
-        }
+        self.in_force = number;
+        self.record.guard.put_in_force(&snapshot.lineage());
+        self.record.view = Some(StoredView::from(&*self.views.borrow()));
+        let members = snapshot.members.iter();
+        self.record.members =
+            members.map(|(name, it)| (name.clone(), it.document.body.clone())).collect();
+        self.unshown = Some(snapshot.revision);
     }
 
-    fn share(&self, snapshot: &Snapshot, generation: u64) {
+    /// Shows what is in force once it is stored, or at once if the disk takes nothing.
+    fn show(&mut self) {
+        if self.writer.is_awaited() {
+            return;
+        }
+        let Some(revision) = self.unshown.take() else { return };
+        let (guard, members) = (self.record.guard, Arc::new(self.record.members.clone()));
+        self.shown.update(|in_force| {
+            in_force.revision = revision;
+            in_force.guard = guard;
+            in_force.members = members;
+        });
+    }
+
+    /// Has capacities shared by it, before new groups are in force.
+    fn share(&self, snapshot: &Snapshot) {
+        // Until the fleet has a configuration, limits stay as they are: nobody owns anything.
+        let shared = snapshot.configuration.as_ref();
+        let Some(shared) = shared.filter(|_| snapshot.configuration_error.is_none()) else {
+            return;
+        };
         let peers = snapshot.members.iter();
         let peers = peers.map(|(name, it)| (name.clone(), it.document.body.address));
         let view = FleetView {
-            generation,
+            generation: shared.committed.document.body.number,
             births: snapshot.births(),
             membership: snapshot.membership(),
             epoch: snapshot.epoch.as_deref().cloned(),

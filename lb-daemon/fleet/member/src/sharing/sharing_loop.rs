@@ -376,15 +376,15 @@ impl<E: Enforcer> SharingLoop<E> {
         self.parts.status.send_replace(status);
     }
 
-    /// Waits for what cannot be cancelled, and ends the rest.
+    /// Ends what can be, and waits for what cannot be cancelled.
     async fn end(self) {
-        if let Some(Writing { job, .. }) = self.writing {
-            let _the_next_start_reads_what_was_stored = job.await;
-        }
         let LoopParts { clients, server, epoch_requests, status, conditions, .. } = self.parts;
         drop(clients);
         epoch_requests.send_if_modified(|request| request.take().is_some());
         server.stop().await;
+        if let Some(Writing { job, .. }) = self.writing {
+            let _the_next_start_reads_what_was_stored = job.await;
+        }
         conditions.end(&LEDGER);
         conditions.end(&PORTIONS);
         // Those who wait for the end wait for this.
