@@ -255,24 +255,74 @@ impl Follower {
 
     /// Has capacities shared by it, before new groups are in force.
     fn share(&self, snapshot: &Snapshot) {
-        // Until the fleet has a configuration, limits stay as they are: nobody owns anything.
-        let shared = snapshot.configuration.as_ref();
-        let Some(shared) = shared.filter(|_| snapshot.configuration_error.is_none()) else {
-            return;
-        };
-        let peers = snapshot.members.iter();
-        let peers = peers.map(|(name, it)| (name.clone(), it.document.body.address));
-        let view = FleetView {
-            generation: shared.committed.document.body.number,
-            births: snapshot.births(),
-            membership: snapshot.membership(),
-            epoch: snapshot.epoch.as_deref().cloned(),
-            peers: peers.collect(),
-        };
         self.views.send_if_modified(|known| {
-            let is_new = *known != view;
-            *known = view;
+            let next = shared_view(snapshot, known).filter(|next| next != known);
+            let is_new = next.is_some();
+            if let Some(next) = next {
+                *known = next;
+            }
             is_new
         });
+    }
+}
+
+/// What capacities are shared by. While the configuration that etcd has cannot be read, the groups stay those that are `known`,
+/// and balancers come and go as always. `None`: there are no groups, so limits stay as they are, since nobody owns anything.
+fn shared_view(snapshot: &Snapshot, known: &FleetView) -> Option<FleetView> {
+    let current =
+        snapshot.configuration.as_ref().filter(|_| snapshot.configuration_error.is_none());
+    let (generation, births) = match current {
+        Some(shared) => (shared.committed.document.body.number, snapshot.births()),
+        None if snapshot.configuration_error.is_some() && known.generation > 0 => {
+            (known.generation, known.births.clone())
+        }
+        None => return None,
+    };
+    let peers = snapshot.members.iter();
+    let peers = peers.map(|(name, it)| (name.clone(), it.document.body.address));
+    Some(FleetView {
+        generation,
+        births,
+        membership: snapshot.membership(),
+        epoch: snapshot.epoch.as_deref().cloned(),
+        peers: peers.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_fleet::{DocumentError, documents::FleetMember, reader::Versioned};
+    use lb_model::Name;
+    use lb_sharing::GroupKey;
+
+    use super::*;
+
+    #[test]
+    fn balancers_come_and_go_beside_a_configuration_that_cannot_be_read() {
+        let name = |text: &str| Name::new(text).unwrap();
+        let mut snapshot = Snapshot::default();
+        for (balancer, address) in [("lb-1", "192.0.2.1:7946"), ("lb-3", "192.0.2.3:7946")] {
+            let address = address.parse().unwrap();
+            let (version, schema) = (String::new(), 1);
+            let member =
+                FleetMember { address, region: None, incarnation: 1, epoch: 0, version, schema };
+            let member = Versioned { document: member.into(), mod_revision: 9 };
+            snapshot.members.insert(name(balancer), member);
+        }
+        let before = FleetView::default();
+        assert_eq!(shared_view(&snapshot, &before), None, "no configuration yet");
+        let error = DocumentError::Newer { key: "config/current".into(), format: 7 };
+        snapshot.configuration_error = Some(error);
+        assert_eq!(shared_view(&snapshot, &before), None, "no groups are known");
+        // As it was stored, with a balancer that has left since.
+        let group = GroupKey { pool: name("web"), region: name("eu"), birth: 4 };
+        let mut stored = FleetView { generation: 5, ..FleetView::default() };
+        stored.births.insert(group, [name("lb-1"), name("lb-2")].into());
+        stored.peers.insert(name("lb-2"), "192.0.2.2:7946".parse().unwrap());
+        let view = shared_view(&snapshot, &stored).unwrap();
+        assert_eq!((view.generation, &view.births), (5, &stored.births));
+        let members = [name("lb-1"), name("lb-3")];
+        assert!(view.membership.members.keys().eq(&members), "{:?}", view.membership);
+        assert!(view.peers.keys().eq(&members), "{:?}", view.peers);
     }
 }
