@@ -22,7 +22,7 @@ const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 /// Largest answer, bytes: a page of keys, or the changes since a watch fell behind.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// Keys in one answer.
+/// Keys in one answer; fewer where their values have more than [`MAX_ANSWER`].
 const PAGE: i64 = 200;
 
 /// How often a request is made that no server gets. Of three servers of which one refuses connections about every second
@@ -127,10 +127,10 @@ impl Fleet {
     ) -> Result<Rows, EtcdError> {
         let kv = self.client.kv_client().max_decoding_message_size(MAX_ANSWER);
         let mut all = Rows { rows: Vec::new(), revision: at.unwrap_or(0), cluster: 0 };
-        let mut next = first.as_bytes().to_vec();
+        let (mut next, mut page) = (first.as_bytes().to_vec(), PAGE);
         loop {
             let mut options =
-                GetOptions::new().with_range(end).with_limit(PAGE).with_revision(all.revision);
+                GetOptions::new().with_range(end).with_limit(page).with_revision(all.revision);
             if are_keys_only {
                 options = options.with_keys_only();
             }
@@ -138,7 +138,13 @@ impl Fleet {
                 let (next, options) = (&*next, options.clone());
                 async move { kv.get(next, Some(options)).await }
             };
-            let answer = request(&kv, get).await?;
+            let answer = match request(&kv, get).await {
+                Err(error) if error.is_too_large() && page > 1 => {
+                    page /= 2;
+                    continue;
+                }
+                answer => answer?,
+            };
             if let Some(header) = answer.header() {
                 all.cluster = header.cluster_id();
                 if all.revision == 0 {

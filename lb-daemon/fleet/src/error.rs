@@ -60,6 +60,11 @@ impl EtcdError {
         }
     }
 
+    /// Whether the answer has more bytes than this balancer takes.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::Refused(text) if text.contains("message length too large"))
+    }
+
     /// Whether etcd says that the lease of the request does not exist.
     pub(crate) fn is_lease_gone(&self) -> bool {
         matches!(self, Self::Refused(text) if text.contains("lease not found"))

@@ -317,6 +317,24 @@ async fn many_keys_are_read_in_pages() {
     assert_eq!(snapshot.revision, revision);
 }
 
+/// Keys of a page have more than an answer takes: 120 of 700 KiB each, as large as a generation may be.
+#[tokio::test]
+async fn large_values_are_read_in_smaller_pages() {
+    let cluster = Cluster::start(1).await;
+    let endpoints = cluster.settings("lb-1").endpoints;
+    let mut client = etcd_client::Client::connect(endpoints, None).await.unwrap();
+    let keys: BTreeSet<_> = (0..120)
+        .map(|host| format!("/spillway/edge/overrides/drain/backends/192.0.2.{host}"))
+        .collect();
+    for key in &keys {
+        client.put(key.as_str(), vec![b'x'; 700 << 10], None).await.unwrap();
+    }
+    let fleet = cluster.fleet("lb-1").await;
+    let is_read = |view: &View| view.snapshot.is_some();
+    let view = Following::new(&fleet).until("read", is_read).await;
+    assert!(view.snapshot.unwrap().unreadable.keys().eq(&keys));
+}
+
 #[tokio::test]
 async fn a_full_etcd_is_read_and_refuses_changes() {
     let cluster = Cluster::start(1).await;
