@@ -66,6 +66,7 @@ impl Api {
             ..Apply::default()
         };
         let applied = self.audit.apply(&self.changes, apply).await.or_status()?.or_status()?;
+        let applied = self.changes.with_balancers(applied, dry_run).await;
         Ok(v1::RollbackResponse { result: Some(convert::applied(&applied)) })
     }
 }

@@ -97,8 +97,10 @@ impl Spillway for Api {
             force,
             ..Apply::default()
         };
-        let _at_work = working().await;
+        let at_work = working().await;
         let applied = self.audit.apply(&self.changes, apply).await.or_status()?.or_status()?;
+        drop(at_work);
+        let applied = self.changes.with_balancers(applied, dry_run).await;
         Ok(Response::new(ApplyResponse { result: Some(convert::applied(&applied)) }))
     }
 

@@ -28,7 +28,7 @@ use crate::audit::Audit;
 use edit::{
     Content, Edited, InForce, ObjectPath, Place, check_etag, edited, find, for_request, put,
 };
-use lb_control::command::{Actor, Apply, Exported, Refusal};
+use lb_control::command::{Actor, Applied, Apply, Exported, Refusal};
 use lb_member::Changes;
 use lb_store::{Revision, SchemaMismatch};
 use object::{Id, Needs, Object, answered};
@@ -288,15 +288,18 @@ impl Objects {
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
     ) -> Result<(v1::ApplyResult, v1::Configuration), ObjectRefused> {
         let actor = caller().actor;
-        let _turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock().await;
-        let _at_work = working().await;
+        let turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock().await;
+        let at_work = working().await;
         let result = self.try_apply(change, &actor, edit, invalid, judge).await;
+        drop((turn, at_work));
         if let Err(refused) = &result
             && change.must_log(refused)
         {
             self.audit.refused(&actor, &change.request, &refused.to_string());
         }
-        result
+        let (applied, after) = result?;
+        let applied = self.changes.with_balancers(applied, change.options.dry_run).await;
+        Ok((convert::applied(&applied), after))
     }
 
     async fn try_apply(
@@ -306,7 +309,7 @@ impl Objects {
         edit: impl Fn(&mut v1::Configuration, Revision) -> Result<Vec<Place>, ObjectRefused>,
         invalid: impl Fn(Box<Invalid>) -> ObjectRefused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), ObjectRefused>,
-    ) -> Result<(v1::ApplyResult, v1::Configuration), ObjectRefused> {
+    ) -> Result<(Applied, v1::Configuration), ObjectRefused> {
         let ObjectChange { request, kind, needs, options } = change;
         let Options { dry_run, reason, force } = options;
         for _ in 0..MAX_TRIES {
@@ -335,7 +338,7 @@ impl Objects {
                 ..Apply::default()
             };
             match self.audit.apply(&self.changes, apply).await? {
-                Ok(applied) => return Ok((convert::applied(&applied), after)),
+                Ok(applied) => return Ok((applied, after)),
                 Err(Refusal::Conflict { .. }) => {}
                 Err(Refusal::OpenSlots(mut open)) => {
                     open.invalid = for_request(open.invalid, &places, kind);

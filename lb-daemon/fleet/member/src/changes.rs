@@ -71,6 +71,18 @@ impl Changes {
         }
     }
 
+    /// What was applied, with the generation that each live balancer of the fleet has in force. Waits a moment for those that
+    /// do not have it yet: not to be called while another change waits for this one.
+    pub async fn with_balancers(&self, applied: Applied, dry_run: bool) -> Applied {
+        match self.member().filter(|_| !dry_run && !applied.changes.is_empty()) {
+            Some(member) => {
+                let balancers = member.generations_in_force(applied.generation).await;
+                Applied { balancers, ..applied }
+            }
+            None => applied,
+        }
+    }
+
     /// Changes overrides, or only checks the change. A member changes local ones by itself, and others in its fleet.
     ///
     /// # Errors

@@ -114,8 +114,7 @@ impl Member {
         if let Err(cause) = self.wait_for(number).await {
             return Ok(Err(FleetRefusal::Behind { generation: number, cause }.into()));
         }
-        let balancers = self.generations_in_force(number).await;
-        Ok(Ok(Applied { generation: number, balancers, ..planned }))
+        Ok(Ok(Applied { generation: number, resolved: None, ..planned }))
     }
 
     /// The state of etcd that a change can be committed on: the one that is in force here.
@@ -295,7 +294,7 @@ impl Member {
     }
 
     /// The generation that each live balancer has in force; waits a moment for those that do not have `number` yet.
-    async fn generations_in_force(&self, number: u64) -> BTreeMap<Name, u64> {
+    pub(super) async fn generations_in_force(&self, number: u64) -> BTreeMap<Name, u64> {
         let mut view = self.etcd().view.clone();
         let all = view.wait_for(|view| {
             let alive = view.snapshot.iter().flat_map(|snapshot| &snapshot.alive);

@@ -1,6 +1,9 @@
 //! Balancers that come back when the fleet has gone on without them.
 
-use std::fs;
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, FleetPlan};
@@ -16,7 +19,7 @@ use super::calls::{
     CONFLICT, condition, ensure_refused, joined_as, reweigh, wait_for_condition, wait_until_well,
 };
 use super::members::{status, wait_in_force};
-use super::versions::delete;
+use super::versions::{delete, put};
 
 const TWO: FleetPlan = FleetPlan { balancers: 2, etcd: 1, ..FleetPlan::FLEET };
 
@@ -117,4 +120,43 @@ fn forge_past(fleet: &FleetFixture, at: usize) -> Result<()> {
     generation[1] = json!(Digest::new(b"elsewhere").to_string());
     fs::write(&path, serde_json::to_vec(&record)?)?;
     Ok(())
+}
+
+/// Changes at a time.
+const CHANGES: u32 = 8;
+
+/// How long an answer waits for balancers that lag.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// A balancer that does not follow delays each answer for a moment, and not the changes that come after it.
+pub(super) fn lagging(sandbox: &Sandbox) -> Result<()> {
+    let fleet = joined_as(sandbox, "lagging", TWO)?;
+    let backend = fleet.fabric.backends[1].v4.to_string();
+    let mut changes = 0;
+    let mut time_of_changes = || -> Result<Duration> {
+        let begun = Instant::now();
+        thread::scope(|scope| {
+            let weights = (1..=CHANGES).map(|it| (changes + it + 1).to_string());
+            let started: Vec<_> = weights
+                .map(|weight| {
+                    let (fleet, backend) = (&fleet, &backend);
+                    scope
+                        .spawn(move || fleet.spillway(0, &reweigh(backend, &weight)[..7]).map(drop))
+                })
+                .collect();
+            started.into_iter().try_for_each(|it| it.join().expect("a thread that panicked"))
+        })?;
+        changes += CHANGES;
+        wait_in_force(&fleet, 1, (changes + 1).into())?;
+        Ok(begun.elapsed())
+    };
+    let without = time_of_changes()?;
+    let lags =
+        r#"{"format":1,"version":"0.0.9","schema":9,"revision":0,"tables":{},"conditions":[]}"#;
+    put(&fleet, "alive/lb-9", lags)?;
+    let with = time_of_changes()?;
+    // One after the other they would wait for that balancer eight times.
+    let most = without + WAIT * (CHANGES / 2);
+    ensure!(with < most, "{CHANGES} changes in {with:?}, and in {without:?} without it");
+    delete(&fleet, "alive/lb-9")
 }

@@ -43,6 +43,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("without_quorum_only_changes_stop", outages::quorum),
     Case::works("etcd_goes_back_and_an_operator_decides", outages::restored),
     Case::works("a_balancer_that_was_off_for_long_follows", late::off_for_long),
+    Case::works("a_balancer_that_lags_holds_up_no_change", late::lagging),
     Case::works("a_balancer_with_another_past_takes_no_traffic", late::another_past),
     Case::works("an_etcd_that_lost_everything_gets_it_back", restores::emptied),
     Case::works("etcd_moves_to_other_servers", restores::moved),

@@ -36,7 +36,7 @@ fn etcdctl(fleet: &FleetFixture) -> Result<Command> {
     Ok(etcd.etcdctl(&fleet.fabric.etcd[0].node, etcd.administrator()))
 }
 
-fn put(fleet: &FleetFixture, key: &str, value: &str) -> Result<()> {
+pub(super) fn put(fleet: &FleetFixture, key: &str, value: &str) -> Result<()> {
     etcd(fleet)?.ask(&["put", &format!("{PREFIX}{key}"), value]).map(drop)
 }
 
