@@ -46,6 +46,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_balancer_with_another_past_takes_no_traffic", late::another_past),
     Case::works("an_etcd_that_lost_everything_gets_it_back", restores::emptied),
     Case::works("a_group_that_is_younger_than_the_backup_stays", restores::born_again),
+    Case::works("a_silent_server_of_etcd_holds_up_no_change", outages::silent_server),
     Case::works("without_space_only_changes_stop", outages::no_space),
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
     Case::works("a_wrong_join_changes_nothing", refused_members::wrong_joins),
