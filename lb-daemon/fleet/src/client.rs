@@ -3,16 +3,17 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use etcd_client::{
-    Certificate, Client, ConnectOptions, GetOptions, Identity, KvClient, TlsOptions,
+    Certificate, Client, ConnectOptions, GetOptions, Identity, KvClient, TlsOptions, WatchClient,
 };
 use lb_base::error_chain;
 use lb_model::Name;
-use tokio::{sync::Notify, time::sleep};
+use tokio::sync::Notify;
 
 use crate::{
     EtcdError, Keys,
-    error::{REQUEST_TIME, is_not_connected},
+    error::REQUEST_TIME,
     keys::{AFTER_ROOT, ROOT, fleet_of},
+    servers::Servers,
     settings::FleetSettings,
 };
 
@@ -25,20 +26,13 @@ const MAX_ANSWER: usize = 64 << 20;
 /// Keys in one answer; fewer where their values have more than [`MAX_ANSWER`].
 const PAGE: i64 = 200;
 
-/// How often a request is made that no server gets. Of three servers of which one refuses connections about every second
-/// request meets that one, since it never has anything to do.
-const TRIES: usize = 12;
-
-/// Between two of them.
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-
 /// Most keys that are read to find other fleets.
 const MOST_LOOKS: usize = 20;
 
-/// A fleet's part of etcd. Clones share the connection.
+/// A fleet's part of etcd. Clones share the connections.
 #[derive(Clone)]
 pub struct Fleet {
-    client: Client,
+    servers: Servers,
     keys: Keys,
     name: Name,
     /// A write found no space. Reads do not tell, so the reader is woken to ask.
@@ -87,9 +81,9 @@ impl Fleet {
             let tls = TlsOptions::new().ca_certificate(authorities).identity(identity);
             options = options.with_tls(tls);
         }
-        let client = Client::connect(&settings.endpoints, Some(options)).await?;
         let (keys, name) = (Keys::new(&settings.fleet), settings.name.clone());
-        Ok(Self { client, keys, name, found_no_space: Arc::default() })
+        let servers = Servers::connect(&settings.endpoints, &options, &keys.changed()).await?;
+        Ok(Self { servers, keys, name, found_no_space: Arc::default() })
     }
 
     pub const fn keys(&self) -> &Keys {
@@ -101,19 +95,14 @@ impl Fleet {
         &self.name
     }
 
-    pub(crate) fn client(&self) -> Client {
-        self.client.clone()
-    }
-
-    /// A client for watches whose answers may be large.
-    pub(crate) fn watches(&self) -> etcd_client::WatchClient {
-        self.client.watch_client().max_decoding_message_size(MAX_ANSWER)
+    pub(crate) const fn servers(&self) -> &Servers {
+        &self.servers
     }
 
     /// The row of a key, read linearizably.
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Row>, EtcdError> {
         let get = |mut kv: KvClient| async move { kv.get(key, None).await };
-        Ok(request(&self.client.kv_client(), get).await?.kvs().first().map(Row::from))
+        Ok(self.servers.ask(Client::kv_client, get).await?.kvs().first().map(Row::from))
     }
 
     /// Rows from `first` to before `end`, in pages of one revision: the given one, or that of the first page, which is
@@ -125,7 +114,7 @@ impl Fleet {
         at: Option<i64>,
         are_keys_only: bool,
     ) -> Result<Rows, EtcdError> {
-        let kv = self.client.kv_client().max_decoding_message_size(MAX_ANSWER);
+        let kv = |client: &Client| client.kv_client().max_decoding_message_size(MAX_ANSWER);
         let mut all = Rows { rows: Vec::new(), revision: at.unwrap_or(0), cluster: 0 };
         let (mut next, mut page) = (first.as_bytes().to_vec(), PAGE);
         loop {
@@ -138,7 +127,7 @@ impl Fleet {
                 let (next, options) = (&*next, options.clone());
                 async move { kv.get(next, Some(options)).await }
             };
-            let answer = match request(&kv, get).await {
+            let answer = match self.servers.ask(kv, get).await {
                 Err(error) if error.is_too_large() && page > 1 => {
                     page /= 2;
                     continue;
@@ -173,7 +162,7 @@ impl Fleet {
                 let (next, options) = (&*next, options.clone());
                 async move { kv.get(next, Some(options)).await }
             };
-            let answer = match request(&self.client.kv_client(), get).await {
+            let answer = match self.servers.ask(Client::kv_client, get).await {
                 Err(EtcdError::Denied(_)) => return Ok(Vec::new()),
                 answer => answer?,
             };
@@ -189,12 +178,13 @@ impl Fleet {
         Ok(fleets)
     }
 
+    /// Puts a value that nothing else writes under this key, so it may be put twice.
     pub(crate) async fn put(&self, key: String, value: Vec<u8>) -> Result<(), EtcdError> {
         let put = |mut kv: KvClient| {
             let (key, value) = (key.clone(), value.clone());
             async move { kv.put(key, value, None).await }
         };
-        self.written(request(&self.client.kv_client(), put).await).map(drop)
+        self.written(self.servers.ask(Client::kv_client, put).await).map(drop)
     }
 
     /// Takes note of what a write says of etcd's space.
@@ -206,25 +196,9 @@ impl Fleet {
     }
 }
 
-/// Makes a request, and makes it again if no server got it: the client chooses one at random, also one that refuses
-/// connections as while it is restarted.
-///
-/// # Errors
-/// That of the request, or [`EtcdError::NoAnswer`].
-pub(crate) async fn request<C: Clone, T, F: Future<Output = Result<T, etcd_client::Error>>>(
-    client: &C,
-    mut call: impl FnMut(C) -> F,
-) -> Result<T, EtcdError> {
-    let tried = async {
-        for _ in 1..TRIES {
-            match call(client.clone()).await {
-                Err(error) if is_not_connected(&error) => sleep(BETWEEN_TRIES).await,
-                done => return done,
-            }
-        }
-        call(client.clone()).await
-    };
-    timed(tried).await
+/// A client for watches whose answers may be large.
+pub(crate) fn watches(client: &Client) -> WatchClient {
+    client.watch_client().max_decoding_message_size(MAX_ANSWER)
 }
 
 /// Waits for an answer.

@@ -254,9 +254,8 @@ impl Fleet {
     /// etcd cannot be read, or holds a generation that this version cannot read.
     pub async fn resolve(&self, attempt: &Attempt) -> Result<Resolved, CommitError> {
         let history = self.keys().history(attempt.generation().number);
-        let both = Txn::new()
-            .and_then([TxnOp::get(self.keys().current(), None), TxnOp::get(&*history, None)]);
-        let rows = self.transact(both).await.map_err(CommitError::Etcd)?.rows;
+        let both = [TxnOp::get(self.keys().current(), None), TxnOp::get(&*history, None)];
+        let rows = self.read_rows(both.into()).await.map_err(CommitError::Etcd)?;
         let mut current = None;
         for row in rows {
             let is_old = row.key == history.as_bytes();

@@ -22,6 +22,7 @@ mod pieces;
 pub mod presence;
 pub mod put_back;
 pub mod reader;
+mod servers;
 pub mod settings;
 pub mod transaction;
 

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{KvClient, LeaseClient, LeaseTimeToLiveOptions, PutOptions};
+use etcd_client::{Client, KvClient, LeaseClient, LeaseTimeToLiveOptions, PutOptions};
 use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{Document, EtcdError, Fleet, client::request, documents::Liveness};
+use crate::{Document, EtcdError, Fleet, documents::Liveness};
 
 /// How long a balancer counts as alive after its last renewal, seconds.
 pub const LEASE: i64 = 10;
@@ -74,12 +74,12 @@ impl Fleet {
         state_tx: &watch::Sender<LeaseState>,
         shutdown: &CancellationToken,
     ) -> Result<(), EtcdError> {
-        let client = self.client().lease_client();
+        let servers = self.servers();
         let grant = |mut it: LeaseClient| async move { it.grant(LEASE, None).await };
         let mut renewed_at = time::Instant::now();
         let granted = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            granted = request(&client, grant) => self.written(granted)?,
+            granted = servers.ask(Client::lease_client, grant) => self.written(granted)?,
         };
         let lease = granted.id();
         let revoke = |mut it: LeaseClient| async move { it.revoke(lease).await };
@@ -109,18 +109,18 @@ impl Fleet {
             tokio::select! {
                 () = shutdown.cancelled() => {
                     // If it fails, the lease expires by itself.
-                    let _ = time::timeout(REVOKE, request(&client, revoke)).await;
+                    let _ = time::timeout(REVOKE, servers.ask(Client::lease_client, revoke)).await;
                     return Ok(());
                 }
                 changed = liveness_rx.changed() => {
                     if changed.is_err() {
-                        let _ = time::timeout(REVOKE, request(&client, revoke)).await;
+                        let _ = time::timeout(REVOKE, servers.ask(Client::lease_client, revoke)).await;
                         return Ok(());
                     }
                 }
                 _ = renewals.tick() => {
                     let asked_at = time::Instant::now();
-                    match request(&client, keep_alive).await {
+                    match servers.ask(Client::lease_client, keep_alive).await {
                         Ok(_) => {
                             renewed_at = asked_at;
                             may_show = true;
@@ -159,7 +159,7 @@ impl Fleet {
             let options = LeaseTimeToLiveOptions::new().with_keys();
             client.time_to_live(lease, Some(options)).await
         };
-        let held = request(&self.client().lease_client(), ask).await?;
+        let held = self.servers().ask(Client::lease_client, ask).await?;
         let key = self.keys().alive(self.name());
         Ok(held.keys().iter().any(|held| held == key.as_bytes()))
     }
@@ -172,6 +172,6 @@ impl Fleet {
             let (key, value, options) = (key.clone(), value.clone(), options.clone());
             async move { kv.put(key, value, Some(options)).await }
         };
-        self.written(request(&self.client().kv_client(), put).await).map(drop)
+        self.written(self.servers().ask_once(Client::kv_client, put).await).map(drop)
     }
 }

@@ -1,11 +1,8 @@
 //! Transactions, and what they compare.
 
-use etcd_client::{Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{Client, Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
-use crate::{
-    EtcdError, Fleet,
-    client::{Row, request},
-};
+use crate::{EtcdError, Fleet, client::Row};
 
 /// Largest value, bytes. etcd takes 1.5 MiB in one request by default, and the rest of the request needs some of that.
 pub const MAX_VALUE: usize = 1 << 20;
@@ -26,22 +23,35 @@ impl Fleet {
             let transaction = transaction.clone();
             async move { kv.txn(transaction).await }
         };
-        let answer = request(&self.client().kv_client(), commit).await;
-        let answer = self.written(answer)?;
-        let mut rows = Vec::new();
-        for response in answer.op_responses() {
-            if let TxnOpResponse::Get(found) = response {
-                rows.extend(found.kvs().iter().map(Row::from));
-            }
-        }
-        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-        Ok(Transacted { is_done: answer.succeeded(), revision, rows })
+        let answer = self.servers().ask_once(Client::kv_client, commit).await;
+        self.written(answer).map(|answer| transacted(&answer))
+    }
+
+    /// The rows of some keys at one revision, read linearizably.
+    pub(crate) async fn read_rows(&self, gets: Vec<TxnOp>) -> Result<Vec<Row>, EtcdError> {
+        let read = |mut kv: KvClient| {
+            let transaction = Txn::new().and_then(gets.clone());
+            async move { kv.txn(transaction).await }
+        };
+        let answer = self.servers().ask(Client::kv_client, read).await?;
+        Ok(transacted(&answer).rows)
     }
 
     /// Marks that a transaction changes what the revision covers.
     pub(crate) fn touch(&self) -> TxnOp {
         TxnOp::put(self.keys().changed(), "", None)
     }
+}
+
+fn transacted(answer: &TxnResponse) -> Transacted {
+    let mut rows = Vec::new();
+    for response in answer.op_responses() {
+        if let TxnOpResponse::Get(found) = response {
+            rows.extend(found.kvs().iter().map(Row::from));
+        }
+    }
+    let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+    Transacted { is_done: answer.succeeded(), revision, rows }
 }
 
 /// That a key was last written at a revision; at 0: that it is absent.

@@ -11,11 +11,11 @@ mod epochs;
 mod snapshot;
 mod understood;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use etcd_client::{
-    AlarmAction, AlarmType, EventType, MaintenanceClient, WatchClient, WatchOptions, WatchResponse,
-    WatchStream,
+    AlarmAction, AlarmType, Client, EventType, MaintenanceClient, WatchClient, WatchOptions,
+    WatchResponse, WatchStream,
 };
 use tokio::{
     sync::watch,
@@ -29,14 +29,18 @@ pub use understood::Understood;
 
 use crate::{
     DocumentError, EtcdError, Fleet,
-    client::{Row, request, timed},
+    client::{Row, timed, watches},
     commit::Committed,
     pieces::{PieceCache, PiecesError},
+    servers::Server,
 };
 use snapshot::Draft;
 
 /// How often all is read again although the watch is silent.
 pub const READ_AGAIN: Duration = Duration::from_secs(60);
+
+/// How often the server of the watch is asked whether it is there: a silent watch does not tell.
+const PROBE_SERVER: Duration = Duration::from_secs(1);
 
 /// Before the first new attempt; doubled up to [`MAX_BACKOFF`].
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
@@ -155,13 +159,16 @@ impl Reader {
         self.damaged = None;
         let connection = self.connection().await;
         self.publish(&draft, connection).await?;
-        let mut watch = self.open_watch(draft.snapshot.etcd_revision + 1).await?;
+        let (server, mut watch) = self.open_watch(draft.snapshot.etcd_revision + 1).await?;
         let read_again = Instant::now() + self.read_again;
+        let mut is_gone = pin!(server.is_gone(PROBE_SERVER));
         loop {
             let has_space = self.view_tx.borrow().connection != Connection::NoSpace;
             let message = tokio::select! {
                 message = watch.message() => message,
                 () = time::sleep_until(read_again) => return Ok(()),
+                // Otherwise its watch would only be silent.
+                () = &mut is_gone => return Ok(()),
                 () = self.fleet.found_no_space.notified(), if has_space => {
                     self.look_for_space().await;
                     continue;
@@ -198,7 +205,7 @@ impl Reader {
         let ask = |mut client: MaintenanceClient| async move {
             client.alarm(AlarmAction::Get, AlarmType::None, None).await
         };
-        match request(&self.fleet.client().maintenance_client(), ask).await {
+        match self.fleet.servers().ask(Client::maintenance_client, ask).await {
             Ok(answer) if answer.alarms().iter().any(|it| it.alarm() == AlarmType::Nospace) => {
                 Connection::NoSpace
             }
@@ -215,7 +222,7 @@ impl Reader {
         });
     }
 
-    async fn open_watch(&self, from: i64) -> Result<WatchStream, EtcdError> {
+    async fn open_watch(&self, from: i64) -> Result<(Arc<Server>, WatchStream), EtcdError> {
         let keys = self.fleet.keys();
         let options = |end: String, id| {
             let options = WatchOptions::new().with_range(end).with_start_revision(from);
@@ -226,10 +233,10 @@ impl Reader {
             let (first, shared) = (keys.after_chunks(), shared.clone());
             async move { client.watch(first, shared).await }
         };
-        let mut stream = request(&self.fleet.watches(), open).await?;
+        let (server, mut stream) = self.fleet.servers().ask_one(watches, open).await?;
         let presence = options(keys.chunks(), PRESENCE_WATCH);
         timed(stream.watch(keys.prefix(), presence)).await?;
-        Ok(stream)
+        Ok((server, stream))
     }
 
     /// Returns whether there is something new.

@@ -161,6 +161,22 @@ impl Cluster {
         }
     }
 
+    /// Stops a node in the middle of whatever it does: its connections stay, and nothing is answered.
+    pub(crate) fn freeze(&self, node: usize) {
+        self.signal(node, "STOP");
+    }
+
+    /// Undoes [`Self::freeze`].
+    pub(crate) fn thaw(&self, node: usize) {
+        self.signal(node, "CONT");
+    }
+
+    fn signal(&self, node: usize, signal: &str) {
+        let process = self.nodes[node].process.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &process]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// The node that leads, once there is one.
     pub(crate) async fn leader(&self) -> usize {
         until("a leader", async || {

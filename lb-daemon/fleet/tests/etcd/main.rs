@@ -9,6 +9,7 @@ mod members;
 mod presence;
 mod restores;
 mod security;
+mod silent;
 mod versions;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};

@@ -25,7 +25,7 @@ use crate::{
     commit, name,
 };
 
-fn liveness(revision: i64) -> Arc<Document<Liveness>> {
+pub(crate) fn liveness(revision: i64) -> Arc<Document<Liveness>> {
     Arc::new(Document::from(Liveness { revision, ..Liveness::default() }))
 }
 

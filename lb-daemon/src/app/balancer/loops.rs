@@ -5,6 +5,7 @@ use std::thread;
 use tokio::{
     runtime::Handle,
     sync::oneshot,
+    task::spawn_blocking,
     time::{Instant, timeout_at},
 };
 
@@ -148,14 +149,15 @@ impl LoopTasks {
     /// One that waits for the disk, such as to close the store, is left behind at `until`: it writes no maps any more.
     pub(super) async fn stop(self, until: Instant) {
         let Self { state, publisher, members, overrides, status } = self;
-        let ended = [
-            ("state", state.result),
-            ("publisher", publisher.result),
-            ("member", members.result),
-            ("override", overrides.result),
-            ("status", status.result),
+        let loops = [
+            ("state", state.thread),
+            ("publisher", publisher.thread),
+            ("member", members.thread),
+            ("override", overrides.thread),
+            ("status", status.thread),
         ];
-        for (name, ended) in ended {
+        for (name, thread) in loops {
+            let ended = spawn_blocking(move || thread.join());
             if timeout_at(until, ended).await.is_err() {
                 tracing::error!("the disk does not answer: the {name} loop is left behind");
             }

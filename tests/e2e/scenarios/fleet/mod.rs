@@ -49,6 +49,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("etcd_moves_to_other_servers", restores::moved),
     Case::works("a_restore_shows_what_it_replaces", restores::compared),
     Case::works("a_group_that_is_younger_than_the_backup_stays", restores::born_again),
+    Case::works("a_silent_server_of_etcd_holds_up_no_change", outages::silent_server),
     Case::works("without_space_only_changes_stop", outages::no_space),
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
     Case::works("a_wrong_join_changes_nothing", refused_members::wrong_joins),

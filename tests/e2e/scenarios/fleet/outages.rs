@@ -334,3 +334,42 @@ pub(super) fn expired(sandbox: &Sandbox) -> Result<()> {
     ensure!(lease(&fleet, "CreateRevision")? == created, "it was not alive for a moment");
     traffic.finish(None)
 }
+
+/// A server of etcd that is silent holds up no change and no lease, and leaves none in doubt.
+pub(super) fn silent_server(sandbox: &Sandbox) -> Result<()> {
+    let fleet = joined_as(sandbox, "silent", THREE)?;
+    let backend = fleet.fabric.backends[0].v4.to_string();
+    let etcd = fleet.etcd.as_ref().context("no etcd")?;
+    let leader = etcd.leader()?;
+    let leases = || {
+        let alive = ["get", "--prefix", "/spillway/edge/alive/", "--write-out=fields"];
+        let alive = etcd.ask_at(leader, &alive)?;
+        let leases = alive.lines().filter(|line| line.starts_with("\"Lease\""));
+        anyhow::Ok(leases.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let before = leases()?;
+    ensure!(before.len() == 3, "{before:?}");
+    let (mut generation, mut slowest) = (1, Duration::ZERO);
+    for server in (0..3).filter(|server| *server != leader) {
+        etcd.freeze(server)?;
+        for at in 0..3 {
+            generation += 1;
+            let weight = generation.to_string();
+            let changes = [
+                &["backend", "drain", &backend, "--yes"][..],
+                &["backend", "undrain", &backend],
+                &reweigh(&backend, &weight)[..7],
+            ];
+            for change in changes {
+                let begin = Instant::now();
+                fleet.spillway(at, change)?;
+                slowest = slowest.max(begin.elapsed());
+            }
+        }
+        etcd.thaw(server)?;
+    }
+    wait_in_force(&fleet, 0, generation)?;
+    ensure!(leases()? == before, "{:?}, not {before:?}", leases()?);
+    harness::note(format!("slowest of 18 changes with a silent server of etcd: {slowest:.1?}"));
+    Ok(())
+}
