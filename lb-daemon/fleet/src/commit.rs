@@ -7,6 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use etcd_client::{Txn, TxnOp};
@@ -56,6 +57,8 @@ pub struct Draft {
     pub members_seen: i64,
     /// Pool and region of all groups of the configuration.
     pub groups: BTreeSet<(Name, Name)>,
+    /// Longest time for which a change of home settles in the configuration.
+    pub settles: Duration,
     pub author: String,
     pub reason: String,
     pub applied_at: WallTime,
@@ -133,7 +136,7 @@ impl Attempt {
     /// the system has no random numbers.
     pub fn new(base: Option<&Committed>, draft: Draft) -> Result<Self, CommitError> {
         let previous = base.map(|base| base.document.body.groups()).unwrap_or_default();
-        Self::build(base, &previous, false, 0, draft)
+        Self::build(base, &previous, None, draft)
     }
 
     /// A generation that balancers follow although it does not descend from what they have in force, because an operator
@@ -154,22 +157,31 @@ impl Attempt {
     ) -> Result<Self, CommitError> {
         let last_birth = shared.keys().map(|group| group.birth).max();
         let floor = floor.max(last_birth.unwrap_or_default());
-        Self::build(base, shared, true, floor, draft)
+        Self::build(base, shared, Some(floor), draft)
     }
 
     fn build(
         base: Option<&Committed>,
         previous: &BTreeMap<GroupKey, BTreeSet<Name>>,
-        is_restore: bool,
-        floor: u64,
+        restores_above: Option<u64>,
         draft: Draft,
     ) -> Result<Self, CommitError> {
-        let Draft { configuration, live, members_seen, groups, author, reason, applied_at } = draft;
+        let Draft {
+            configuration,
+            live,
+            members_seen,
+            groups,
+            settles,
+            author,
+            reason,
+            applied_at,
+        } = draft;
         let pieces: Vec<_> = configuration.chunks(MAX_PIECE).map(Digest::new).collect();
         if pieces.len() > MAX_PIECES {
             return Err(CommitError::TooLarge { size: configuration.len() });
         }
-        let last = base.map_or(0, |base| base.document.body.number).max(floor);
+        let last = base.map_or(0, |base| base.document.body.number);
+        let last = last.max(restores_above.unwrap_or_default());
         let number = last.checked_add(1).ok_or(CommitError::NoNumber { last })?;
         let Births { births, owners } = next_births(previous, &groups, number, &live);
         if owners.get(&number).is_some_and(BTreeSet::is_empty) {
@@ -186,7 +198,11 @@ impl Attempt {
             live,
             births,
             owners,
-            is_restore,
+            restored: match restores_above {
+                Some(_) => number,
+                None => base.map_or(0, |base| base.document.body.restored),
+            },
+            settles_ms: u64::try_from(settles.as_millis()).unwrap_or(u64::MAX),
             author,
             reason,
             applied_at,

@@ -127,6 +127,11 @@ impl Keys {
         format!("{}config/history/", self.prefix)
     }
 
+    /// The first possible key after the history.
+    pub(crate) fn after_histories(&self) -> String {
+        format!("{}config/history0", self.prefix)
+    }
+
     pub(crate) fn changed(&self) -> String {
         format!("{}changed", self.prefix)
     }

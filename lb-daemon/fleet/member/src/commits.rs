@@ -13,7 +13,7 @@ use lb_fleet::{
     commit::{Attempt, CommitError, Committed, Draft, Resolved},
     reader::{Connection, Snapshot, View},
 };
-use lb_model::{Configuration, Name, overrides::Overrides};
+use lb_model::{Configuration, Name, overrides::Overrides, remap::Settling};
 use lb_store::SchemaNeed;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -196,6 +196,7 @@ impl Member {
                 live: self.live(&members),
                 members_seen: members.members_revision,
                 groups: groups(configuration),
+                settles: settles(configuration),
                 author: author.clone(),
                 reason: reason.clone(),
                 applied_at: wall_clock::now(),
@@ -301,6 +302,12 @@ impl Member {
         generations.insert(self.settings().name.clone(), self.in_force().generation);
         generations
     }
+}
+
+/// Longest time for which a change of home settles.
+pub(super) fn settles(configuration: &Configuration) -> Duration {
+    let settle = configuration.pools.values().map(|pool| pool.settle_time).max();
+    settle.unwrap_or_default() * Settling::LONGEST
 }
 
 pub(super) fn groups(configuration: &Configuration) -> BTreeSet<(Name, Name)> {

@@ -70,6 +70,7 @@ impl Member {
             live: self.live(&snapshot),
             members_seen: snapshot.members_revision,
             groups: commits::groups(&configuration),
+            settles: commits::settles(&configuration),
             author: format!("restore at {}", self.name()),
             reason: if from_etcd { "what etcd had" } else { "what this balancer had" }.into(),
             applied_at: wall_clock::now(),

@@ -100,7 +100,7 @@ impl Snapshot {
     pub fn lineage(&self) -> Lineage {
         let link = |it: &Committed| {
             let body = &it.document.body;
-            Link { digest: it.digest, parent: body.parent, is_restore: body.is_restore }
+            Link { digest: it.digest, parent: body.parent }
         };
         let mut history: BTreeMap<_, _> =
             self.history.iter().map(|(number, it)| (*number, link(it))).collect();
@@ -112,6 +112,7 @@ impl Snapshot {
             revision: self.revision,
             current: current.map(number),
             history,
+            restored: current.map_or(0, |it| it.document.body.restored),
             is_current_unreadable: self.configuration_error.is_some(),
         }
     }

@@ -48,6 +48,16 @@ fn pieces(cluster: &Cluster) -> Vec<String> {
     all.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
+/// The numbers of the generations that are kept.
+fn history(cluster: &Cluster) -> Vec<u64> {
+    let all = ["get", "--prefix", "--keys-only", "/spillway/edge/config/history/"];
+    let all = cluster.etcdctl(&[0], &all).unwrap();
+    let mut numbers: Vec<_> =
+        all.lines().filter_map(|it| it.rsplit_once('/')?.1.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
 #[tokio::test]
 async fn the_first_commit_is_read_with_its_bytes_and_its_revision() {
     let cluster = Cluster::start(1).await;
@@ -177,16 +187,63 @@ async fn pieces_that_no_generation_has_go_and_a_commit_puts_them_again() {
     }
     let all = HISTORY + 1;
     assert_eq!(pieces(), all);
-    let week = Duration::from_secs(LATER + 1);
     let mut collector = Collector::new(Duration::ZERO);
-    let collected = collector.collect(&fleet, week, later()).await;
-    assert_eq!(collected, Ok(Collected::default()), "all are young");
     let one = Collected { generations: 1, pieces: 1, ..Collected::default() };
-    assert_eq!(collector.collect(&fleet, Duration::ZERO, later()).await, Ok(one));
+    assert_eq!(collector.collect(&fleet, later()).await, Ok(one));
     assert_eq!(pieces(), HISTORY);
     let again = commit(&fleet, last.as_ref(), &0u64.to_be_bytes()).await;
     assert_eq!(pieces(), HISTORY + 1);
     assert_eq!(fleet.current().await, Ok(Some(again)));
+}
+
+#[tokio::test]
+async fn with_a_change_a_minute_the_history_has_the_longest_settle_time_and_twenty() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut collector = Collector::new(Duration::ZERO);
+    let mut last = None;
+    let mut lengths = Vec::new();
+    for minute in 0..300u32 {
+        let now = std::time::UNIX_EPOCH + MINUTE * minute;
+        // For two hours a pool settles for 45 min; before and after that none for more than 3.
+        let settles = if (60..180).contains(&minute) { MINUTE * 45 } else { MINUTE * 3 };
+        let draft = Draft { settles, applied_at: now.into(), ..draft(&minute.to_be_bytes()) };
+        let next = fleet.commit(&Attempt::new(last.as_ref(), draft).unwrap()).await.unwrap();
+        last = Some(next);
+        collector.collect(&fleet, now.into()).await.unwrap();
+        lengths.push((history(&cluster).len(), pieces(&cluster).len()));
+    }
+    let at = |minute: usize| lengths[minute];
+    assert_eq!([at(59), at(179)], [(HISTORY, HISTORY), (46, 46)]);
+    // Those from before it, and a change of the last minute with the long time, need 45 min more.
+    assert_eq!(
+        [at(200), at(223), at(226), at(299)],
+        [(46, 46), (46, 46), (HISTORY, HISTORY), (HISTORY, HISTORY)]
+    );
+    let numbers = history(&cluster);
+    assert_eq!((numbers.first(), numbers.last()), (Some(&281), Some(&300)));
+}
+
+#[tokio::test]
+async fn what_is_known_of_an_etcd_that_was_restored_is_read_anew() {
+    let mut cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut collector = Collector::new(Duration::ZERO);
+    let mut last = commit(&fleet, None, b"shared").await;
+    let backup = cluster.save_snapshot();
+    let first = last.clone();
+    for number in 0..3u8 {
+        last = commit(&fleet, Some(&last), &[number]).await;
+    }
+    collector.collect(&fleet, later()).await.unwrap();
+    cluster.restore(&backup).await;
+    // The same number as before, with another piece.
+    let fleet = cluster.fleet("lb-1").await;
+    let other = commit(&fleet, Some(&first), b"other").await;
+    commit(&fleet, Some(&other), b"third").await;
+    let collected = collector.collect(&fleet, later()).await;
+    assert_eq!(collected, Ok(Collected::default()), "all pieces are used");
 }
 
 #[tokio::test]
@@ -201,7 +258,7 @@ async fn a_generation_under_another_number_stays_and_is_counted() {
     for number in 0..HISTORY as u64 {
         last = commit(&fleet, Some(&last), &number.to_be_bytes()).await;
     }
-    let collected = Collector::new(Duration::ZERO).collect(&fleet, Duration::ZERO, later()).await;
+    let collected = Collector::new(Duration::ZERO).collect(&fleet, later()).await;
     let expected = Collected { generations: 1, misnumbered: 1, ..Collected::default() };
     assert_eq!(collected, Ok(expected), "its pieces are used");
     assert_eq!((value(&own), value(&other)), (String::new(), first));
@@ -215,11 +272,11 @@ async fn pieces_of_a_commit_under_way_stay() {
     let mut patient = Collector::new(GRACE);
     let mut eager = Collector::new(Duration::ZERO);
     for _ in 0..2 {
-        let collected = patient.collect(&fleet, Duration::ZERO, later()).await;
+        let collected = patient.collect(&fleet, later()).await;
         assert_eq!(collected, Ok(Collected::default()));
     }
     let one = Collected { pieces: 1, ..Collected::default() };
-    assert_eq!(eager.collect(&fleet, Duration::ZERO, later()).await, Ok(one));
+    assert_eq!(eager.collect(&fleet, later()).await, Ok(one));
 }
 
 #[tokio::test]
@@ -234,7 +291,7 @@ async fn a_generation_never_lacks_a_piece_while_others_collect() {
         let removed = Arc::clone(&removed);
         async move {
             loop {
-                let collected = collector.collect(&other, Duration::ZERO, later()).await.unwrap();
+                let collected = collector.collect(&other, later()).await.unwrap();
                 removed.fetch_add(collected.pieces, Ordering::SeqCst);
             }
         }

@@ -35,6 +35,7 @@ fn draft(configuration: &[u8]) -> Draft {
         members_seen: i64::MAX,
         live: BTreeSet::from([name("lb-1")]),
         groups: BTreeSet::new(),
+        settles: Duration::ZERO,
         author: "alice".into(),
         reason: "test".into(),
         applied_at: WallTime::from(std::time::UNIX_EPOCH),

@@ -16,12 +16,14 @@ use lb_fleet::{
 };
 use lb_model::{Configuration, Name, Pool, remap::Settling};
 
+use crate::commits;
+
 /// A configuration, and when it came into force.
 pub(super) type Since<T> = (WallTime, T);
 
 /// The generations before the present one whose homes may still count, oldest first.
 pub(super) fn needed(snapshot: &Snapshot, present: &Configuration, now: WallTime) -> Vec<u64> {
-    let longest = longest_settle(present) * Settling::LONGEST;
+    let longest = commits::settles(present);
     let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
     let numbers: Vec<u64> = snapshot.history.keys().copied().collect();
     let applied = |number: &u64| snapshot.history.get(number).map(|it| it.document.body.applied_at);
