@@ -20,7 +20,7 @@ use crate::{
 const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 
 /// Largest answer, bytes: a page of keys, or the changes since a watch fell behind.
-const MAX_ANSWER: usize = 64 << 20;
+pub(crate) const MAX_ANSWER: usize = 64 << 20;
 
 /// Keys in one answer.
 const PAGE: i64 = 200;

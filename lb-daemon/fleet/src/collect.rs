@@ -1,7 +1,7 @@
 //! Removes generations that are too old, and pieces that no generation has.
 //!
 //! Each transaction compares that the current generation is still the one that was read, so it does not meet a commit that
-//! builds on it. A commit that follows compares that its pieces exist, and puts those again that were removed. A piece is
+//! builds on it. A commit that follows compares that no piece was removed since, and puts those again that were. A piece is
 //! removed only some time after it was first found unused: one of a commit under way is unused too, and a collector that took
 //! it each time would keep the commit from ever succeeding.
 
@@ -119,9 +119,13 @@ impl Collector {
         // Generations first, so that none is ever there without its pieces.
         for (keys, is_history) in [(old, true), (unused, false)] {
             for batch in keys.chunks(BATCH) {
-                let deletes: Vec<_> = batch.iter().map(|key| TxnOp::delete(&**key, None)).collect();
+                let deletes = batch.iter().map(|key| TxnOp::delete(&**key, None));
+                let mut operations: Vec<_> = deletes.collect();
+                if !is_history {
+                    operations.push(TxnOp::put(fleet.keys().chunk_removed(), "", None));
+                }
                 let current = fleet.keys().current();
-                let transaction = Txn::new().when([is_at(&current, base)]).and_then(deletes);
+                let transaction = Txn::new().when([is_at(&current, base)]).and_then(operations);
                 if !fleet.transact(transaction).await?.is_done {
                     return Ok(Collected { is_interrupted: true, ..collected });
                 }

@@ -20,25 +20,35 @@ pub enum HistoryError {
     Etcd(#[from] EtcdError),
 }
 
-impl Fleet {
+/// Reads generations. They share pieces, and each piece is fetched once for those that follow each other.
+pub struct GenerationReader {
+    fleet: Fleet,
+    pieces: PieceCache,
+}
+
+impl GenerationReader {
+    pub fn new(fleet: &Fleet) -> Self {
+        Self { fleet: fleet.clone(), pieces: PieceCache::default() }
+    }
+
     /// A generation that etcd keeps, with the bytes of its configuration, which are verified by the digests of its pieces.
     ///
     /// # Errors
     /// [`HistoryError`]
-    pub async fn read_generation(&self, number: u64) -> Result<SharedConfiguration, HistoryError> {
-        let key = self.keys().history(number);
+    pub async fn read(&mut self, number: u64) -> Result<SharedConfiguration, HistoryError> {
+        let key = self.fleet.keys().history(number);
         let damaged = |cause| HistoryError::Damaged { generation: number, cause };
-        let row = self.get(&key).await?.ok_or(HistoryError::NotKept(number))?;
+        let row = self.fleet.get(&key).await?.ok_or(HistoryError::NotKept(number))?;
         let committed = committed(&row)?;
         let said = committed.document.body.number;
         if said != number {
             return Err(damaged(format!("its value says generation {said}")));
         }
-        match PieceCache::default().join(self, &committed.document.body).await {
+        match self.pieces.join(&self.fleet, &committed.document.body).await {
             Ok(bytes) => Ok(SharedConfiguration { committed, bytes }),
             Err(PiecesError::Etcd(error)) => Err(error.into()),
             // Generations are removed before their pieces, and this one may have been meanwhile.
-            Err(PiecesError::Damaged(cause)) => match self.get(&key).await? {
+            Err(PiecesError::Damaged(cause)) => match self.fleet.get(&key).await? {
                 Some(_) => Err(damaged(cause)),
                 None => Err(HistoryError::NotKept(number)),
             },

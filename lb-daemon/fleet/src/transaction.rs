@@ -1,14 +1,22 @@
 //! Transactions, and what they compare.
 
+use std::{collections::BTreeMap, mem};
+
 use etcd_client::{Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse};
 
 use crate::{
     EtcdError, Fleet,
-    client::{Row, request},
+    client::{MAX_ANSWER, Row, request},
 };
 
 /// Largest value, bytes. etcd takes 1.5 MiB in one request by default, and the rest of the request needs some of that.
 pub const MAX_VALUE: usize = 1 << 20;
+
+/// Values that are read at once: of the largest pieces it takes a quarter of an answer.
+pub(crate) const MOST_GETS: usize = 32;
+
+/// Values that are written at once: etcd takes 128 operations.
+const MOST_PUTS: usize = 100;
 
 /// What a transaction did.
 #[derive(Debug)]
@@ -26,7 +34,8 @@ impl Fleet {
             let transaction = transaction.clone();
             async move { kv.txn(transaction).await }
         };
-        let answer = request(&self.client().kv_client(), commit).await;
+        let kv = self.client().kv_client().max_decoding_message_size(MAX_ANSWER);
+        let answer = request(&kv, commit).await;
         let answer = self.written(answer)?;
         let mut rows = Vec::new();
         for response in answer.op_responses() {
@@ -36,6 +45,30 @@ impl Fleet {
         }
         let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
         Ok(Transacted { is_done: answer.succeeded(), revision, rows })
+    }
+
+    /// The rows of at most [`MOST_GETS`] keys, as far as they are there.
+    pub(crate) async fn get_together(&self, keys: &[String]) -> Result<Vec<Row>, EtcdError> {
+        let gets: Vec<_> = keys.iter().map(|key| TxnOp::get(&**key, None)).collect();
+        Ok(self.transact(Txn::new().and_then(gets)).await?.rows)
+    }
+
+    /// Puts values, several in a transaction.
+    pub(crate) async fn put_all(&self, values: BTreeMap<String, &[u8]>) -> Result<(), EtcdError> {
+        let (mut puts, mut size) = (Vec::new(), 0);
+        for (key, value) in values {
+            if puts.len() == MOST_PUTS || size + value.len() > MAX_VALUE {
+                let full = mem::take(&mut puts);
+                self.transact(Txn::new().and_then(full)).await?;
+                size = 0;
+            }
+            size += key.len() + value.len();
+            puts.push(TxnOp::put(key, value, None));
+        }
+        if !puts.is_empty() {
+            self.transact(Txn::new().and_then(puts)).await?;
+        }
+        Ok(())
     }
 
     /// Marks that a transaction changes what the revision covers.

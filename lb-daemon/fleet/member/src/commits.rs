@@ -10,7 +10,7 @@ use lb_base::error_chain;
 use lb_control::command::{Applied, Apply, ChangeRecord, FleetRefusal, Refusal, Stopping};
 use lb_fleet::{
     EtcdError, Fleet,
-    commit::{Attempt, CommitError, Committed, Draft, Resolved},
+    commit::{Attempt, CommitError, Committed, Draft, Parts, Resolved},
     reader::{Connection, Snapshot, View},
 };
 use lb_model::{Configuration, Name, overrides::Overrides, remap::Settling};
@@ -186,13 +186,13 @@ impl Member {
             return Err(FleetRefusal::Invalid(text.into()).into());
         }
         let base = snapshot.configuration.as_ref().map(|it| &it.committed);
-        let (encoded, need) = encode(configuration)?;
+        let (parts, need) = encode(configuration)?;
         let mut members = snapshot.clone();
         for _ in 0..TRIES {
             // If a balancer joins or starts after this, the commit fails, because its key is written.
             versions::check(&need, &members, self.name())?;
             let draft = Draft {
-                configuration: Arc::clone(&encoded),
+                parts: Arc::clone(&parts),
                 live: self.live(&members),
                 members_seen: members.members_revision,
                 groups: groups(configuration),
@@ -357,16 +357,14 @@ async fn find_out(
     }
 }
 
-/// The bytes of a configuration, and what they need of each balancer.
+/// The parts of a configuration, and what they need of each balancer.
 ///
 /// # Errors
 /// It cannot be shared.
-pub(super) fn encode(
-    configuration: &Configuration,
-) -> Result<(Arc<[u8]>, SchemaNeed), FleetRefusal> {
+pub(super) fn encode(configuration: &Configuration) -> Result<(Parts, SchemaNeed), FleetRefusal> {
     let encoded = lb_store::encode_shared(configuration);
     let encoded = encoded.map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
-    Ok((encoded.bytes.into(), encoded.need))
+    Ok((encoded.parts.into(), encoded.need))
 }
 
 fn refusal(error: CommitError) -> Refusal {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use lb_base::error_chain;
 use lb_control::command::{FleetRefusal, Refusal};
-use lb_fleet::history::HistoryError;
+use lb_fleet::history::{GenerationReader, HistoryError};
 use lb_model::Configuration;
 use lb_store::HistoryEntry;
 
@@ -41,11 +41,12 @@ impl Member {
         let unavailable = |text: String| Refusal::from(FleetRefusal::Unavailable(text));
         let fleet = fleet.ok_or_else(|| unavailable("etcd is not connected".into()))?;
         let unusable = |cause: String| Refusal::UnusableGeneration { number, cause };
-        let read = fleet.read_generation(number).await.map_err(|error| match error {
-            HistoryError::NotKept(_) => Refusal::NoGeneration(number),
-            HistoryError::Etcd(error) => unavailable(error.to_string()),
-            error => unusable(error.to_string()),
-        })?;
+        let read =
+            GenerationReader::new(&fleet).read(number).await.map_err(|error| match error {
+                HistoryError::NotKept(_) => Refusal::NoGeneration(number),
+                HistoryError::Etcd(error) => unavailable(error.to_string()),
+                error => unusable(error.to_string()),
+            })?;
         let decoded = lb_store::decode_shared(&read.bytes);
         decoded.map(Arc::new).map_err(|error| unusable(error_chain::message(&error)))
     }

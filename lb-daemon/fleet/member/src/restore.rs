@@ -55,7 +55,7 @@ impl Member {
             ..Apply::default()
         };
         let planned = self.commands().apply(planned, None).await??;
-        let (configuration_bytes, need) = commits::encode(&configuration)?;
+        let (parts, need) = commits::encode(&configuration)?;
         versions::check(&need, &snapshot, self.name())?;
         if dry_run {
             return Ok((exported.generation, planned));
@@ -66,7 +66,7 @@ impl Member {
         let floor = known.chain([exported.generation]).max().unwrap_or_default();
         let base = snapshot.configuration.as_ref().map(|it| &it.committed);
         let draft = Draft {
-            configuration: configuration_bytes,
+            parts,
             live: self.live(&snapshot),
             members_seen: snapshot.members_revision,
             groups: commits::groups(&configuration),

@@ -233,6 +233,7 @@ impl Draft {
             FleetKey::Shares(number) => self.epochs.put(number, None, row),
             FleetKey::Contribution { epoch, name } => self.epochs.put(epoch, Some(name), row),
             FleetKey::Chunk(_)
+            | FleetKey::ChunkRemoved
             | FleetKey::Changed
             | FleetKey::MemberRemoved
             | FleetKey::Unknown => None,
@@ -259,6 +260,7 @@ impl Draft {
             FleetKey::Shares(number) => self.epochs.delete(number, None),
             FleetKey::Contribution { epoch, name } => self.epochs.delete(epoch, Some(name)),
             FleetKey::Chunk(_)
+            | FleetKey::ChunkRemoved
             | FleetKey::Changed
             | FleetKey::MemberRemoved
             | FleetKey::Unknown => {}

@@ -5,6 +5,7 @@ mod cluster;
 mod commits;
 mod epochs;
 mod following;
+mod growth;
 mod members;
 mod presence;
 mod restores;
@@ -31,7 +32,7 @@ fn name(text: &str) -> Name {
 
 fn draft(configuration: &[u8]) -> Draft {
     Draft {
-        configuration: configuration.into(),
+        parts: [configuration.to_vec()].into(),
         members_seen: i64::MAX,
         live: BTreeSet::from([name("lb-1")]),
         groups: BTreeSet::new(),

@@ -8,7 +8,7 @@ use lb_control::{
     command::{Actor, Apply, Refusal, Stopping},
     state::MarkOutDecision,
 };
-use lb_fleet::{DocumentError, documents::Generation, reader::Snapshot};
+use lb_fleet::{DocumentError, documents::Generation, history::GenerationReader, reader::Snapshot};
 use lb_model::Configuration;
 use tokio::time::{Instant, timeout};
 
@@ -153,8 +153,9 @@ impl Follower {
         let fleet = self.fleet.borrow().clone();
         let mut past = Vec::new();
         let Some(fleet) = fleet else { return past };
+        let mut reader = GenerationReader::new(&fleet);
         for number in numbers {
-            let read = fleet.read_generation(*number).await.map_err(|error| error.to_string());
+            let read = reader.read(*number).await.map_err(|error| error.to_string());
             let used = read.and_then(|it| {
                 let decoded = lb_store::decode_shared(&it.bytes);
                 let decoded = decoded.map_err(|error| error_chain::message(&error))?;
