@@ -17,8 +17,11 @@ use tracing::warn;
 use lb_pieces::Digest;
 
 use crate::{
-    DocumentError, EtcdError, Fleet, FleetKey, client::Rows, commit::committed,
-    documents::WallTime, transaction::is_at,
+    DocumentError, EtcdError, Fleet, FleetKey,
+    client::Rows,
+    commit::{Committed, committed},
+    documents::WallTime,
+    transaction::is_at,
 };
 
 /// Generations that stay however old they are, the current one among them.
@@ -54,13 +57,15 @@ pub enum CollectError {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     mod_revision: i64,
+    digest: Digest,
+    parent: Option<Digest>,
     applied_at: WallTime,
     settles: Duration,
     is_misnumbered: bool,
 }
 
 /// Removes what is not needed. Generations never change, so each is read once, and only what a pass needs is remembered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Collector {
     grace: Duration,
     /// Generations of the history, by the numbers of their keys.
@@ -93,11 +98,10 @@ impl Collector {
         let current = fleet.range(&first, &format!("{first}\0"), None, false).await?;
         let at = Some(current.revision);
         let current = current.rows.first().map(committed).transpose()?;
-        let (first, end) = (keys.histories(), keys.after_histories());
-        let history = fleet.range(&first, &end, at, true).await?;
+        let history = fleet.list_history(at).await?;
         let (first, end) = (keys.chunks(), keys.after_chunks());
         let pieces = fleet.range(&first, &end, at, true).await?;
-        self.learn(fleet, &history).await?;
+        self.learn(fleet, current.as_ref(), &history).await?;
 
         let numbered = self.known.iter().filter(|(_, known)| !known.is_misnumbered);
         let numbered: Vec<(u64, Known)> = numbered.map(|(number, it)| (*number, *it)).collect();
@@ -139,41 +143,75 @@ impl Collector {
     }
 
     /// Reads the generations of the history that are not known yet.
-    async fn learn(&mut self, fleet: &Fleet, history: &Rows) -> Result<(), CollectError> {
-        let keys = fleet.keys();
-        let there = history.rows.iter().filter_map(|row| match keys.parse(&row.key) {
-            FleetKey::History(number) => Some((number, row.mod_revision)),
-            _ => None,
-        });
-        let there: BTreeMap<u64, i64> = there.collect();
-        self.forget_unless_continued(&there);
-        for (number, mod_revision) in there {
-            if self.known.contains_key(&number) {
-                continue;
-            }
-            // Another balancer may have removed it meanwhile.
-            let Some(row) = fleet.get(&keys.history(number)).await? else { continue };
-            let body = committed(&row)?.document.body;
-            let is_misnumbered = body.number != number;
-            if is_misnumbered {
-                let (key, said) = (keys.history(number), body.number);
-                warn!("{key}: its value says generation {said}, so it is not removed");
-            }
-            let last = if is_misnumbered { u64::MAX } else { number };
-            let (applied_at, settles) = (body.applied_at, body.settles());
-            for digest in body.pieces {
-                let known = self.last_use.entry(digest).or_default();
-                *known = last.max(*known);
-            }
-            let known = Known { mod_revision, applied_at, settles, is_misnumbered };
-            self.known.insert(number, known);
+    async fn learn(
+        &mut self,
+        fleet: &Fleet,
+        current: Option<&Committed>,
+        there: &BTreeMap<u64, i64>,
+    ) -> Result<(), CollectError> {
+        self.forget_unless_continued(current, there);
+        if !self.read_new(fleet, there).await? {
+            self.forget();
+            self.read_new(fleet, there).await?;
         }
         Ok(())
     }
 
+    /// Returns whether what is new descends from what was known.
+    async fn read_new(
+        &mut self,
+        fleet: &Fleet,
+        there: &BTreeMap<u64, i64>,
+    ) -> Result<bool, CollectError> {
+        let new: Vec<_> = there.keys().filter(|it| !self.known.contains_key(it)).copied().collect();
+        let mut unreadable = None;
+        let visit = |number, read| match read {
+            Ok(found) => self.add(fleet, number, there[&number], found),
+            Err(error) => unreadable = Some(error),
+        };
+        fleet.visit_generations(new.iter().copied(), visit).await?;
+        match unreadable {
+            Some(error) => Err(error.into()),
+            None => Ok(new.iter().all(|number| self.is_linked(*number))),
+        }
+    }
+
+    fn add(&mut self, fleet: &Fleet, number: u64, mod_revision: i64, found: Committed) {
+        let (body, digest) = (found.document.body, found.digest);
+        let is_misnumbered = body.number != number;
+        if is_misnumbered {
+            let (key, said) = (fleet.keys().history(number), body.number);
+            warn!("{key}: its value says generation {said}, so it is not removed");
+        }
+        let last = if is_misnumbered { u64::MAX } else { number };
+        let (applied_at, settles, parent) = (body.applied_at, body.settles(), body.parent);
+        for digest in body.pieces {
+            let known = self.last_use.entry(digest).or_default();
+            *known = last.max(*known);
+        }
+        let known = Known { mod_revision, digest, parent, applied_at, settles, is_misnumbered };
+        self.known.insert(number, known);
+    }
+
+    /// Whether a generation descends from the one before it, if that is known.
+    fn is_linked(&self, number: u64) -> bool {
+        let before = number.checked_sub(1).and_then(|before| self.known.get(&before));
+        let both = self.known.get(&number).zip(before);
+        both.is_none_or(|(known, before)| {
+            let is_misnumbered = known.is_misnumbered || before.is_misnumbered;
+            is_misnumbered || known.parent == Some(before.digest)
+        })
+    }
+
+    fn forget(&mut self) {
+        self.known.clear();
+        self.last_use.clear();
+    }
+
     /// Drops what is known of generations that were removed because they were old. If anything else changed than that new
-    /// ones came, as when etcd is restored, all is read anew.
-    fn forget_unless_continued(&mut self, there: &BTreeMap<u64, i64>) {
+    /// ones came, as when etcd is restored, all is read anew. Revisions alone do not tell, because after a restore they are
+    /// given again.
+    fn forget_unless_continued(&mut self, current: Option<&Committed>, there: &BTreeMap<u64, i64>) {
         let oldest = there.keys().next().copied().unwrap_or(u64::MAX);
         self.known.retain(|number, _| *number >= oldest);
         self.last_use.retain(|_, last| *last >= oldest);
@@ -182,9 +220,11 @@ impl Collector {
         let last = self.known.iter().rev().find(|(_, known)| !known.is_misnumbered);
         let last = last.map_or(0, |(number, _)| *number);
         let is_new = |number: &u64| *number > last || self.known.contains_key(number);
-        if !self.known.iter().all(is_there) || !there.keys().all(is_new) {
-            self.known.clear();
-            self.last_use.clear();
+        let of_current =
+            current.and_then(|it| Some((it, self.known.get(&it.document.body.number)?)));
+        let is_same = of_current.is_none_or(|(current, known)| current.digest == known.digest);
+        if !is_same || !self.known.iter().all(is_there) || !there.keys().all(is_new) {
+            self.forget();
         }
     }
 

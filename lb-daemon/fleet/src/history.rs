@@ -1,10 +1,13 @@
-//! Reads an old generation, so that any balancer can go back to it.
+//! The history: listed by its keys, and read when it is needed. A balancer keeps no generation but the current one.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    DocumentError, EtcdError, Fleet,
-    commit::committed,
+    DocumentError, EtcdError, Fleet, FleetKey,
+    commit::{Committed, committed},
     pieces::{PieceCache, PiecesError},
     reader::SharedConfiguration,
+    transaction::MOST_GETS,
 };
 
 /// Why an old generation cannot be read.
@@ -20,7 +23,53 @@ pub enum HistoryError {
     Etcd(#[from] EtcdError),
 }
 
-/// Reads generations. They share pieces, and each piece is fetched once for those that follow each other.
+impl Fleet {
+    /// The numbers of the generations that etcd keeps.
+    ///
+    /// # Errors
+    /// etcd does not answer.
+    pub async fn list_generations(&self) -> Result<BTreeSet<u64>, EtcdError> {
+        Ok(self.list_history(None).await?.into_keys().collect())
+    }
+
+    /// The generations that etcd keeps, each with the `mod_revision` of its key, at a revision or now.
+    pub(crate) async fn list_history(
+        &self,
+        at: Option<i64>,
+    ) -> Result<BTreeMap<u64, i64>, EtcdError> {
+        let keys = self.keys();
+        let rows = self.range(&keys.histories(), &keys.after_histories(), at, true).await?.rows;
+        let numbered = rows.iter().filter_map(|row| match keys.parse(&row.key) {
+            FleetKey::History(number) => Some((number, row.mod_revision)),
+            _ => None,
+        });
+        Ok(numbered.collect())
+    }
+
+    /// Reads what the history says of generations, without their configurations, and hands each to `visit`. Those that are
+    /// removed meanwhile are left out.
+    ///
+    /// # Errors
+    /// etcd does not answer.
+    pub async fn visit_generations(
+        &self,
+        numbers: impl IntoIterator<Item = u64>,
+        mut visit: impl FnMut(u64, Result<Committed, DocumentError>),
+    ) -> Result<(), EtcdError> {
+        let keys = self.keys();
+        let all: Vec<_> = numbers.into_iter().map(|number| keys.history(number)).collect();
+        for batch in all.chunks(MOST_GETS) {
+            for row in self.get_together(batch).await? {
+                if let FleetKey::History(number) = keys.parse(&row.key) {
+                    visit(number, committed(&row));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads generations with their configurations. They share pieces, and each piece is fetched once for those that follow each other.
 pub struct GenerationReader {
     fleet: Fleet,
     pieces: PieceCache,

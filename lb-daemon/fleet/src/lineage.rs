@@ -27,7 +27,7 @@ pub struct Lineage {
     pub revision: i64,
     /// Number of the current generation; `None`: there is none.
     pub current: Option<u64>,
-    /// Generations that are kept, by number, the current one among them.
+    /// Generations that are kept, by number, the current one among them. Those before the one in force are not needed.
     pub history: BTreeMap<u64, Link>,
     /// Number of the last restore generation that the current one is, or descends from; 0: none.
     pub restored: u64,
@@ -140,6 +140,11 @@ impl LineageGuard {
 
     pub const fn in_force(&self) -> Option<&InForce> {
         self.in_force.as_ref()
+    }
+
+    /// From which generation on [`Self::offer`] needs the history; `None`: it needs none.
+    pub fn traced_from(&self) -> Option<u64> {
+        self.in_force.and_then(|it| it.generation).map(|(number, _)| number)
     }
 
     pub const fn conflict(&self) -> Option<&Conflict> {

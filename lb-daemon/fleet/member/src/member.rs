@@ -100,13 +100,14 @@ impl Member {
         let (conditions, end) = (context.conditions.clone(), stop.clone());
         let (tasks, (may_show, is_shown)) = (TaskTracker::new(), watch::channel(false));
         let presence = (liveness_rx, is_shown);
-        let etcd = etcd::connect(settings.clone(), presence, conditions, &tasks, end);
         let known = record.guard.in_force().and_then(|it| it.generation).map(|(number, _)| number);
         let here = context.commands.export().await.map(|exported| exported.generation);
         let generation = known.filter(|known| here == Ok(*known)).unwrap_or_default();
         let (guard, members) = (record.guard, Arc::new(record.members.clone()));
         let (in_force_tx, in_force) =
             watch::channel(InForce { generation, guard, members, ..InForce::default() });
+        let etcd =
+            etcd::connect(settings.clone(), presence, in_force.clone(), conditions, &tasks, end);
         let known_incarnation = known_incarnation(&etcd, &settings, lost_maps).await?;
         let security = peer_security(&settings, &context.conditions)?;
         if settings.tls.is_none() {

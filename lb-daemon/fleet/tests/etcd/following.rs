@@ -103,7 +103,7 @@ async fn compaction_while_disconnected_loses_nothing() {
     let revision = last.mod_revision.to_string();
     cluster.etcdctl(&[0], &["compact", &revision, "--physical"]).unwrap();
     let snapshot = following.until_generation(12).await;
-    assert_eq!(snapshot.history.len(), 12);
+    assert_eq!(snapshot.links.len(), 12);
     assert_eq!(snapshot.revision, last.mod_revision);
 }
 
@@ -281,7 +281,7 @@ async fn a_revision_is_never_shown_before_what_changed() {
         let snapshot = view.snapshot.as_ref().unwrap();
         let committed = &snapshot.configuration.as_ref().unwrap().committed;
         assert_eq!(snapshot.revision, committed.mod_revision);
-        assert_eq!(snapshot.history.len() as u64, committed.document.body.number);
+        assert_eq!(snapshot.links.len() as u64, committed.document.body.number);
         committed.document.body.number == 100
     };
     following.until("the last generation", is_last).await;

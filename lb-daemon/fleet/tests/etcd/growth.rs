@@ -13,7 +13,7 @@ use lb_fleet::{
 };
 use lb_model::{AdminState, Backend, Configuration, Name, Pool, Region};
 
-use crate::{cluster::Cluster, draft, look, name};
+use crate::{Following, cluster::Cluster, draft, look, name};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -98,6 +98,58 @@ async fn a_change_of_one_backend_of_ten_thousand_writes_little() {
     let snapshot = look(&fleet).await;
     let read = lb_store::decode_shared(&snapshot.configuration.as_ref().unwrap().bytes).unwrap();
     assert!(read == configuration);
+}
+
+#[tokio::test]
+async fn the_history_is_not_read_again_and_again() {
+    const LONG: usize = 100 << 10;
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut last = None;
+    for number in 0..40u8 {
+        let draft = Draft { reason: "x".repeat(LONG), ..draft(&[number]) };
+        let next = fleet.commit(&Attempt::new(last.as_ref(), draft).unwrap()).await.unwrap();
+        last = Some(next);
+    }
+    let mut following = Following::tracing_from(&fleet, Duration::from_millis(20), || Some(39));
+    let snapshot = following.until_generation(40).await;
+    assert!(snapshot.links.keys().eq([&39, &40]), "{:?}", snapshot.links);
+    // Each time it reads all, it is the current generation and little else.
+    let before = cluster.bytes_sent().await;
+    for _ in 0..30 {
+        following.view_rx.changed().await.unwrap();
+    }
+    let sent = cluster.bytes_sent().await - before;
+    assert!((29 * LONG..45 * LONG).contains(&sent), "{sent}");
+    // The collector reads each generation once.
+    let mut collector = Collector::new(Duration::ZERO);
+    drop(following);
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        let before = cluster.bytes_sent().await;
+        collector.collect(&fleet, SystemTime::UNIX_EPOCH.into()).await.unwrap();
+        sent.push(cluster.bytes_sent().await - before);
+    }
+    assert!(sent[0] > 40 * LONG && sent[1] < 2 * LONG && sent[2] < 2 * LONG, "{sent:?}");
+}
+
+#[tokio::test]
+async fn the_links_of_an_etcd_that_was_restored_are_read_anew() {
+    let mut cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let first = crate::commit(&fleet, None, b"one").await;
+    let backup = cluster.save_snapshot();
+    let second = crate::commit(&fleet, Some(&first), b"two").await;
+    let mut following = Following::new(&fleet);
+    assert_eq!(following.until_generation(2).await.links[&2].link.digest, second.digest);
+    cluster.restore(&backup).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let other = crate::commit(&fleet, Some(&first), b"elsewhere").await;
+    assert_eq!(other.mod_revision, second.mod_revision, "revisions are given again");
+    let third = crate::commit(&fleet, Some(&other), b"three").await;
+    let snapshot = following.until_generation(3).await;
+    let digests: Vec<_> = snapshot.links.values().map(|it| it.link.digest).collect();
+    assert_eq!(digests, [first.digest, other.digest, third.digest]);
 }
 
 /// `SPILLWAY_GROWTH_MINUTES` says for how many minutes: 43,200 are a month.

@@ -69,7 +69,15 @@ impl Following {
     }
 
     fn reading_again(fleet: &Fleet, every: Duration) -> Self {
-        let (reader, view_rx) = Reader::new(fleet.clone(), every);
+        Self::tracing_from(fleet, every, || Some(0))
+    }
+
+    fn tracing_from(
+        fleet: &Fleet,
+        every: Duration,
+        traced_from: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        let (reader, view_rx) = Reader::new(fleet.clone(), every, Box::new(traced_from));
         let shutdown = CancellationToken::new();
         tokio::spawn(reader.run(shutdown.clone()));
         Self { view_rx, _shutdown: shutdown.drop_guard() }
