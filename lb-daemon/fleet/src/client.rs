@@ -39,6 +39,8 @@ const MOST_LOOKS: usize = 20;
 #[derive(Clone)]
 pub struct Fleet {
     client: Client,
+    /// The URLs of etcd's servers, and how they are reached.
+    servers: Arc<(Vec<String>, ConnectOptions)>,
     keys: Keys,
     name: Name,
     /// A write found no space. Reads do not tell, so the reader is woken to ask.
@@ -87,9 +89,10 @@ impl Fleet {
             let tls = TlsOptions::new().ca_certificate(authorities).identity(identity);
             options = options.with_tls(tls);
         }
-        let client = Client::connect(&settings.endpoints, Some(options)).await?;
+        let client = Client::connect(&settings.endpoints, Some(options.clone())).await?;
+        let servers = Arc::new((settings.endpoints.clone(), options));
         let (keys, name) = (Keys::new(&settings.fleet), settings.name.clone());
-        Ok(Self { client, keys, name, found_no_space: Arc::default() })
+        Ok(Self { client, servers, keys, name, found_no_space: Arc::default() })
     }
 
     pub const fn keys(&self) -> &Keys {
@@ -99,6 +102,14 @@ impl Fleet {
     /// This balancer's.
     pub const fn name(&self) -> &Name {
         &self.name
+    }
+
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &str> {
+        self.servers.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn options(&self) -> &ConnectOptions {
+        &self.servers.1
     }
 
     pub(crate) fn client(&self) -> Client {

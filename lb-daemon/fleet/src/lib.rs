@@ -23,6 +23,7 @@ pub mod presence;
 pub mod put_back;
 pub mod reader;
 pub mod settings;
+pub mod space;
 pub mod transaction;
 
 pub use client::Fleet;

@@ -15,6 +15,7 @@ use lb_fleet::{
     documents::Liveness,
     reader::{Snapshot, View},
     settings::EtcdTls,
+    space::EtcdSpace,
 };
 use lb_model::Name;
 use tokio::{
@@ -37,7 +38,7 @@ use super::{
         self, FleetView, LedgerFile, PeerCredentials, PeerSecurity, SharingHandle, SharingInputs,
         SharingSettings, SharingStartError,
     },
-    versions,
+    space, versions,
 };
 
 /// How long a start waits for what etcd knows of earlier starts.
@@ -68,6 +69,7 @@ pub struct Member {
     known: watch::Receiver<FleetView>,
     sharing: SharingHandle,
     security: PeerSecurity,
+    space: watch::Receiver<Option<EtcdSpace>>,
     committing: Mutex<()>,
     stop: CancellationToken,
     started: Instant,
@@ -165,6 +167,7 @@ impl Member {
             retry: Retry::default(),
             tasks: tasks.clone(),
         };
+        let (space_tx, space) = watch::channel(None);
         let member = Arc::new(Self {
             settings,
             commands: context.commands.clone(),
@@ -174,6 +177,7 @@ impl Member {
             known,
             sharing,
             security,
+            space,
             committing: Mutex::new(()),
             stop,
             started: Instant::now(),
@@ -185,6 +189,7 @@ impl Member {
         member.spawn(epochs::write_steps(Arc::clone(&member), requests));
         member.spawn(epochs::record_incarnation(Arc::clone(&member)));
         member.spawn(collect::remove_old_generations(Arc::clone(&member)));
+        member.spawn(space::watch_space(Arc::clone(&member), space_tx));
         member.spawn(homes::agree(Arc::clone(&member), context.homes.clone(), liveness.clone()));
         member.spawn(liveness::report(Arc::clone(&member), context.conditions.clone(), liveness));
         member.tasks.close();
@@ -251,6 +256,11 @@ impl Member {
     /// What the capacities are shared by: while there is a conflict with etcd, as it was before.
     pub(super) fn known(&self) -> FleetView {
         self.known.borrow().clone()
+    }
+
+    /// Of etcd's database; `None`: it was not asked yet.
+    pub(super) fn space(&self) -> Option<EtcdSpace> {
+        *self.space.borrow()
     }
 
     pub(super) fn watch_in_force(&self) -> watch::Receiver<InForce> {

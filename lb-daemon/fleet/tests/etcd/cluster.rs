@@ -110,6 +110,11 @@ impl Cluster {
         Self { folder, nodes, certificates: None, client_port, peer_port, quota: None, restores: 0 }
     }
 
+    /// Bytes of a server's database.
+    pub(crate) fn database_size(&self, node: usize) -> u64 {
+        self.data_folder(node).join("member/snap/db").metadata().unwrap().len()
+    }
+
     /// How many bytes the first server has sent to clients.
     pub(crate) async fn bytes_sent(&self) -> usize {
         let (address, port) = self.address(0);

@@ -10,6 +10,7 @@ mod members;
 mod presence;
 mod restores;
 mod security;
+mod space;
 mod versions;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
