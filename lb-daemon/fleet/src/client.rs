@@ -21,7 +21,7 @@ use crate::{
 const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 
 /// Largest answer, bytes: a page of keys, or the changes since a watch fell behind.
-const MAX_ANSWER: usize = 64 << 20;
+pub(crate) const MAX_ANSWER: usize = 64 << 20;
 
 /// Keys in one answer; fewer where their values have more than [`MAX_ANSWER`].
 const PAGE: i64 = 200;

@@ -1,7 +1,7 @@
 //! Removes generations that are too old, and pieces that no generation has.
 //!
 //! Each transaction compares that the current generation is still the one that was read, so it does not meet a commit that
-//! builds on it. A commit that follows compares that its pieces exist, and puts those again that were removed. A piece is
+//! builds on it. A commit that follows compares that no piece was removed since, and puts those again that were. A piece is
 //! removed only some time after it was first found unused: one of a commit under way is unused too, and a collector that took
 //! it each time would keep the commit from ever succeeding.
 
@@ -53,75 +53,83 @@ pub enum CollectError {
     Etcd(#[from] EtcdError),
 }
 
-/// Removes what is not needed, and remembers since when pieces were unused.
-#[derive(Debug)]
+/// What one pass has to know of a generation.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    mod_revision: i64,
+    digest: Digest,
+    parent: Option<Digest>,
+    applied_at: WallTime,
+    settles: Duration,
+    is_misnumbered: bool,
+}
+
+/// Removes what is not needed. Generations never change, so each is read once, and only what a pass needs is remembered.
+#[derive(Clone, Debug)]
 pub struct Collector {
     grace: Duration,
-    /// With the `mod_revision` of the piece: one that was written anew is a new one.
+    /// Generations of the history, by the numbers of their keys.
+    known: BTreeMap<u64, Known>,
+    /// The last generation that has a piece; those of a misnumbered one are used for ever.
+    last_use: BTreeMap<Digest, u64>,
+    /// Since when pieces were unused, with the `mod_revision` of the piece: one that was written anew is a new one.
     unused: BTreeMap<(Digest, i64), Instant>,
 }
 
 impl Collector {
     /// `grace` is [`GRACE`], but for tests.
     pub const fn new(grace: Duration) -> Self {
-        Self { grace, unused: BTreeMap::new() }
+        Self { grace, known: BTreeMap::new(), last_use: BTreeMap::new(), unused: BTreeMap::new() }
     }
 
-    /// Keeps the last [`HISTORY`] generations, and those that were applied or replaced less than `keep` before `now`.
+    /// Keeps the last [`HISTORY`] generations, and those that were applied or replaced, before `now`, less than the longest
+    /// time ago for which a change of home settles in any generation that is still there.
     ///
     /// # Errors
     /// [`CollectError`]
     pub async fn collect(
         &mut self,
         fleet: &Fleet,
-        keep: Duration,
         now: WallTime,
     ) -> Result<Collected, CollectError> {
         let keys = fleet.keys();
-        let current = keys.current();
-        // From `config/current` over the whole history, at one revision.
-        let end = format!("{}0", keys.histories().trim_end_matches('/'));
-        let configurations = fleet.range(&current, &end, None, false).await?;
-        let at = Some(configurations.revision);
+        let first = keys.current();
+        // The key alone, and the revision for all else.
+        let current = fleet.range(&first, &format!("{first}\0"), None, false).await?;
+        let at = Some(current.revision);
+        let current = current.rows.first().map(committed).transpose()?;
+        let history = fleet.list_history(at).await?;
         let (first, end) = (keys.chunks(), keys.after_chunks());
         let pieces = fleet.range(&first, &end, at, true).await?;
-        let mut base = 0;
-        let mut used = BTreeSet::new();
-        let mut history: Vec<Committed> = Vec::new();
-        let mut collected = Collected::default();
-        for row in &configurations.rows {
-            match keys.parse(&row.key) {
-                FleetKey::Current => {
-                    base = row.mod_revision;
-                    used.extend(committed(row)?.document.body.pieces);
-                }
-                FleetKey::History(number) => {
-                    let found = committed(row)?;
-                    let said = found.document.body.number;
-                    if said == number {
-                        history.push(found);
-                    } else {
-                        let key = keys.history(number);
-                        warn!("{key}: its value says generation {said}, so it is not removed");
-                        used.extend(found.document.body.pieces);
-                        collected.misnumbered += 1;
-                    }
-                }
-                _ => {}
-            }
-        }
-        history.sort_by_key(|it| it.document.body.number);
-        let old = removable(&history, keep, now);
-        let kept = history.iter().skip(old);
-        used.extend(kept.flat_map(|it| it.document.body.pieces.iter().copied()));
-        let old = history.iter().take(old).map(|it| keys.history(it.document.body.number));
+        self.learn(fleet, current.as_ref(), &history).await?;
+
+        let numbered = self.known.iter().filter(|(_, known)| !known.is_misnumbered);
+        let numbered: Vec<(u64, Known)> = numbered.map(|(number, it)| (*number, *it)).collect();
+        let settles = numbered.iter().map(|(_, it)| it.settles);
+        let settles = settles.chain(current.iter().map(|it| it.document.body.settles()));
+        let applied: Vec<_> = numbered.iter().map(|(_, it)| it.applied_at).collect();
+        let old = removable(&applied, settles.max().unwrap_or_default(), now);
+        let kept = numbered.get(old).map_or(u64::MAX, |(number, _)| *number);
+        let base = current.as_ref().map_or(0, |it| it.mod_revision);
+        let current = current.into_iter().flat_map(|it| it.document.body.pieces);
+        let used: BTreeSet<Digest> = current
+            .chain(self.last_use.iter().filter(|(_, last)| **last >= kept).map(|(it, _)| *it))
+            .collect();
+        let old: Vec<_> = numbered[..old].iter().map(|(number, _)| keys.history(*number)).collect();
         let unused = self.long_unused(fleet, &pieces, &used);
-        let unused = unused.iter().map(|digest| keys.chunk(digest));
+        let unused: Vec<_> = unused.iter().map(|digest| keys.chunk(digest)).collect();
+        let misnumbered = self.known.len() - numbered.len();
+        let mut collected = Collected { misnumbered, ..Collected::default() };
         // Generations first, so that none is ever there without its pieces.
-        for (keys, is_history) in [(old.collect::<Vec<_>>(), true), (unused.collect(), false)] {
+        for (keys, is_history) in [(old, true), (unused, false)] {
             for batch in keys.chunks(BATCH) {
-                let deletes: Vec<_> = batch.iter().map(|key| TxnOp::delete(&**key, None)).collect();
-                let transaction = Txn::new().when([is_at(&current, base)]).and_then(deletes);
+                let deletes = batch.iter().map(|key| TxnOp::delete(&**key, None));
+                let mut operations: Vec<_> = deletes.collect();
+                if !is_history {
+                    operations.push(TxnOp::put(fleet.keys().chunk_removed(), "", None));
+                }
+                let current = fleet.keys().current();
+                let transaction = Txn::new().when([is_at(&current, base)]).and_then(operations);
                 if !fleet.transact(transaction).await?.is_done {
                     return Ok(Collected { is_interrupted: true, ..collected });
                 }
@@ -132,6 +140,92 @@ impl Collector {
             }
         }
         Ok(collected)
+    }
+
+    /// Reads the generations of the history that are not known yet.
+    async fn learn(
+        &mut self,
+        fleet: &Fleet,
+        current: Option<&Committed>,
+        there: &BTreeMap<u64, i64>,
+    ) -> Result<(), CollectError> {
+        self.forget_unless_continued(current, there);
+        if !self.read_new(fleet, there).await? {
+            self.forget();
+            self.read_new(fleet, there).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether what is new descends from what was known.
+    async fn read_new(
+        &mut self,
+        fleet: &Fleet,
+        there: &BTreeMap<u64, i64>,
+    ) -> Result<bool, CollectError> {
+        let new: Vec<_> = there.keys().filter(|it| !self.known.contains_key(it)).copied().collect();
+        let mut unreadable = None;
+        let visit = |number, read| match read {
+            Ok(found) => self.add(fleet, number, there[&number], found),
+            Err(error) => unreadable = Some(error),
+        };
+        fleet.visit_generations(new.iter().copied(), visit).await?;
+        match unreadable {
+            Some(error) => Err(error.into()),
+            None => Ok(new.iter().all(|number| self.is_linked(*number))),
+        }
+    }
+
+    fn add(&mut self, fleet: &Fleet, number: u64, mod_revision: i64, found: Committed) {
+        let (body, digest) = (found.document.body, found.digest);
+        let is_misnumbered = body.number != number;
+        if is_misnumbered {
+            let (key, said) = (fleet.keys().history(number), body.number);
+            warn!("{key}: its value says generation {said}, so it is not removed");
+        }
+        let last = if is_misnumbered { u64::MAX } else { number };
+        let (applied_at, settles, parent) = (body.applied_at, body.settles(), body.parent);
+        for digest in body.pieces {
+            let known = self.last_use.entry(digest).or_default();
+            *known = last.max(*known);
+        }
+        let known = Known { mod_revision, digest, parent, applied_at, settles, is_misnumbered };
+        self.known.insert(number, known);
+    }
+
+    /// Whether a generation descends from the one before it, if that is known.
+    fn is_linked(&self, number: u64) -> bool {
+        let before = number.checked_sub(1).and_then(|before| self.known.get(&before));
+        let both = self.known.get(&number).zip(before);
+        both.is_none_or(|(known, before)| {
+            let is_misnumbered = known.is_misnumbered || before.is_misnumbered;
+            is_misnumbered || known.parent == Some(before.digest)
+        })
+    }
+
+    fn forget(&mut self) {
+        self.known.clear();
+        self.last_use.clear();
+    }
+
+    /// Drops what is known of generations that were removed because they were old. If anything else changed than that new
+    /// ones came, as when etcd is restored, all is read anew. Revisions alone do not tell, because after a restore they are
+    /// given again.
+    fn forget_unless_continued(&mut self, current: Option<&Committed>, there: &BTreeMap<u64, i64>) {
+        let oldest = there.keys().next().copied().unwrap_or(u64::MAX);
+        self.known.retain(|number, _| *number >= oldest);
+        self.last_use.retain(|_, last| *last >= oldest);
+        let is_there =
+            |(number, known): (&u64, &Known)| there.get(number) == Some(&known.mod_revision);
+        let last = self.known.iter().rev().find(|(_, known)| !known.is_misnumbered);
+        let last = last.map_or(0, |(number, _)| *number);
+        let is_new = |number: &u64| *number > last || self.known.contains_key(number);
+        let of_current =
+            current.and_then(|it| Some((it, self.known.get(&it.document.body.number)?)));
+        let is_same = of_current.is_none_or(|(current, known)| current.digest == known.digest);
+        if !is_same || !self.known.iter().all(is_there) || !there.keys().all(is_new) {
+            self.forget();
+        }
     }
 
     /// Notes which pieces are unused, and returns those that have been for long enough.
@@ -157,12 +251,11 @@ impl Collector {
 /// How many of the first generations may go. A generation is needed until `keep` after it was replaced, because it says
 /// where home was until then. An `applied_at` that is yet to come is of a clock that was wrong: the next one that is not,
 /// or `now`, counts instead.
-fn removable(history: &[Committed], keep: Duration, now: WallTime) -> usize {
-    let most = history.len().saturating_sub(HISTORY);
-    let applied = history.iter().map(|it| it.document.body.applied_at);
-    let applied = applied.rev().scan(now, |later, applied_at| {
-        if applied_at <= now {
-            *later = applied_at;
+fn removable(applied: &[WallTime], keep: Duration, now: WallTime) -> usize {
+    let most = applied.len().saturating_sub(HISTORY);
+    let applied = applied.iter().rev().scan(now, |later, applied_at| {
+        if *applied_at <= now {
+            *later = *applied_at;
         }
         Some(*later)
     });
@@ -173,37 +266,18 @@ fn removable(history: &[Committed], keep: Duration, now: WallTime) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{SystemTime, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::documents::Generation;
-
-    fn at(time: SystemTime, number: u64) -> Committed {
-        let body = Generation {
-            number,
-            parent: None,
-            attempt: String::new(),
-            pieces: Vec::new(),
-            size: 0,
-            live: BTreeSet::new(),
-            births: BTreeMap::new(),
-            owners: BTreeMap::new(),
-            is_restore: false,
-            author: String::new(),
-            reason: String::new(),
-            applied_at: time.into(),
-        };
-        Committed { document: body.into(), digest: Digest::new(b""), mod_revision: 0 }
-    }
 
     #[test]
     fn a_clock_that_was_ahead_keeps_no_generation_for_ever() {
         let seconds = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
         let length = HISTORY as u64 + 5;
-        let mut history: Vec<_> = (0..length).map(|it| at(seconds(it), it)).collect();
+        let mut history: Vec<WallTime> = (0..length).map(|it| seconds(it).into()).collect();
         let now = seconds(length).into();
         assert_eq!(removable(&history, Duration::ZERO, now), 5);
-        history[2] = at(seconds(1_000_000), 2);
+        history[2] = seconds(1_000_000).into();
         assert_eq!(removable(&history, Duration::ZERO, now), 5);
         // The one before it counts as replaced when the one after it was applied.
         let ages = [2, 3, 4].map(|it| Duration::from_secs(length - it));

@@ -1,12 +1,14 @@
 //! A commit of a generation: its pieces first, then one transaction that makes it the current one.
 //!
-//! The transaction compares what the commit builds on, so of two at once one wins. It also compares that each piece
-//! exists, because unused pieces are collected meanwhile ([`crate::collect`]). If the reply is lost, the same
+//! The transaction compares what the commit builds on, so of two at once one wins. It also compares that no piece was removed
+//! since it was seen that all are there, because unused pieces are collected meanwhile ([`crate::collect`]): a key that each
+//! removal writes says it, so a configuration may have more pieces than a transaction has comparisons. If the reply is lost, the same
 //! [`Attempt`] may be committed again: it is carried out once at most, since both requests build on the same revision.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use etcd_client::{Txn, TxnOp};
@@ -20,17 +22,18 @@ use crate::{
     births::{Births, next_births},
     client::Row,
     documents::{Generation, WallTime},
-    transaction::{exists, is_at, none_after},
+    transaction::{is_at, none_after},
 };
 
-/// Most pieces of a configuration. Each is compared in the transaction, and etcd takes 128 comparisons.
-pub const MAX_PIECES: usize = 120;
-
-const MAX_SIZE: usize = MAX_PIECE * MAX_PIECES;
+/// Largest configuration, bytes: one that etcd keeps several of, and that a balancer reads at once.
+pub const MAX_CONFIGURATION: usize = 60 << 20;
 
 /// Largest value of a generation, bytes. The transaction has it twice, for `config/current` and for the history, and etcd
 /// takes 1.5 MiB in one request by default.
 pub const MAX_GENERATION: usize = 720 << 10;
+
+/// The bytes of a configuration, in parts that change independently of each other.
+pub type Parts = Arc<[Vec<u8>]>;
 
 /// How often pieces are put again because they were collected between put and commit.
 const ROUNDS: usize = 5;
@@ -48,7 +51,8 @@ pub struct Committed {
 /// A configuration to be committed, and why.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    pub configuration: Arc<[u8]>,
+    /// A part that is the same as before is not written again.
+    pub parts: Parts,
     /// Balancers that are alive: they own the groups that are born.
     pub live: BTreeSet<Name>,
     /// [`Snapshot::members_revision`](crate::reader::Snapshot::members_revision) of what `live` was taken from. A balancer
@@ -56,6 +60,8 @@ pub struct Draft {
     pub members_seen: i64,
     /// Pool and region of all groups of the configuration.
     pub groups: BTreeSet<(Name, Name)>,
+    /// Longest time for which a change of home settles in the configuration.
+    pub settles: Duration,
     pub author: String,
     pub reason: String,
     pub applied_at: WallTime,
@@ -66,8 +72,13 @@ pub struct Draft {
 pub struct Attempt {
     base: i64,
     members_seen: i64,
-    configuration: Arc<[u8]>,
+    parts: Parts,
     document: Document<Generation>,
+}
+
+/// Parts as etcd has them: no piece is larger than a value may be.
+fn cut(parts: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
+    parts.iter().flat_map(|part| part.chunks(MAX_PIECE))
 }
 
 /// Why a generation was not committed.
@@ -75,7 +86,7 @@ pub struct Attempt {
 pub enum CommitError {
     #[error("{}", conflict(.0.as_deref()))]
     Conflict(Option<Box<Committed>>),
-    #[error("the configuration has {size} bytes; a fleet shares at most {MAX_SIZE}")]
+    #[error("the configuration has {size} bytes; a fleet shares at most {MAX_CONFIGURATION}")]
     TooLarge { size: usize },
     #[error(
         "what is said of the configuration's groups, and why it is applied, has {size} bytes; a fleet shares at most \
@@ -133,7 +144,7 @@ impl Attempt {
     /// the system has no random numbers.
     pub fn new(base: Option<&Committed>, draft: Draft) -> Result<Self, CommitError> {
         let previous = base.map(|base| base.document.body.groups()).unwrap_or_default();
-        Self::build(base, &previous, false, 0, draft)
+        Self::build(base, &previous, None, draft)
     }
 
     /// A generation that balancers follow although it does not descend from what they have in force, because an operator
@@ -154,22 +165,23 @@ impl Attempt {
     ) -> Result<Self, CommitError> {
         let last_birth = shared.keys().map(|group| group.birth).max();
         let floor = floor.max(last_birth.unwrap_or_default());
-        Self::build(base, shared, true, floor, draft)
+        Self::build(base, shared, Some(floor), draft)
     }
 
     fn build(
         base: Option<&Committed>,
         previous: &BTreeMap<GroupKey, BTreeSet<Name>>,
-        is_restore: bool,
-        floor: u64,
+        restores_above: Option<u64>,
         draft: Draft,
     ) -> Result<Self, CommitError> {
-        let Draft { configuration, live, members_seen, groups, author, reason, applied_at } = draft;
-        let pieces: Vec<_> = configuration.chunks(MAX_PIECE).map(Digest::new).collect();
-        if pieces.len() > MAX_PIECES {
-            return Err(CommitError::TooLarge { size: configuration.len() });
+        let Draft { parts, live, members_seen, groups, settles, author, reason, applied_at } =
+            draft;
+        let size = parts.iter().map(Vec::len).sum();
+        if size > MAX_CONFIGURATION {
+            return Err(CommitError::TooLarge { size });
         }
-        let last = base.map_or(0, |base| base.document.body.number).max(floor);
+        let last = base.map_or(0, |base| base.document.body.number);
+        let last = last.max(restores_above.unwrap_or_default());
         let number = last.checked_add(1).ok_or(CommitError::NoNumber { last })?;
         let Births { births, owners } = next_births(previous, &groups, number, &live);
         if owners.get(&number).is_some_and(BTreeSet::is_empty) {
@@ -181,12 +193,16 @@ impl Attempt {
             number,
             parent: base.map(|base| base.digest),
             attempt: format!("{:032x}", u128::from_le_bytes(id)),
-            pieces,
-            size: configuration.len() as u64,
+            pieces: cut(&parts).map(Digest::new).collect(),
+            size: size as u64,
             live,
             births,
             owners,
-            is_restore,
+            restored: match restores_above {
+                Some(_) => number,
+                None => base.map_or(0, |base| base.document.body.restored),
+            },
+            settles_ms: u64::try_from(settles.as_millis()).unwrap_or(u64::MAX),
             author,
             reason,
             applied_at,
@@ -200,7 +216,7 @@ impl Attempt {
             return Err(CommitError::TooManyGroups { size });
         }
         let base = base.map_or(0, |base| base.mod_revision);
-        Ok(Self { base, members_seen, configuration, document })
+        Ok(Self { base, members_seen, parts, document })
     }
 
     pub const fn generation(&self) -> &Generation {
@@ -221,8 +237,9 @@ impl Fleet {
         let current = self.keys().current();
         let value = attempt.document.write(&current)?;
         for _ in 0..ROUNDS {
-            self.put_missing(attempt).await.map_err(CommitError::Etcd)?;
-            let done = self.transact(self.commit_transaction(attempt, &value)).await;
+            let removed_at = self.put_missing(attempt).await.map_err(CommitError::Etcd)?;
+            let transaction = self.commit_transaction(attempt, &value, removed_at);
+            let done = self.transact(transaction).await;
             let done = done.map_err(|error| match error.is_indefinite() {
                 true => CommitError::Unknown(error),
                 false => CommitError::Etcd(error),
@@ -240,7 +257,7 @@ impl Fleet {
                     found => Err(CommitError::Conflict(found.map(Box::new))),
                 };
             }
-            // The base is still in force, so the members are others, or a piece was missing.
+            // The base is still in force, so the members are others, or pieces were removed.
             if self.members_changed(attempt).await.map_err(CommitError::Etcd)? {
                 return Err(CommitError::MembersChanged);
             }
@@ -254,8 +271,8 @@ impl Fleet {
     /// etcd cannot be read, or holds a generation that this version cannot read.
     pub async fn resolve(&self, attempt: &Attempt) -> Result<Resolved, CommitError> {
         let history = self.keys().history(attempt.generation().number);
-        let both = [TxnOp::get(self.keys().current(), None), TxnOp::get(&*history, None)];
-        let rows = self.read_rows(both.into()).await.map_err(CommitError::Etcd)?;
+        let both = [self.keys().current(), history.clone()];
+        let rows = self.get_together(&both).await.map_err(CommitError::Etcd)?;
         let mut current = None;
         for row in rows {
             let is_old = row.key == history.as_bytes();
@@ -289,29 +306,29 @@ impl Fleet {
         Ok(rows.rows.iter().any(|row| row.mod_revision > attempt.members_seen))
     }
 
-    async fn put_missing(&self, attempt: &Attempt) -> Result<(), EtcdError> {
-        let pieces =
-            attempt.generation().pieces.iter().zip(attempt.configuration.chunks(MAX_PIECE));
-        let pieces: BTreeMap<_, _> = pieces.collect();
-        let (first, end) = (self.keys().chunks(), self.keys().after_chunks());
-        let there = self.range(&first, &end, None, true).await?;
-        let there: BTreeSet<_> = there.rows.into_iter().map(|row| row.key).collect();
-        for (digest, content) in pieces {
-            let key = self.keys().chunk(digest);
-            if !there.contains(key.as_bytes()) {
-                self.put(key, content.to_vec()).await?;
-            }
-        }
-        Ok(())
+    /// Puts the pieces that are not there. Returns when pieces were removed last, as of when it was seen which are there.
+    async fn put_missing(&self, attempt: &Attempt) -> Result<i64, EtcdError> {
+        let keys = self.keys();
+        let there = self.range(&keys.chunks(), &keys.after_chunks(), None, true).await?.rows;
+        let there: BTreeMap<_, _> =
+            there.into_iter().map(|row| (row.key, row.mod_revision)).collect();
+        let pieces = attempt.generation().pieces.iter().zip(cut(&attempt.parts));
+        let missing: BTreeMap<_, _> = pieces
+            .map(|(digest, content)| (keys.chunk(digest), content))
+            .filter(|(key, _)| !there.contains_key(key.as_bytes()))
+            .collect();
+        self.put_all(missing).await?;
+        Ok(there.get(keys.chunk_removed().as_bytes()).copied().unwrap_or_default())
     }
 
-    fn commit_transaction(&self, attempt: &Attempt, value: &[u8]) -> Txn {
+    fn commit_transaction(&self, attempt: &Attempt, value: &[u8], removed_at: i64) -> Txn {
         let current = self.keys().current();
         let generation = attempt.generation();
-        let mut compares = vec![is_at(&current, attempt.base)];
-        let pieces: BTreeSet<_> = generation.pieces.iter().collect();
-        compares.extend(pieces.into_iter().map(|digest| exists(&self.keys().chunk(digest))));
-        compares.push(none_after(&self.keys().members(), attempt.members_seen));
+        let compares = [
+            is_at(&current, attempt.base),
+            is_at(&self.keys().chunk_removed(), removed_at),
+            none_after(&self.keys().members(), attempt.members_seen),
+        ];
         let history = self.keys().history(generation.number);
         let puts =
             [TxnOp::put(&*current, value, None), TxnOp::put(history, value, None), self.touch()];

@@ -151,12 +151,22 @@ pub struct Generation {
     /// By generation that created a group which is still there, the balancers that were alive then.
     #[serde(default, with = "owners_by_birth")]
     pub owners: BTreeMap<u64, BTreeSet<Name>>,
-    /// An operator decided that it is in force, whatever was before.
+    /// The last generation that an operator decided on, whatever was before: this one, or one that it descends from; 0: none.
     #[serde(default)]
-    pub is_restore: bool,
+    pub restored: u64,
+    /// Longest time, in milliseconds, for which a change of home settles in this configuration: several settle times, if
+    /// changes go on ([`Settling::LONGEST`](lb_model::remap::Settling::LONGEST)). So long its history is kept.
+    pub settles_ms: u64,
     pub author: String,
     pub reason: String,
     pub applied_at: WallTime,
+}
+
+impl Generation {
+    /// Longest time for which a change of home settles in its configuration.
+    pub const fn settles(&self) -> Duration {
+        Duration::from_millis(self.settles_ms)
+    }
 }
 
 /// The value of `overrides/<kind>/<name>`.
@@ -372,7 +382,8 @@ mod tests {
             live: BTreeSet::from([name("lb-1")]),
             births: BTreeMap::from([(name("web"), BTreeMap::from([(name("eu"), 4)]))]),
             owners: BTreeMap::from([(4, BTreeSet::from([name("lb-1")]))]),
-            is_restore: true,
+            restored: 3,
+            settles_ms: u64::MAX,
             author: "alice".into(),
             reason: "\"quoted\"".into(),
             applied_at: WallTime(u64::MAX),

@@ -19,6 +19,8 @@ pub(crate) const AFTER_ROOT: &str = "/spillway0";
 pub enum FleetKey {
     /// An immutable piece of a configuration.
     Chunk(Digest),
+    /// Empty; written whenever pieces are removed, so that one comparison says that all are still there.
+    ChunkRemoved,
     Current,
     History(u64),
     Override(OverrideKey),
@@ -73,6 +75,7 @@ impl Keys {
         let prefix = &self.prefix;
         Some(match key {
             FleetKey::Chunk(digest) => self.chunk(digest),
+            FleetKey::ChunkRemoved => self.chunk_removed(),
             FleetKey::Current => self.current(),
             FleetKey::History(number) => self.history(*number),
             FleetKey::Override(key) => self.override_of(key),
@@ -101,6 +104,11 @@ impl Keys {
         format!("{}chunks/{digest}", self.prefix)
     }
 
+    /// No digest has a dot.
+    pub(crate) fn chunk_removed(&self) -> String {
+        format!("{}chunks/.removed", self.prefix)
+    }
+
     pub(crate) fn chunks(&self) -> String {
         format!("{}chunks/", self.prefix)
     }
@@ -125,6 +133,11 @@ impl Keys {
 
     pub(crate) fn histories(&self) -> String {
         format!("{}config/history/", self.prefix)
+    }
+
+    /// The first possible key after the history.
+    pub(crate) fn after_histories(&self) -> String {
+        format!("{}config/history0", self.prefix)
     }
 
     pub(crate) fn changed(&self) -> String {
@@ -183,6 +196,7 @@ fn parse_below(text: &str) -> Option<FleetKey> {
     let name = |text: &str| Name::new(text).ok();
     match text.split_once('/') {
         None => (text == "changed").then_some(FleetKey::Changed),
+        Some(("chunks", ".removed")) => Some(FleetKey::ChunkRemoved),
         Some(("chunks", digest)) => Digest::parse(digest).map(FleetKey::Chunk),
         Some(("config", "current")) => Some(FleetKey::Current),
         Some(("config", rest)) => {
@@ -230,6 +244,7 @@ mod tests {
         let parse = |text: &str| keys().parse(format!("/spillway/edge/{text}").as_bytes());
         let name = |text: &str| Name::new(text).unwrap();
         assert_eq!(parse(&format!("chunks/{digest}")), FleetKey::Chunk(digest));
+        assert_eq!(parse("chunks/.removed"), FleetKey::ChunkRemoved);
         assert_eq!(parse("config/current"), FleetKey::Current);
         assert_eq!(parse("config/history/7"), FleetKey::History(7));
         let key = "pools/web/backends/2001:db8::1/drain".parse().unwrap();

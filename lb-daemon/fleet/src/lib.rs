@@ -24,6 +24,7 @@ pub mod put_back;
 pub mod reader;
 mod servers;
 pub mod settings;
+pub mod space;
 pub mod transaction;
 
 pub use client::Fleet;

@@ -140,10 +140,10 @@ impl Fleet {
 
     /// What became of changes whose reply is lost. They are made as a whole or not at all, so one of them tells.
     async fn resolve_overrides(&self, changes: &[OverrideChange]) -> Result<Resolved, EtcdError> {
-        let keys: Vec<_> = changes.iter().map(|it| self.keys().override_of(&it.key)).collect();
         let changed = self.keys().changed();
-        let gets = keys.iter().chain([&changed]).map(|key| TxnOp::get(&**key, None));
-        let rows = self.read_rows(gets.collect()).await?;
+        let keys = changes.iter().map(|it| self.keys().override_of(&it.key));
+        let keys: Vec<_> = keys.chain([changed.clone()]).collect();
+        let rows = self.get_together(&keys).await?;
         let row = |key: &str| rows.iter().find(|row| row.key == key.as_bytes());
         let is_open = |(change, key): (&OverrideChange, &String)| {
             row(key).map_or(0, |row| row.mod_revision) == change.expected

@@ -1,10 +1,16 @@
 //! Puts configurations together from their pieces.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use lb_pieces::{Digest, MAX_PIECE};
 
-use crate::{EtcdError, Fleet, commit::MAX_PIECES, documents::Generation};
+use crate::{
+    EtcdError, Fleet, FleetKey, commit::MAX_CONFIGURATION, documents::Generation,
+    transaction::MOST_GETS,
+};
 
 /// Why a configuration cannot be put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,26 +37,20 @@ impl PieceCache {
         generation: &Generation,
     ) -> Result<Arc<[u8]>, PiecesError> {
         let damaged = PiecesError::Damaged;
-        if generation.pieces.len() > MAX_PIECES {
-            return Err(damaged(format!("it has more than {MAX_PIECES} pieces")));
+        if generation.size > MAX_CONFIGURATION as u64 {
+            return Err(damaged(format!("it has more than {MAX_CONFIGURATION} bytes")));
         }
+        self.fetch_missing(fleet, generation).await?;
         let mut kept = BTreeMap::new();
         let mut bytes = Vec::new();
         for digest in &generation.pieces {
-            let piece = match self.pieces.get(digest).or_else(|| kept.get(digest)) {
-                Some(piece) => Arc::clone(piece),
-                None => {
-                    let row = fleet.get(&fleet.keys().chunk(digest)).await;
-                    let row = row.map_err(PiecesError::Etcd)?;
-                    let row = row.ok_or_else(|| damaged(format!("piece {digest} is missing")))?;
-                    if row.value.len() > MAX_PIECE || Digest::new(&row.value) != *digest {
-                        return Err(damaged(format!("piece {digest} is damaged")));
-                    }
-                    row.value.into()
-                }
-            };
-            bytes.extend_from_slice(&piece);
-            kept.insert(*digest, piece);
+            let piece = self.pieces.get(digest);
+            let piece = piece.ok_or_else(|| damaged(format!("piece {digest} is missing")))?;
+            bytes.extend_from_slice(piece);
+            if bytes.len() as u64 > generation.size {
+                break;
+            }
+            kept.insert(*digest, Arc::clone(piece));
         }
         if bytes.len() as u64 != generation.size {
             let size = generation.size;
@@ -58,5 +58,34 @@ impl PieceCache {
         }
         self.pieces = kept;
         Ok(bytes.into())
+    }
+
+    /// Fetches and verifies the pieces of a generation that are not here yet, as far as etcd has them.
+    async fn fetch_missing(
+        &mut self,
+        fleet: &Fleet,
+        generation: &Generation,
+    ) -> Result<(), PiecesError> {
+        let keys = fleet.keys();
+        let digests: BTreeSet<&Digest> = generation.pieces.iter().collect();
+        let missing = digests.into_iter().filter(|digest| !self.pieces.contains_key(digest));
+        let missing: Vec<_> = missing.map(|digest| keys.chunk(digest)).collect();
+        let mut size = 0;
+        for batch in missing.chunks(MOST_GETS) {
+            for row in fleet.get_together(batch).await.map_err(PiecesError::Etcd)? {
+                let FleetKey::Chunk(digest) = keys.parse(&row.key) else { continue };
+                size += row.value.len() as u64;
+                if row.value.len() > MAX_PIECE || Digest::new(&row.value) != digest {
+                    return Err(PiecesError::Damaged(format!("piece {digest} is damaged")));
+                }
+                self.pieces.insert(digest, row.value.into());
+            }
+            if size > generation.size {
+                let size = generation.size;
+                let cause = format!("its pieces have more than its {size} bytes");
+                return Err(PiecesError::Damaged(cause));
+            }
+        }
+        Ok(())
     }
 }

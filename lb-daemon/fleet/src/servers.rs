@@ -66,6 +66,11 @@ impl Servers {
         }
     }
 
+    /// A client of each server, also of silent ones.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Client> {
+        self.0.iter().map(|server| &server.client)
+    }
+
     /// One that is not silent, as far as that is known, or any. `None`: all are among the `others`.
     fn choose(&self, others: &[Arc<Server>]) -> Option<Arc<Server>> {
         let is_other = |server: &&Arc<Server>| !others.iter().any(|it| Arc::ptr_eq(it, server));

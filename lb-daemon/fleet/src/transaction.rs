@@ -1,11 +1,22 @@
 //! Transactions, and what they compare.
 
+use std::{collections::BTreeMap, mem};
+
 use etcd_client::{Client, Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
-use crate::{EtcdError, Fleet, client::Row};
+use crate::{
+    EtcdError, Fleet,
+    client::{MAX_ANSWER, Row},
+};
 
 /// Largest value, bytes. etcd takes 1.5 MiB in one request by default, and the rest of the request needs some of that.
 pub const MAX_VALUE: usize = 1 << 20;
+
+/// Values that are read at once: of the largest pieces it takes a quarter of an answer.
+pub(crate) const MOST_GETS: usize = 32;
+
+/// Values that are written at once: etcd takes 128 operations.
+const MOST_PUTS: usize = 100;
 
 /// What a transaction did.
 #[derive(Debug)]
@@ -27,14 +38,33 @@ impl Fleet {
         self.written(answer).map(|answer| transacted(&answer))
     }
 
-    /// The rows of some keys at one revision, read linearizably.
-    pub(crate) async fn read_rows(&self, gets: Vec<TxnOp>) -> Result<Vec<Row>, EtcdError> {
+    /// The rows of keys at one revision, as far as they are there, read linearizably. Of large values at most [`MOST_GETS`].
+    pub(crate) async fn get_together(&self, keys: &[String]) -> Result<Vec<Row>, EtcdError> {
+        let gets: Vec<_> = keys.iter().map(|key| TxnOp::get(&**key, None)).collect();
         let read = |mut kv: KvClient| {
             let transaction = Txn::new().and_then(gets.clone());
             async move { kv.txn(transaction).await }
         };
-        let answer = self.servers().ask(Client::kv_client, read).await?;
-        Ok(transacted(&answer).rows)
+        let kv = |client: &Client| client.kv_client().max_decoding_message_size(MAX_ANSWER);
+        Ok(transacted(&self.servers().ask(kv, read).await?).rows)
+    }
+
+    /// Puts values, several in a transaction.
+    pub(crate) async fn put_all(&self, values: BTreeMap<String, &[u8]>) -> Result<(), EtcdError> {
+        let (mut puts, mut size) = (Vec::new(), 0);
+        for (key, value) in values {
+            if puts.len() == MOST_PUTS || size + value.len() > MAX_VALUE {
+                let full = mem::take(&mut puts);
+                self.transact(Txn::new().and_then(full)).await?;
+                size = 0;
+            }
+            size += key.len() + value.len();
+            puts.push(TxnOp::put(key, value, None));
+        }
+        if !puts.is_empty() {
+            self.transact(Txn::new().and_then(puts)).await?;
+        }
+        Ok(())
     }
 
     /// Marks that a transaction changes what the revision covers.

@@ -33,11 +33,9 @@ impl PieceList {
         contents: &mut Contents,
     ) -> Self {
         let settings = split(&lb_config::encode_without_pools(configuration), contents);
-        let mut buckets: BTreeMap<u8, Vec<(&Name, &Pool)>> = BTreeMap::new();
         let mut changed: BTreeMap<u8, bool> = BTreeMap::new();
         for (name, pool) in &configuration.pools {
             let bucket = bucket(name);
-            buckets.entry(bucket).or_default().push((name, pool));
             let former = before.and_then(|(before, _)| before.pools.get(name));
             *changed.entry(bucket).or_default() |= former != Some(pool);
         }
@@ -45,16 +43,12 @@ impl PieceList {
         for name in gone.filter(|name| !configuration.pools.contains_key(*name)) {
             changed.insert(bucket(name), true);
         }
-        let pools = buckets.into_iter().map(|(bucket, pools)| {
+        let pools = pool_groups(configuration).into_iter().map(|(bucket, pools)| {
             let same = before.and_then(|(_, list)| list.pools.get(&bucket));
             let same = same.filter(|_| changed.get(&bucket) == Some(&false));
             let pieces = match same {
                 Some(same) => same.clone(),
-                None => {
-                    let encoded =
-                        pools.iter().map(|(name, pool)| lb_config::encode_pool(name, pool));
-                    split(&encoded.collect::<Vec<_>>().concat(), contents)
-                }
+                None => split(&encode_pools(&pools), contents),
             };
             (bucket, pieces)
         });
@@ -70,6 +64,24 @@ impl PieceList {
     pub(super) fn digests(&self) -> impl Iterator<Item = &Digest> {
         self.settings.iter().chain(self.pools.values().flatten())
     }
+}
+
+/// Pools that are written together.
+pub(super) type PoolGroup<'c> = Vec<(&'c Name, &'c Pool)>;
+
+/// The pools of a configuration in groups, so that a change of a pool concerns no other group.
+pub(super) fn pool_groups(configuration: &Configuration) -> BTreeMap<u8, PoolGroup<'_>> {
+    let mut groups: BTreeMap<u8, PoolGroup<'_>> = BTreeMap::new();
+    for (name, pool) in &configuration.pools {
+        groups.entry(bucket(name)).or_default().push((name, pool));
+    }
+    groups
+}
+
+/// The bytes of a configuration with these pools and nothing else.
+pub(super) fn encode_pools(pools: &PoolGroup<'_>) -> Vec<u8> {
+    let encoded = pools.iter().map(|(name, pool)| lb_config::encode_pool(name, pool));
+    encoded.collect::<Vec<_>>().concat()
 }
 
 fn bucket(name: &Name) -> u8 {

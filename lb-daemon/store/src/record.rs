@@ -6,6 +6,7 @@ use std::{
     time::SystemTime,
 };
 
+use prost::DecodeError;
 use redb::{Database, ReadableDatabase, ReadableTable, Table, TableError};
 
 use super::{
@@ -187,12 +188,17 @@ pub(super) fn join_pieces(
     Ok(Ok(bytes))
 }
 
-fn read_message(bytes: &[u8]) -> Result<StoredMessage, String> {
-    let message = StoredMessage::read(bytes);
-    let mut message = message.map_err(|error| format!("it cannot be read: {error}"))?;
+/// The message of a configuration, as if its pools had never been in groups.
+pub(super) fn read_message(bytes: &[u8]) -> Result<StoredMessage, DecodeError> {
+    let mut message = StoredMessage::read(bytes)?;
     // Pieces have the pools by groups.
     message.0.pools.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(message)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unreadable(error: DecodeError) -> String {
+    format!("it cannot be read: {error}")
 }
 
 fn validate(message: &StoredMessage) -> Result<Configuration, String> {
@@ -204,7 +210,7 @@ fn validate(message: &StoredMessage) -> Result<Configuration, String> {
 /// # Errors
 /// Why this version cannot use it.
 pub(super) fn decode(bytes: &[u8]) -> Result<Configuration, String> {
-    validate(&read_message(bytes)?)
+    validate(&read_message(bytes).map_err(unreadable)?)
 }
 
 /// Decodes the current generation, if this version can use it.
@@ -214,7 +220,7 @@ fn generation(
     bytes: &[u8],
 ) -> Result<Generation, Box<Unusable>> {
     let Description { number, applied_at, schema, series, .. } = *description;
-    let message = read_message(bytes);
+    let message = read_message(bytes).map_err(unreadable);
     let used = match (&message, history::newer(schema)) {
         (Err(cause), _) => Err(cause.clone()),
         (Ok(_), Some(newer)) => Err(newer),

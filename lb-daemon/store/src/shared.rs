@@ -1,12 +1,19 @@
 //! The configuration that the balancers of a fleet share, as bytes. Equal configurations have equal bytes.
+//!
+//! They are in parts, as the store has its pieces: a change of a pool changes the part that has this pool, and no other one. Each
+//! part is a message of its own, and all of them one after the other are one message too.
+
+use std::iter;
 
 use prost::Message as _;
 
 use super::{
     Revision, SchemaMismatch,
+    pieces::{encode_pools, pool_groups},
+    record::read_message,
     schema_use::{SchemaNeed, SchemaUseError, needed},
 };
-use lb_config::{Invalid, StoredMessage};
+use lb_config::Invalid;
 use lb_model::Configuration;
 
 /// What the bytes are. Two balancers with different programs must agree on it, so a field never changes.
@@ -16,9 +23,10 @@ struct SharedConfiguration {
     /// it, so balancers of several versions share what all of them know.
     #[prost(int32, tag = "1")]
     schema_revision: i32,
-    /// A `v1::Configuration` with all values set. Kept as bytes, so that they are read only if the revision is known.
-    #[prost(bytes = "vec", tag = "2")]
-    configuration: Vec<u8>,
+    /// One after the other a `v1::Configuration` with all values set. Kept as bytes, so that they are read only if the
+    /// revision is known.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    configuration: Vec<Vec<u8>>,
 }
 
 /// Why a fleet cannot share a configuration, or a balancer cannot use the one that is shared.
@@ -56,7 +64,8 @@ impl SharedError {
 /// A configuration that balancers are to share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedConfiguration {
-    pub bytes: Vec<u8>,
+    /// Without the pools, then the pools in groups.
+    pub parts: Vec<Vec<u8>>,
     /// What it needs of each balancer.
     pub need: SchemaNeed,
 }
@@ -69,10 +78,15 @@ pub fn encode_shared(configuration: &Configuration) -> Result<EncodedConfigurati
     if configuration.hash_key.is_none() {
         return Err(SharedError::NoHashKey);
     }
-    let configuration = lb_config::encode(configuration);
-    let need = known(needed(&configuration))?;
-    let shared = SharedConfiguration { schema_revision: need.revision.number(), configuration };
-    Ok(EncodedConfiguration { bytes: shared.encode_to_vec(), need })
+    let mut encoded = vec![lb_config::encode_without_pools(configuration)];
+    encoded.extend(pool_groups(configuration).values().map(encode_pools));
+    let need = known(needed(&encoded.concat()))?;
+    // The first part has the revision.
+    let revisions = iter::once(need.revision.number()).chain(iter::repeat(0));
+    let parts = revisions.zip(encoded).map(|(schema_revision, part)| {
+        SharedConfiguration { schema_revision, configuration: vec![part] }.encode_to_vec()
+    });
+    Ok(EncodedConfiguration { parts: parts.collect(), need })
 }
 
 fn known(need: Result<SchemaNeed, SchemaUseError>) -> Result<SchemaNeed, SharedError> {
@@ -91,7 +105,8 @@ pub fn decode_shared(bytes: &[u8]) -> Result<Configuration, SharedError> {
     let SharedConfiguration { schema_revision, configuration } =
         SharedConfiguration::decode(bytes)?;
     SchemaMismatch::check_fleet(Revision::new(schema_revision), Revision::CURRENT)?;
-    let message = StoredMessage::read(&configuration)?;
+    let configuration = configuration.concat();
+    let message = read_message(&configuration)?;
     known(needed(&configuration))?;
     let open = message.0.pools.iter().find(|pool| pool.slots.unwrap_or_default() == 0);
     if let Some(pool) = open {

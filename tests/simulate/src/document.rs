@@ -297,8 +297,8 @@ const ETCD_TEXT: &str = "
 ## etcd
 Computed from real documents and the intervals of the daemon, not measured. Nothing is written every second: a balancer
 writes `alive/<name>` when what it says changes, as after an Apply, and renews its lease every 3 s with two calls. Each reads
-all keys again once a minute. All watch all of `alive/`, so what an Apply makes etcd send grows with the square of the
-balancers. It does not grow with the pools but for the generation itself: `alive/` has one digest over all tables, and which
+all keys but the history again once a minute. All watch all of `alive/`, so what an Apply makes etcd send grows with the square of
+the balancers. It does not grow with the pools but for the generation itself: `alive/` has one digest over all tables, and which
 pools differ is asked from balancer to balancer.
 
 ";

@@ -24,10 +24,12 @@ use crate::{
 /// As in the daemon (`presence.rs`): each balancer renews its lease at this interval, and asks whether it holds its key.
 const RENEW_EVERY: f64 = 3.0;
 const CALLS_OF_A_RENEWAL: f64 = 2.0;
-/// As in the daemon (`reader/mod.rs`): each balancer reads everything at this interval.
+/// As in the daemon (`reader/mod.rs`): each balancer reads everything but the history at this interval.
 const READ_AGAIN: f64 = 60.0;
 /// Generations that are kept.
 const HISTORY: usize = 20;
+/// Pieces that pools are put into (`store/src/pieces.rs`). One more has the rest of a configuration.
+const POOL_PIECES: usize = 256;
 
 /// What etcd has and does.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +74,13 @@ pub(crate) fn figures(size: Size) -> Result<EtcdFigures> {
         number: 1_000,
         parent: Some(Digest::new(b"parent")),
         attempt: "0".repeat(32),
-        pieces: vec![Digest::new(b"piece")],
+        pieces: vec![Digest::new(b"piece"); size.pools.min(POOL_PIECES) + 1],
         size: 1,
         live: names.clone(),
         births: pools.iter().map(|pool| (pool.clone(), births.clone())).collect(),
         owners: BTreeMap::from([(1, names)]),
-        is_restore: false,
+        restored: 0,
+        settles_ms: 0,
         author: "operator".into(),
         reason: "weights".into(),
         applied_at: SystemTime::now().into(),
@@ -86,13 +89,14 @@ pub(crate) fn figures(size: Size) -> Result<EtcdFigures> {
     let member = Document::from(member).write("members")?.len();
     let generation = Document::from(generation).write("config/current")?.len();
     let count = size.balancers as f64;
-    let all = size.balancers * (alive + member) + (HISTORY + 1) * generation;
+    let read = size.balancers * (alive + member) + generation;
+    let all = read + HISTORY * generation;
     Ok(EtcdFigures {
         alive,
         generation,
         all,
         calls: count * CALLS_OF_A_RENEWAL / RENEW_EVERY,
-        read: count * all as f64 / READ_AGAIN,
+        read: count * read as f64 / READ_AGAIN,
         writes: 1 + size.balancers,
         // The generation comes twice: as the current one and in the history.
         watched: count * (count * alive as f64 + 2.0 * generation as f64),

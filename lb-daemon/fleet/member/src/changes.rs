@@ -110,7 +110,7 @@ impl Changes {
     pub async fn generations(&self) -> Result<Vec<HistoryEntry>, Stopping> {
         let own = self.commands.generations().await?;
         Ok(match self.member() {
-            Some(member) => member.generations(own),
+            Some(member) => member.generations(own).await,
             None => own,
         })
     }

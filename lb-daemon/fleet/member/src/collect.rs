@@ -10,10 +10,6 @@ use super::{Member, wall_clock};
 /// How often, on average. Every balancer does it, and finds little if another one did it before.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// Younger generations stay, whatever their number: a balancer that joins has to know what home meant before a change, and
-/// the longest settle time is a day.
-const KEEP: Duration = Duration::from_secs(3 * 86_400);
-
 /// Goes on for ever.
 pub(super) async fn remove_old_generations(member: Arc<Member>) {
     let mut collector = Collector::new(GRACE);
@@ -24,7 +20,7 @@ pub(super) async fn remove_old_generations(member: Arc<Member>) {
         if member.check_lineage(&snapshot).is_err() {
             continue;
         }
-        match collector.collect(&fleet, KEEP, wall_clock::now()).await {
+        match collector.collect(&fleet, wall_clock::now()).await {
             Ok(collected) if collected.generations + collected.pieces > 0 => {
                 let (generations, pieces) = (collected.generations, collected.pieces);
                 tracing::info!(generations, pieces, "old generations are removed from etcd");

@@ -10,10 +10,10 @@ use lb_base::error_chain;
 use lb_control::command::{Applied, Apply, ChangeRecord, FleetRefusal, Refusal, Stopping};
 use lb_fleet::{
     EtcdError, Fleet,
-    commit::{Attempt, CommitError, Committed, Draft, Resolved},
+    commit::{Attempt, CommitError, Committed, Draft, Parts, Resolved},
     reader::{Connection, Snapshot, View},
 };
-use lb_model::{Configuration, Name, overrides::Overrides};
+use lb_model::{Configuration, Name, overrides::Overrides, remap::Settling};
 use lb_store::SchemaNeed;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -194,16 +194,17 @@ impl Member {
             return Err(FleetRefusal::Invalid(text.into()).into());
         }
         let base = snapshot.configuration.as_ref().map(|it| &it.committed);
-        let (encoded, need) = encode(configuration)?;
+        let (parts, need) = encode(configuration)?;
         let mut members = snapshot.clone();
         for _ in 0..TRIES {
             // If a balancer joins or starts after this, the commit fails, because its key is written.
             versions::check(&need, &members, self.name())?;
             let draft = Draft {
-                configuration: Arc::clone(&encoded),
+                parts: Arc::clone(&parts),
                 live: self.live(&members),
                 members_seen: members.members_revision,
                 groups: groups(configuration),
+                settles: settles(configuration),
                 author: author.clone(),
                 reason: reason.clone(),
                 applied_at: wall_clock::now(),
@@ -311,6 +312,12 @@ impl Member {
     }
 }
 
+/// Longest time for which a change of home settles.
+pub(super) fn settles(configuration: &Configuration) -> Duration {
+    let settle = configuration.pools.values().map(|pool| pool.settle_time).max();
+    settle.unwrap_or_default() * Settling::LONGEST
+}
+
 pub(super) fn groups(configuration: &Configuration) -> BTreeSet<(Name, Name)> {
     let pools = configuration.pools.iter();
     let of_pool = |(name, pool): (&Name, &Arc<lb_model::Pool>)| {
@@ -358,16 +365,14 @@ async fn find_out(
     }
 }
 
-/// The bytes of a configuration, and what they need of each balancer.
+/// The parts of a configuration, and what they need of each balancer.
 ///
 /// # Errors
 /// It cannot be shared.
-pub(super) fn encode(
-    configuration: &Configuration,
-) -> Result<(Arc<[u8]>, SchemaNeed), FleetRefusal> {
+pub(super) fn encode(configuration: &Configuration) -> Result<(Parts, SchemaNeed), FleetRefusal> {
     let encoded = lb_store::encode_shared(configuration);
     let encoded = encoded.map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
-    Ok((encoded.bytes.into(), encoded.need))
+    Ok((encoded.parts.into(), encoded.need))
 }
 
 fn refusal(error: CommitError) -> Refusal {

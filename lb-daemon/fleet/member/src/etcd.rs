@@ -19,6 +19,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use lb_secure::tls;
 
+use super::follower::InForce;
+
 /// Before files that cannot be read are read again.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -46,6 +48,7 @@ type Presence = watch::Receiver<Arc<Document<Liveness>>>;
 pub(super) fn connect(
     settings: FleetSettings,
     (liveness, may_show): (Presence, watch::Receiver<bool>),
+    in_force: watch::Receiver<InForce>,
     conditions: Conditions,
     tasks: &TaskTracker,
     stop: CancellationToken,
@@ -53,8 +56,16 @@ pub(super) fn connect(
     let (fleet_tx, fleet) = watch::channel(None);
     let (view_tx, view) = watch::channel(View::default());
     let (lease_tx, _) = watch::channel(LeaseState::Waiting);
-    let connector =
-        Connector { settings, liveness, may_show, conditions, fleet_tx, view_tx, lease_tx };
+    let connector = Connector {
+        settings,
+        liveness,
+        may_show,
+        in_force,
+        conditions,
+        fleet_tx,
+        view_tx,
+        lease_tx,
+    };
     tasks.spawn(connector.run(stop));
     EtcdConnection { fleet, view }
 }
@@ -64,6 +75,7 @@ struct Connector {
     liveness: Presence,
     /// Becomes true once this balancer takes part.
     may_show: watch::Receiver<bool>,
+    in_force: watch::Receiver<InForce>,
     conditions: Conditions,
     fleet_tx: watch::Sender<Option<Fleet>>,
     view_tx: watch::Sender<View>,
@@ -93,7 +105,9 @@ impl Connector {
     async fn follow(&self, fleet: Fleet, files: &[Option<Digest>], stop: &CancellationToken) {
         let session = stop.child_token();
         let _end = session.clone().drop_guard();
-        let (reader, mut views) = Reader::new(fleet.clone(), READ_AGAIN);
+        let in_force = self.in_force.clone();
+        let traced_from = Box::new(move || in_force.borrow().guard.traced_from());
+        let (reader, mut views) = Reader::new(fleet.clone(), READ_AGAIN, traced_from);
         tokio::spawn(reader.run(session.clone()));
         let (liveness, lease_tx) = (self.liveness.clone(), self.lease_tx.clone());
         let presence = fleet.clone().stay_alive(liveness, lease_tx, session.clone());
@@ -220,7 +234,8 @@ async fn file_digests(settings: &FleetSettings) -> Vec<Option<Digest>> {
 pub(super) async fn read_once(fleet: &Fleet) -> Result<Arc<Snapshot>, String> {
     let end = CancellationToken::new();
     let _end = end.clone().drop_guard();
-    let (reader, mut views) = Reader::new(fleet.clone(), READ_AGAIN);
+    // Of a balancer that follows nothing yet.
+    let (reader, mut views) = Reader::new(fleet.clone(), READ_AGAIN, Box::new(|| None));
     tokio::spawn(reader.run(end));
     let decided = views.wait_for(|view| {
         view.snapshot.is_some() || matches!(view.connection, Connection::Lost { .. })

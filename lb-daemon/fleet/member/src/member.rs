@@ -15,6 +15,7 @@ use lb_fleet::{
     documents::Liveness,
     reader::{Snapshot, View},
     settings::EtcdTls,
+    space::EtcdSpace,
 };
 use lb_model::Name;
 use tokio::{
@@ -37,7 +38,7 @@ use super::{
         self, FleetView, LedgerFile, PeerCredentials, PeerSecurity, SharingHandle, SharingInputs,
         SharingSettings, SharingStartError,
     },
-    versions,
+    space, versions,
 };
 
 /// How long a start waits for what etcd knows of earlier starts.
@@ -68,6 +69,7 @@ pub struct Member {
     known: watch::Receiver<FleetView>,
     sharing: SharingHandle,
     security: PeerSecurity,
+    space: watch::Receiver<Option<EtcdSpace>>,
     committing: Mutex<()>,
     stop: CancellationToken,
     started: Instant,
@@ -100,13 +102,14 @@ impl Member {
         let (conditions, end) = (context.conditions.clone(), stop.clone());
         let (tasks, (may_show, is_shown)) = (TaskTracker::new(), watch::channel(false));
         let presence = (liveness_rx, is_shown);
-        let etcd = etcd::connect(settings.clone(), presence, conditions, &tasks, end);
         let known = record.guard.in_force().and_then(|it| it.generation).map(|(number, _)| number);
         let here = context.commands.export().await.map(|exported| exported.generation);
         let generation = known.filter(|known| here == Ok(*known)).unwrap_or_default();
         let (guard, members) = (record.guard, Arc::new(record.members.clone()));
         let (in_force_tx, in_force) =
             watch::channel(InForce { generation, guard, members, ..InForce::default() });
+        let etcd =
+            etcd::connect(settings.clone(), presence, in_force.clone(), conditions, &tasks, end);
         let known_incarnation = known_incarnation(&etcd, &settings, lost_maps).await?;
         let security = peer_security(&settings, &context.conditions)?;
         if settings.tls.is_none() {
@@ -160,6 +163,7 @@ impl Member {
             region: settings.region.clone(),
             tasks: tasks.clone(),
         });
+        let (space_tx, space) = watch::channel(None);
         let member = Arc::new(Self {
             settings,
             commands: context.commands.clone(),
@@ -169,6 +173,7 @@ impl Member {
             known,
             sharing,
             security,
+            space,
             committing: Mutex::new(()),
             stop,
             started: Instant::now(),
@@ -184,6 +189,7 @@ impl Member {
         member.spawn(epochs::write_steps(Arc::clone(&member), requests));
         member.spawn(epochs::record_incarnation(Arc::clone(&member)));
         member.spawn(collect::remove_old_generations(Arc::clone(&member)));
+        member.spawn(space::watch_space(Arc::clone(&member), space_tx));
         member.spawn(homes::agree(Arc::clone(&member), context.homes.clone(), liveness.clone()));
         member.spawn(liveness::report(Arc::clone(&member), context.conditions.clone(), liveness));
         member.tasks.close();
@@ -250,6 +256,11 @@ impl Member {
     /// What the capacities are shared by: while there is a conflict with etcd, as it was before.
     pub(super) fn known(&self) -> FleetView {
         self.known.borrow().clone()
+    }
+
+    /// Of etcd's database; `None`: it was not asked yet.
+    pub(super) fn space(&self) -> Option<EtcdSpace> {
+        *self.space.borrow()
     }
 
     pub(super) fn watch_in_force(&self) -> watch::Receiver<InForce> {

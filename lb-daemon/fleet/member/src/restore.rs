@@ -71,7 +71,7 @@ impl Member {
                 (own, Applied { generation: exported.generation, ..replaced })
             }
         };
-        let (configuration_bytes, need) = commits::encode(&configuration)?;
+        let (parts, need) = commits::encode(&configuration)?;
         versions::check(&need, &snapshot, self.name())?;
         if dry_run {
             return Ok((exported.generation, planned));
@@ -85,10 +85,11 @@ impl Member {
         let floor = known.chain([exported.generation]).max().unwrap_or_default();
         let base = snapshot.configuration.as_ref().map(|it| &it.committed);
         let draft = Draft {
-            configuration: configuration_bytes,
+            parts,
             live: self.live(&snapshot),
             members_seen: snapshot.members_revision,
             groups: commits::groups(&configuration),
+            settles: commits::settles(&configuration),
             author: format!("restore at {}", self.name()),
             reason: if from_etcd { "what etcd had" } else { "what this balancer had" }.into(),
             applied_at: wall_clock::now(),

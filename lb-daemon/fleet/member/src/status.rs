@@ -8,6 +8,7 @@ use std::{
 use lb_fleet::{
     documents::{FleetMember, Liveness},
     reader::{Connection, Understood},
+    space::EtcdSpace,
 };
 use lb_model::Name;
 use lb_sharing::{GroupKey, Parts, ReportedCapacity};
@@ -25,6 +26,8 @@ use super::{
 pub struct FleetStatus {
     /// What is wrong with etcd, and since when.
     pub etcd_problem: Option<(String, Option<SystemTime>)>,
+    /// Of etcd's database; `None`: it was not asked yet.
+    pub space: Option<EtcdSpace>,
     /// Why etcd is not followed.
     pub conflict: Option<String>,
     /// Of etcd, when it was last read.
@@ -100,6 +103,7 @@ impl Member {
         let view = self.view();
         let in_force = self.in_force();
         let mut status = FleetStatus {
+            space: self.space(),
             conflict: in_force.conflict,
             revision_in_force: in_force.revision,
             ..FleetStatus::default()

@@ -8,6 +8,7 @@
 //! A value that cannot be read is named, and all others are followed. If it is the configuration, the last one stays.
 
 mod epochs;
+mod links;
 mod snapshot;
 mod understood;
 
@@ -24,7 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-pub use snapshot::{EpochBase, SharedConfiguration, Snapshot, Versioned};
+pub use snapshot::{EpochBase, KnownLink, SharedConfiguration, Snapshot, Versioned};
 pub use understood::Understood;
 
 use crate::{
@@ -108,9 +109,15 @@ pub struct View {
     pub connection: Connection,
 }
 
+/// From which generation on the history is needed ([`LineageGuard::traced_from`]); `None`: it is not.
+///
+/// [`LineageGuard::traced_from`]: crate::lineage::LineageGuard::traced_from
+pub type TracedFrom = Box<dyn Fn() -> Option<u64> + Send + Sync>;
+
 /// Publishes what a fleet shares.
 pub struct Reader {
     fleet: Fleet,
+    traced_from: TracedFrom,
     view_tx: watch::Sender<View>,
     pieces: PieceCache,
     /// A generation that could not be put together since all was read, and why.
@@ -121,10 +128,15 @@ pub struct Reader {
 
 impl Reader {
     /// `read_again` is [`READ_AGAIN`], but for tests.
-    pub fn new(fleet: Fleet, read_again: Duration) -> (Self, watch::Receiver<View>) {
+    pub fn new(
+        fleet: Fleet,
+        read_again: Duration,
+        traced_from: TracedFrom,
+    ) -> (Self, watch::Receiver<View>) {
         let (view_tx, view_rx) = watch::channel(View::default());
         let reader = Self {
             fleet,
+            traced_from,
             view_tx,
             pieces: PieceCache::default(),
             damaged: None,
@@ -190,14 +202,19 @@ impl Reader {
         }
     }
 
-    /// All keys but the pieces, at one revision.
+    /// All keys but the pieces and the history, at one revision, and of the history what is needed.
     async fn read(&self) -> Result<Draft, LossCause> {
-        let keys = self.fleet.keys();
-        let mut all = self.fleet.range(&keys.after_chunks(), &keys.end(), None, false).await?;
+        let (fleet, keys) = (&self.fleet, self.fleet.keys());
+        let mut all = fleet.range(&keys.after_chunks(), &keys.histories(), None, false).await?;
         let at = Some(all.revision);
-        let before = self.fleet.range(keys.prefix(), &keys.chunks(), at, false).await?;
-        all.rows.extend(before.rows);
-        Ok(Draft::read(keys, &all))
+        for (first, end) in
+            [(keys.after_histories(), keys.end()), (keys.prefix().into(), keys.chunks())]
+        {
+            all.rows.extend(fleet.range(&first, &end, at, false).await?.rows);
+        }
+        let mut draft = Draft::read(keys, &all);
+        self.read_links(&mut draft).await?;
+        Ok(draft)
     }
 
     /// A cluster without space still answers reads, so it has to be asked. If it does not tell, a write will.

@@ -46,6 +46,19 @@ pub struct SharedConfiguration {
     pub bytes: Arc<[u8]>,
 }
 
+/// What a lineage needs of a generation in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownLink {
+    pub link: Link,
+    pub mod_revision: i64,
+}
+
+impl From<&Committed> for Link {
+    fn from(committed: &Committed) -> Self {
+        Self { digest: committed.digest, parent: committed.document.body.parent }
+    }
+}
+
 /// What the transactions of epochs compare with what was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EpochBase {
@@ -70,7 +83,8 @@ pub struct Snapshot {
     /// Why `configuration` is not the one that etcd has, but the last one that could be used, or none. All else is of
     /// `revision`, which must not be shown as in force meanwhile.
     pub configuration_error: Option<DocumentError>,
-    pub history: BTreeMap<u64, Arc<Committed>>,
+    /// Generations of the history, as far as a balancer needs them to know whether what it has in force is their past.
+    pub links: BTreeMap<u64, KnownLink>,
     pub overrides: BTreeMap<Key, Versioned<SharedOverride>>,
     /// By region and pool.
     pub homes: BTreeMap<(Name, Name), Versioned<Homes>>,
@@ -98,20 +112,17 @@ impl Snapshot {
 
     /// What [`Lineage::check`] needs.
     pub fn lineage(&self) -> Lineage {
-        let link = |it: &Committed| {
-            let body = &it.document.body;
-            Link { digest: it.digest, parent: body.parent, is_restore: body.is_restore }
-        };
         let mut history: BTreeMap<_, _> =
-            self.history.iter().map(|(number, it)| (*number, link(it))).collect();
+            self.links.iter().map(|(number, it)| (*number, it.link)).collect();
         let current = self.configuration.as_ref().map(|it| &it.committed);
         let number = |it: &Committed| it.document.body.number;
-        history.extend(current.map(|it| (number(it), link(it))));
+        history.extend(current.map(|it| (number(it), Link::from(it))));
         Lineage {
             cluster: self.cluster,
             revision: self.revision,
             current: current.map(number),
             history,
+            restored: current.map_or(0, |it| it.document.body.restored),
             is_current_unreadable: self.configuration_error.is_some(),
         }
     }
@@ -130,6 +141,26 @@ impl Snapshot {
         let unreadable = self.unreadable_names("members").map(|name| (name, u64::MAX));
         let alive = self.alive.keys().cloned().chain(self.unreadable_names("alive"));
         Membership { members: members.chain(unreadable).collect(), alive: alive.collect() }
+    }
+
+    /// Returns why the value cannot be read.
+    pub(super) fn put_link(
+        &mut self,
+        number: u64,
+        mod_revision: i64,
+        committed: Result<&Committed, &DocumentError>,
+    ) -> Option<DocumentError> {
+        match committed {
+            Ok(committed) => {
+                let link = KnownLink { link: committed.into(), mod_revision };
+                self.links.insert(number, link);
+                None
+            }
+            Err(error) => {
+                self.links.remove(&number);
+                Some(error.clone())
+            }
+        }
     }
 
     fn unreadable_names(&self, folder: &str) -> impl Iterator<Item = Name> {
@@ -197,16 +228,9 @@ impl Draft {
                 let current = self.current.insert(committed(row));
                 current.as_ref().err().cloned()
             }
-            FleetKey::History(number) => match committed(row) {
-                Ok(it) => {
-                    snapshot.history.insert(number, it.into());
-                    None
-                }
-                Err(error) => {
-                    snapshot.history.remove(&number);
-                    Some(error)
-                }
-            },
+            FleetKey::History(number) => {
+                snapshot.put_link(number, row.mod_revision, committed(row).as_ref())
+            }
             FleetKey::Override(key) => {
                 let error = store(&mut snapshot.overrides, key.clone(), row);
                 let stored = snapshot.overrides.get(&key);
@@ -232,6 +256,7 @@ impl Draft {
             FleetKey::Shares(number) => self.epochs.put(number, None, row),
             FleetKey::Contribution { epoch, name } => self.epochs.put(epoch, Some(name), row),
             FleetKey::Chunk(_)
+            | FleetKey::ChunkRemoved
             | FleetKey::Changed
             | FleetKey::MemberRemoved
             | FleetKey::Unknown => None,
@@ -249,7 +274,7 @@ impl Draft {
         let snapshot = &mut self.snapshot;
         match key {
             FleetKey::Current => self.current = None,
-            FleetKey::History(number) => drop(snapshot.history.remove(&number)),
+            FleetKey::History(number) => drop(snapshot.links.remove(&number)),
             FleetKey::Override(key) => drop(snapshot.overrides.remove(&key)),
             FleetKey::Homes { region, pool } => drop(snapshot.homes.remove(&(region, pool))),
             FleetKey::Discovered(pool) => drop(snapshot.discovered.remove(&pool)),
@@ -258,6 +283,7 @@ impl Draft {
             FleetKey::Shares(number) => self.epochs.delete(number, None),
             FleetKey::Contribution { epoch, name } => self.epochs.delete(epoch, Some(name)),
             FleetKey::Chunk(_)
+            | FleetKey::ChunkRemoved
             | FleetKey::Changed
             | FleetKey::MemberRemoved
             | FleetKey::Unknown => {}

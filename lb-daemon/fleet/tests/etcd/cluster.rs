@@ -12,7 +12,11 @@ use std::{
 use lb_fleet::{Fleet, FleetSettings, settings::EtcdTls};
 use lb_model::Name;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, sleep},
+};
 
 /// How long something may take that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,6 +108,23 @@ impl Cluster {
         // In the target folder, so that nothing stays elsewhere when the test is killed.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         Self { folder, nodes, certificates: None, client_port, peer_port, quota: None, restores: 0 }
+    }
+
+    /// Bytes of a server's database.
+    pub(crate) fn database_size(&self, node: usize) -> u64 {
+        self.data_folder(node).join("member/snap/db").metadata().unwrap().len()
+    }
+
+    /// How many bytes the first server has sent to clients.
+    pub(crate) async fn bytes_sent(&self) -> usize {
+        let (address, port) = self.address(0);
+        let mut stream = TcpStream::connect((address, port)).await.unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let name = "etcd_network_client_grpc_sent_bytes_total ";
+        let value = answer.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        value.parse::<f64>().unwrap() as usize
     }
 
     pub(crate) fn start_all(&mut self) {

@@ -13,8 +13,10 @@ use std::{
 use lb_fleet::{
     EtcdError, Fleet,
     collect::{Collected, Collector, GRACE, HISTORY},
-    commit::{Attempt, CommitError, Draft, MAX_GENERATION, MAX_PIECES, Resolved},
+    commit::{Attempt, CommitError, Draft, MAX_CONFIGURATION, MAX_GENERATION, Resolved},
     documents::WallTime,
+    history::GenerationReader,
+    lineage::Link,
 };
 use lb_model::Name;
 use lb_pieces::{Digest, MAX_PIECE};
@@ -45,7 +47,18 @@ fn chunk(content: &[u8]) -> String {
 fn pieces(cluster: &Cluster) -> Vec<String> {
     let all = ["get", "--prefix", "--keys-only", "/spillway/edge/chunks/"];
     let all = cluster.etcdctl(&[0], &all).unwrap();
-    all.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let is_piece = |line: &&str| !line.is_empty() && !line.ends_with(".removed");
+    all.lines().filter(is_piece).map(str::to_owned).collect()
+}
+
+/// The numbers of the generations that are kept.
+fn history(cluster: &Cluster) -> Vec<u64> {
+    let all = ["get", "--prefix", "--keys-only", "/spillway/edge/config/history/"];
+    let all = cluster.etcdctl(&[0], &all).unwrap();
+    let mut numbers: Vec<_> =
+        all.lines().filter_map(|it| it.rsplit_once('/')?.1.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 #[tokio::test]
@@ -60,7 +73,7 @@ async fn the_first_commit_is_read_with_its_bytes_and_its_revision() {
     assert_eq!(configuration.bytes[..], *b"one");
     assert_eq!(configuration.committed, first);
     assert_eq!(snapshot.revision, first.mod_revision);
-    assert_eq!(*snapshot.history[&1], first);
+    assert_eq!(snapshot.links[&1].link, Link { digest: first.digest, parent: None });
     let second = commit(&fleet, Some(&first), b"two").await;
     assert_eq!(second.document.body.parent, Some(first.digest));
     let changed = cluster.etcdctl(&[0], &["get", "/spillway/edge/changed", "-w=fields"]).unwrap();
@@ -177,16 +190,65 @@ async fn pieces_that_no_generation_has_go_and_a_commit_puts_them_again() {
     }
     let all = HISTORY + 1;
     assert_eq!(pieces(), all);
-    let week = Duration::from_secs(LATER + 1);
     let mut collector = Collector::new(Duration::ZERO);
-    let collected = collector.collect(&fleet, week, later()).await;
-    assert_eq!(collected, Ok(Collected::default()), "all are young");
     let one = Collected { generations: 1, pieces: 1, ..Collected::default() };
-    assert_eq!(collector.collect(&fleet, Duration::ZERO, later()).await, Ok(one));
+    assert_eq!(collector.collect(&fleet, later()).await, Ok(one));
     assert_eq!(pieces(), HISTORY);
     let again = commit(&fleet, last.as_ref(), &0u64.to_be_bytes()).await;
     assert_eq!(pieces(), HISTORY + 1);
     assert_eq!(fleet.current().await, Ok(Some(again)));
+}
+
+#[tokio::test]
+async fn with_a_change_a_minute_the_history_has_the_longest_settle_time_and_twenty() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    /// By minute. Those from before the long time, and a change in its last minute, need 45 min more.
+    const EXPECTED: [(u32, usize); 6] =
+        [(59, HISTORY), (179, 46), (200, 46), (223, 46), (226, HISTORY), (299, HISTORY)];
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut collector = Collector::new(Duration::ZERO);
+    let mut last = None;
+    for minute in 0..300u32 {
+        let now = std::time::UNIX_EPOCH + MINUTE * minute;
+        // For two hours a pool settles for 45 min; before and after that none for more than 3.
+        let settles = if (60..180).contains(&minute) { MINUTE * 45 } else { MINUTE * 3 };
+        let draft = Draft { settles, applied_at: now.into(), ..draft(&minute.to_be_bytes()) };
+        let next = fleet.commit(&Attempt::new(last.as_ref(), draft).unwrap()).await.unwrap();
+        last = Some(next);
+        collector.collect(&fleet, now.into()).await.unwrap();
+        if let Some(expected) = EXPECTED.iter().find(|(at, _)| *at == minute) {
+            let there = (history(&cluster).len(), pieces(&cluster).len());
+            assert_eq!(there, (expected.1, expected.1), "in minute {minute}");
+        }
+    }
+    let numbers = history(&cluster);
+    assert_eq!((numbers.first(), numbers.last()), (Some(&281), Some(&300)));
+}
+
+#[tokio::test]
+async fn what_is_known_of_an_etcd_that_was_restored_is_read_anew() {
+    let mut cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let mut collector = Collector::new(Duration::ZERO);
+    let mut last = commit(&fleet, None, b"shared").await;
+    let backup = cluster.save_snapshot();
+    let first = last.clone();
+    last = commit(&fleet, Some(&first), b"before").await;
+    commit(&fleet, Some(&last), b"later").await;
+    collector.collect(&fleet, later()).await.unwrap();
+    cluster.restore(&backup).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let other = commit(&fleet, Some(&first), b"other").await;
+    // Revisions are given again.
+    assert_eq!(other.mod_revision, last.mod_revision);
+    let third = commit(&fleet, Some(&other), b"third").await;
+    let mut knows_less = collector.clone();
+    let collected = collector.collect(&fleet, later()).await;
+    assert_eq!(collected, Ok(Collected::default()), "all pieces are used");
+    commit(&fleet, Some(&third), b"fourth").await;
+    let collected = knows_less.collect(&fleet, later()).await;
+    assert_eq!(collected, Ok(Collected::default()), "all pieces are used");
 }
 
 #[tokio::test]
@@ -201,7 +263,7 @@ async fn a_generation_under_another_number_stays_and_is_counted() {
     for number in 0..HISTORY as u64 {
         last = commit(&fleet, Some(&last), &number.to_be_bytes()).await;
     }
-    let collected = Collector::new(Duration::ZERO).collect(&fleet, Duration::ZERO, later()).await;
+    let collected = Collector::new(Duration::ZERO).collect(&fleet, later()).await;
     let expected = Collected { generations: 1, misnumbered: 1, ..Collected::default() };
     assert_eq!(collected, Ok(expected), "its pieces are used");
     assert_eq!((value(&own), value(&other)), (String::new(), first));
@@ -215,11 +277,11 @@ async fn pieces_of_a_commit_under_way_stay() {
     let mut patient = Collector::new(GRACE);
     let mut eager = Collector::new(Duration::ZERO);
     for _ in 0..2 {
-        let collected = patient.collect(&fleet, Duration::ZERO, later()).await;
+        let collected = patient.collect(&fleet, later()).await;
         assert_eq!(collected, Ok(Collected::default()));
     }
     let one = Collected { pieces: 1, ..Collected::default() };
-    assert_eq!(eager.collect(&fleet, Duration::ZERO, later()).await, Ok(one));
+    assert_eq!(eager.collect(&fleet, later()).await, Ok(one));
 }
 
 #[tokio::test]
@@ -234,7 +296,7 @@ async fn a_generation_never_lacks_a_piece_while_others_collect() {
         let removed = Arc::clone(&removed);
         async move {
             loop {
-                let collected = collector.collect(&other, Duration::ZERO, later()).await.unwrap();
+                let collected = collector.collect(&other, later()).await.unwrap();
                 removed.fetch_add(collected.pieces, Ordering::SeqCst);
             }
         }
@@ -297,7 +359,7 @@ async fn five_megabytes_are_shared_and_only_new_pieces_are_written() {
     assert_eq!(second.mod_revision, first.mod_revision + 2);
     let snapshot = following.until_generation(2).await;
     assert!(snapshot.configuration.as_ref().unwrap().bytes[..] == configuration[..]);
-    let large = draft(&vec![0; MAX_PIECE * MAX_PIECES + 1]);
+    let large = draft(&vec![0; MAX_CONFIGURATION + 1]);
     let error = Attempt::new(Some(&second), large).unwrap_err();
     let sentence = "the configuration has 62914561 bytes; a fleet shares at most 62914560";
     assert_eq!(error.to_string(), sentence);
@@ -339,7 +401,7 @@ async fn births_go_on_from_generation_to_generation() {
 async fn the_largest_generation_with_most_pieces_is_committed() {
     let cluster = Cluster::start(1).await;
     let fleet = cluster.fleet("lb-1").await;
-    let empty = Draft { configuration: noise(MAX_PIECE * MAX_PIECES).into(), ..draft(b"") };
+    let empty = draft(&noise(MAX_CONFIGURATION));
     let size = |error: CommitError| match error {
         CommitError::TooManyGroups { size } => size,
         other => panic!("{other}"),
@@ -369,10 +431,11 @@ async fn an_old_generation_is_read_with_its_bytes() {
     let content = noise(MAX_PIECE + 1);
     let first = commit(&fleet, None, &content).await;
     commit(&fleet, Some(&first), b"two").await;
-    let read = other.read_generation(1).await.unwrap();
+    let read = GenerationReader::new(&other).read(1).await.unwrap();
     assert!(read.bytes[..] == content[..]);
     assert_eq!(read.committed, first);
-    let sentence = async |number| other.read_generation(number).await.unwrap_err().to_string();
+    let sentence =
+        async |number| GenerationReader::new(&other).read(number).await.unwrap_err().to_string();
     assert_eq!(sentence(3).await, "the fleet does not keep generation 3");
     let put = |key: &str, value: &str| cluster.etcdctl(&[0], &["put", key, value]).unwrap();
     let get = |key: &str| cluster.etcdctl(&[0], &["get", key, "--print-value-only"]).unwrap();
@@ -394,11 +457,14 @@ async fn an_old_generation_is_read_with_its_bytes() {
 }
 
 #[tokio::test]
-async fn the_largest_number_of_pieces_fits_one_transaction() {
+async fn more_pieces_than_a_transaction_compares_are_committed_and_read() {
     let cluster = Cluster::start(1).await;
     let fleet = cluster.fleet("lb-1").await;
-    let largest = noise(MAX_PIECE * MAX_PIECES);
-    let committed = commit(&fleet, None, &largest).await;
-    assert_eq!(committed.document.body.pieces.len(), MAX_PIECES);
-    until("current generation", async || fleet.current().await.unwrap()).await;
+    let parts: Vec<_> = (0..1_000u32).map(|it| it.to_be_bytes().to_vec()).collect();
+    let all = parts.concat();
+    let draft = Draft { parts: parts.into(), ..draft(b"") };
+    let committed = fleet.commit(&Attempt::new(None, draft).unwrap()).await.unwrap();
+    assert_eq!(committed.document.body.pieces.len(), 1_000);
+    let snapshot = look(&fleet).await;
+    assert!(snapshot.configuration.as_ref().unwrap().bytes[..] == all[..]);
 }

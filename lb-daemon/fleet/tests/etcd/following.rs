@@ -103,7 +103,7 @@ async fn compaction_while_disconnected_loses_nothing() {
     let revision = last.mod_revision.to_string();
     cluster.etcdctl(&[0], &["compact", &revision, "--physical"]).unwrap();
     let snapshot = following.until_generation(12).await;
-    assert_eq!(snapshot.history.len(), 12);
+    assert_eq!(snapshot.links.len(), 12);
     assert_eq!(snapshot.revision, last.mod_revision);
 }
 
@@ -191,7 +191,7 @@ async fn hostile_keys_and_values_are_named_and_change_nothing_else() {
     assert_eq!(view.snapshot.unwrap().unreadable[current], newer);
     // What it refers to is unknown, so nothing is removed.
     let now = std::time::UNIX_EPOCH.into();
-    let refused = Collector::new(Duration::ZERO).collect(&fleet, Duration::ZERO, now).await;
+    let refused = Collector::new(Duration::ZERO).collect(&fleet, now).await;
     assert_eq!(refused, Err(CollectError::Unreadable(newer)));
 }
 
@@ -238,7 +238,7 @@ async fn follows_beside(
         Err(Conflict::Older { in_force: revision + 1, offered: revision })
     );
     // A configuration that can be used ends it.
-    let good = r#"{"format":1,"number":2,"parent":null,"attempt":"","pieces":[],"size":0,"live":[],"births":{},"author":"","reason":"","applied_at":1}"#;
+    let good = r#"{"format":1,"number":2,"parent":null,"attempt":"","pieces":[],"size":0,"live":[],"births":{},"settles_ms":0,"author":"","reason":"","applied_at":1}"#;
     cluster.etcdctl(&[0], &["put", "/spillway/edge/config/current", good]).unwrap();
     for following in &mut all {
         let snapshot = following.until_generation(2).await;
@@ -257,7 +257,7 @@ async fn a_newer_configuration_keeps_no_other_change_from_being_followed() {
 #[tokio::test]
 async fn a_damaged_configuration_keeps_no_other_change_from_being_followed() {
     let cluster = Cluster::start(1).await;
-    let lacking = r#"{"format":1,"number":2,"parent":null,"attempt":"","pieces":["0000000000000000000000000000000000000000000000000000000000000000"],"size":1,"live":[],"births":{},"author":"","reason":"","applied_at":1}"#;
+    let lacking = r#"{"format":1,"number":2,"parent":null,"attempt":"","pieces":["0000000000000000000000000000000000000000000000000000000000000000"],"size":1,"live":[],"births":{},"settles_ms":0,"author":"","reason":"","applied_at":1}"#;
     let spoil = ["put", "/spillway/edge/config/current", lacking];
     let zeros = "0".repeat(64);
     let sentence = format!("/spillway/edge/config/current: is damaged: piece {zeros} is missing");
@@ -281,7 +281,7 @@ async fn a_revision_is_never_shown_before_what_changed() {
         let snapshot = view.snapshot.as_ref().unwrap();
         let committed = &snapshot.configuration.as_ref().unwrap().committed;
         assert_eq!(snapshot.revision, committed.mod_revision);
-        assert_eq!(snapshot.history.len() as u64, committed.document.body.number);
+        assert_eq!(snapshot.links.len() as u64, committed.document.body.number);
         committed.document.body.number == 100
     };
     following.until("the last generation", is_last).await;

@@ -5,11 +5,13 @@ mod cluster;
 mod commits;
 mod epochs;
 mod following;
+mod growth;
 mod members;
 mod presence;
 mod restores;
 mod security;
 mod silent;
+mod space;
 mod versions;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -32,10 +34,11 @@ fn name(text: &str) -> Name {
 
 fn draft(configuration: &[u8]) -> Draft {
     Draft {
-        configuration: configuration.into(),
+        parts: [configuration.to_vec()].into(),
         members_seen: i64::MAX,
         live: BTreeSet::from([name("lb-1")]),
         groups: BTreeSet::new(),
+        settles: Duration::ZERO,
         author: "alice".into(),
         reason: "test".into(),
         applied_at: WallTime::from(std::time::UNIX_EPOCH),
@@ -68,7 +71,15 @@ impl Following {
     }
 
     fn reading_again(fleet: &Fleet, every: Duration) -> Self {
-        let (reader, view_rx) = Reader::new(fleet.clone(), every);
+        Self::tracing_from(fleet, every, || Some(0))
+    }
+
+    fn tracing_from(
+        fleet: &Fleet,
+        every: Duration,
+        traced_from: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        let (reader, view_rx) = Reader::new(fleet.clone(), every, Box::new(traced_from));
         let shutdown = CancellationToken::new();
         tokio::spawn(reader.run(shutdown.clone()));
         Self { view_rx, _shutdown: shutdown.drop_guard() }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lb_fleet::{
     Fleet,
+    collect::{Collector, GRACE, HISTORY},
     commit::{Attempt, CommitError, Committed, Draft},
     documents::{FleetMember, Generation},
     lineage::{Conflict, LineageGuard},
@@ -77,7 +78,7 @@ async fn a_conflict_stays_until_a_restore_generation_comes() {
     last = restored;
     for content in ["five", "six"] {
         last = commit(&fleet, Some(&last), content.as_bytes()).await;
-        assert!(!last.document.body.is_restore);
+        assert_eq!(last.document.body.restored, 10);
     }
     let lineage = look(&fleet).await.lineage();
     for mut guard in [stored, at_restore, early] {
@@ -103,7 +104,16 @@ async fn another_cluster_is_followed_if_the_operator_decides() {
     let mut decided = kept;
     decided.decide_for_etcd(&look(&fleet).await.lineage());
     assert_eq!(decided.offer(&look(&fleet).await.lineage()), Ok(()));
-    restore(&elsewhere, None, &first.document.body, 1).await;
+    let mut early = kept;
+    let mut last = restore(&elsewhere, None, &first.document.body, 1).await;
+    assert_eq!(early.offer(&look(&elsewhere).await.lineage()), Ok(()));
+    // Also when etcd no longer has that generation.
+    for number in 0..=HISTORY as u64 {
+        last = commit(&elsewhere, Some(&last), &number.to_be_bytes()).await;
+    }
+    let now = std::time::UNIX_EPOCH.into();
+    let collected = Collector::new(GRACE).collect(&elsewhere, now).await;
+    assert_eq!(collected.map(|it| it.generations), Ok(2));
     assert_eq!(kept.offer(&look(&elsewhere).await.lineage()), Ok(()));
 }
 

@@ -103,6 +103,12 @@ metrics! {
         "Balancers of the fleet with other tables than another one of their region has at the same revision. Absent: this balancer is no member of a fleet, or has not read etcd since it started";
     FLEET_ETCD_AVAILABLE: Gauge "fleet_etcd_available" None []
         "1: etcd answers this balancer and takes changes; 0: it does not, and changes are refused. Absent: this balancer is no member of a fleet";
+    FLEET_ETCD_DATABASE: Gauge "fleet_etcd_database" Bytes []
+        "Size of the database of etcd, on the server with the least room left; above the quota etcd takes no changes. Absent: this balancer is no member of a fleet, or etcd has not answered it since it started";
+    FLEET_ETCD_DATABASE_IN_USE: Gauge "fleet_etcd_database_in_use" Bytes []
+        "Part of fleet_etcd_database that is in use; the rest is given back by etcdctl defrag. Absent: this balancer is no member of a fleet, or etcd has not answered it since it started";
+    FLEET_ETCD_QUOTA: Gauge "fleet_etcd_quota" Bytes []
+        "Quota of the database of etcd; 2147483648, which is its default, if it does not tell, as before etcd 3.6. Absent: this balancer is no member of a fleet, or etcd has not answered it since it started";
     FLEET_CONFLICT: Gauge "fleet_conflict" None []
         "1: this balancer does not follow what etcd has, until spillway fleet restore decides; 0: it does. Absent: this balancer is no member of a fleet";
     FLEET_GENERATION: Gauge "fleet_generation" None []

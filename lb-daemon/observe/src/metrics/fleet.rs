@@ -50,13 +50,16 @@ pub(super) fn fleet(sheet: &mut Sheet<'_>, known: Option<&FleetFacts>) -> fmt::R
 
 type Level = (&'static super::Definition, fn(&FleetFacts) -> Option<Value>);
 
-const LEVELS: [Level; 13] = [
+const LEVELS: [Level; 16] = [
     (&FLEET_READY, |it| Some(it.is_ready().into())),
     (&FLEET_BALANCERS, |it| it.count(|_| true)),
     (&FLEET_BALANCERS_ALIVE, |it| it.count(|member| member.is_alive)),
     (&FLEET_BALANCERS_READY, |it| it.count(|member| member.is_ready)),
     (&FLEET_BALANCERS_DIFFERING, |it| it.count(|member| member.tables_agree == Some(false))),
     (&FLEET_ETCD_AVAILABLE, |it| Some(it.status.etcd_problem.is_none().into())),
+    (&FLEET_ETCD_DATABASE, |it| it.status.space.map(|it| it.size.into())),
+    (&FLEET_ETCD_DATABASE_IN_USE, |it| it.status.space.map(|it| it.in_use.into())),
+    (&FLEET_ETCD_QUOTA, |it| it.status.space.map(|it| it.quota.into())),
     (&FLEET_CONFLICT, |it| Some(it.status.conflict.is_some().into())),
     (&FLEET_GENERATION, |it| it.of_etcd(it.status.generation)),
     (&FLEET_REVISION, |it| it.of_etcd(it.status.revision.unsigned_abs())),
@@ -70,7 +73,7 @@ const LEVELS: [Level; 13] = [
 mod tests {
     use std::collections::BTreeMap;
 
-    use lb_fleet::documents::FleetMember;
+    use lb_fleet::{documents::FleetMember, space::EtcdSpace};
     use lb_sharing::Parts;
     use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
@@ -134,6 +137,7 @@ mod tests {
         let shares = GroupShares { in_flight: Parts(1 << 30), ..GroupShares::default() };
         let status = FleetStatus {
             etcd_problem: Some(("no leader".into(), None)),
+            space: Some(EtcdSpace { size: 900, in_use: 700, quota: 1_000 }),
             conflict: Some("older".into()),
             revision: 41,
             revision_in_force: 40,
@@ -153,6 +157,9 @@ mod tests {
             "spillway_fleet_balancers_ready 2",
             "spillway_fleet_balancers_differing 1",
             "spillway_fleet_etcd_available 0",
+            "spillway_fleet_etcd_database_bytes 900",
+            "spillway_fleet_etcd_database_in_use_bytes 700",
+            "spillway_fleet_etcd_quota_bytes 1000",
             "spillway_fleet_conflict 1",
             "spillway_fleet_generation 8",
             "spillway_fleet_revision 41",

@@ -30,10 +30,13 @@ fn refused(schema: i32, message: &v1::Configuration) -> String {
 #[test]
 fn the_format_of_shared_configurations_stays() {
     let configuration = decode_shared(&bytes(1, &message().encode_to_vec())).unwrap();
-    let shared = encode_shared(&configuration).unwrap().bytes;
+    let shared = encode_shared(&configuration).unwrap().parts;
     // What every program knows says so, whichever wrote it.
-    assert_eq!(shared, bytes(1, &lb_config::encode(&configuration)));
-    assert_eq!(shared[..2], [8, 1]);
+    let (name, pool) = configuration.pools.iter().next().unwrap();
+    let settings = bytes(1, &lb_config::encode_without_pools(&configuration));
+    assert_eq!(shared, [settings, bytes(0, &lb_config::encode_pool(name, pool))]);
+    assert_eq!(shared[0][..2], [8, 1]);
+    assert_eq!(decode_shared(&shared.concat()).unwrap(), configuration);
 }
 
 /// A configuration with whatever revision 1 has needs no later one, also if a newer program fills in what is left out.
@@ -109,10 +112,10 @@ proptest! {
         key in any::<[u64; 2]>(),
     ) {
         configuration.hash_key = Some(key);
-        let shared = encode_shared(&configuration).unwrap().bytes;
-        let read = decode_shared(&shared).unwrap();
+        let shared = encode_shared(&configuration).unwrap().parts;
+        let read = decode_shared(&shared.concat()).unwrap();
         prop_assert_eq!(&read, &configuration);
-        prop_assert_eq!(encode_shared(&read).unwrap().bytes, shared);
+        prop_assert_eq!(encode_shared(&read).unwrap().parts, shared);
     }
 
     #[test]

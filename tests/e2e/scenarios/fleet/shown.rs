@@ -64,7 +64,7 @@ pub(super) fn metrics_and_page(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[0].apply(&text)?;
     let before = scrape(&fleet.fabric.balancers[0].node)?;
     let of_fleet = before.families.keys().filter(|name| name.starts_with("spillway_fleet_"));
-    ensure!(of_fleet.clone().count() == 13, "{:?}", of_fleet.collect::<Vec<_>>());
+    ensure!(of_fleet.clone().count() == 16, "{:?}", of_fleet.collect::<Vec<_>>());
     ensure!(before.value("spillway_fleet_ready", &[]).is_none(), "it is no member yet");
     ensure!(page_data(&fleet, 0)?["fleet"].is_null());
     for balancer in 0..3 {
@@ -88,6 +88,7 @@ pub(super) fn metrics_and_page(sandbox: &Sandbox) -> Result<()> {
                 ("fleet_balancers_ready", 3.0),
                 ("fleet_balancers_differing", 0.0),
                 ("fleet_etcd_available", 1.0),
+                ("fleet_etcd_quota_bytes", 2_147_483_648.0),
                 ("fleet_conflict", 0.0),
                 ("fleet_generation", 2.0),
                 ("fleet_revision", revision),

@@ -287,7 +287,7 @@ async fn a_dry_run_settles_slots_and_hash_key_and_leaves_nothing() {
 
     // What a balancer commits is what all put in force.
     daemon.running = Running::start(&daemon.directory, &daemon.path);
-    let shared_bytes = encode_shared(&resolved).unwrap().bytes;
+    let shared_bytes = encode_shared(&resolved).unwrap().parts.concat();
     let other = Daemon::new();
     for daemon in [&daemon, &other] {
         let configuration = decode_shared(&shared_bytes).unwrap().into();

@@ -11,7 +11,13 @@ use lb_control::{
     command::{Actor, Apply, Commands, Refusal, Stopping},
     state::{MarkOutDecision, MarkOutDecisions},
 };
-use lb_fleet::{DocumentError, Fleet, documents::Generation, reader::Snapshot};
+use lb_fleet::{
+    DocumentError, EtcdError, Fleet,
+    commit::Committed,
+    documents::{Generation, WallTime},
+    history::GenerationReader,
+    reader::Snapshot,
+};
 use lb_model::{Configuration, Name};
 use tokio::{
     sync::watch,
@@ -160,7 +166,7 @@ impl ConfigurationFollower {
         let marked_out = rebuild::previously_marked_out(snapshot, present, region, now);
         let marked_out = marked_out.map_or_else(|| rebuild::present(snapshot, region), Arc::new);
         self.homes.decide(MarkOutDecision::Agreed(marked_out));
-        let past = self.read_past(&rebuild::needed(snapshot, present, now)).await;
+        let past = self.read_past(generation.number, present, now).await;
         let Some(previous) = rebuild::previous(&past, (generation.applied_at, present), now) else {
             return Ok(());
         };
@@ -179,13 +185,27 @@ impl ConfigurationFollower {
         Ok(())
     }
 
-    /// Generations of the history, as far as they can be read and used here: one that cannot was in force nowhere.
-    async fn read_past(&self, numbers: &[u64]) -> Vec<rebuild::Since<Configuration>> {
+    /// The generations whose homes may still count, as far as they can be read and used here: one that cannot was in force
+    /// nowhere.
+    async fn read_past(
+        &self,
+        current: u64,
+        present: &Configuration,
+        now: WallTime,
+    ) -> Vec<rebuild::Since<Configuration>> {
         let fleet = self.fleet.borrow().clone();
         let mut past = Vec::new();
         let Some(fleet) = fleet else { return past };
-        for number in numbers {
-            let read = fleet.read_generation(*number).await.map_err(|error| error.to_string());
+        let applied = match applied_at(&fleet).await {
+            Ok(applied) => applied,
+            Err(error) => {
+                tracing::warn!("the homes before the last changes are not known here: {error}");
+                return past;
+            }
+        };
+        let mut reader = GenerationReader::new(&fleet);
+        for number in rebuild::needed(&applied, current, present, now) {
+            let read = reader.read(number).await.map_err(|error| error.to_string());
             let used = read.and_then(|it| {
                 let decoded = lb_store::decode_shared(&it.bytes);
                 let decoded = decoded.map_err(|error| error_chain::message(&error))?;
@@ -220,4 +240,16 @@ impl ConfigurationFollower {
             Err(refusal) => Err(error_chain::message(&refusal)),
         })
     }
+}
+
+/// When each generation of the history came into force.
+async fn applied_at(fleet: &Fleet) -> Result<BTreeMap<u64, WallTime>, EtcdError> {
+    let mut applied = BTreeMap::new();
+    let visit = |number, read: Result<Committed, DocumentError>| {
+        if let Ok(committed) = read {
+            applied.insert(number, committed.document.body.applied_at);
+        }
+    };
+    fleet.visit_generations(fleet.list_generations().await?, visit).await?;
+    Ok(applied)
 }

@@ -89,7 +89,8 @@ mod tests {
     fn offer(number: u64, address: &str) -> Offer {
         let since = WallTime::from(UNIX_EPOCH);
         let draft = Draft {
-            configuration: [].into(),
+            parts: Vec::new().into(),
+            settles: Duration::ZERO,
             live: [name("lb-1")].into(),
             members_seen: 0,
             groups: [].into(),

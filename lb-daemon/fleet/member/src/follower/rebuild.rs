@@ -16,20 +16,24 @@ use lb_fleet::{
 };
 use lb_model::{Configuration, Name, Pool, remap::Settling};
 
+use crate::commits;
+
 /// A configuration, and when it came into force.
 pub(super) type Since<T> = (WallTime, T);
 
-/// The generations before the present one whose homes may still count, oldest first.
-pub(super) fn needed(snapshot: &Snapshot, present: &Configuration, now: WallTime) -> Vec<u64> {
-    let longest = longest_settle(present) * Settling::LONGEST;
-    let current = snapshot.configuration.as_ref().map(|it| it.committed.document.body.number);
-    let numbers: Vec<u64> = snapshot.history.keys().copied().collect();
-    let applied = |number: &u64| snapshot.history.get(number).map(|it| it.document.body.applied_at);
-    let is_recent = |number: &u64| applied(number).is_some_and(|at| at.age(now) < longest);
+/// The generations before the present one whose homes may still count, oldest first. `history` has the numbers of the fleet's
+/// generations, and when they came into force.
+pub(super) fn needed(
+    history: &BTreeMap<u64, WallTime>,
+    current: u64,
+    present: &Configuration,
+    now: WallTime,
+) -> Vec<u64> {
+    let longest = commits::settles(present);
     // One that is older than all changes that count is what the first of them replaced.
-    let first = numbers.iter().position(is_recent).map(|first| first.saturating_sub(1));
-    let from = numbers.into_iter().skip(first.unwrap_or(usize::MAX));
-    from.filter(|number| Some(*number) != current).collect()
+    let first = history.values().position(|at| at.age(now) < longest);
+    let first = first.map_or(usize::MAX, |first| first.saturating_sub(1));
+    history.keys().copied().skip(first).filter(|number| *number != current).collect()
 }
 
 /// The present configuration with the homes from before changes that other balancers still settle. `None`: there are none.
