@@ -166,7 +166,7 @@ impl Keys {
         format!("{}members/{name}", self.prefix)
     }
 
-    pub(crate) fn alive(&self, name: &Name) -> String {
+    pub fn alive(&self, name: &Name) -> String {
         format!("{}alive/{name}", self.prefix)
     }
 

@@ -72,6 +72,7 @@ impl Membership {
         let fleet = Fleet::new(&settings).await.map_err(|error| unanswered(error.to_string()))?;
         let snapshot = etcd::read_once(&fleet).await.map_err(unanswered)?;
         preflight::check_address(&settings, &snapshot)?;
+        preflight::check_rights(&fleet).await?.map_err(unanswered)?;
         let is_empty = snapshot.configuration.is_none() && snapshot.members.is_empty();
         if is_empty && !join.is_new_fleet {
             let others = fleet.other_fleets().await;
