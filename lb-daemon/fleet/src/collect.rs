@@ -1,4 +1,4 @@
-//! Removes generations that are too old, and pieces that no generation has.
+//! Removes generations that are too old, pieces that no generation has, and what was marked out of pools that no generation has.
 //!
 //! Each transaction compares that the current generation is still the one that was read, so it does not meet a commit that
 //! builds on it. A commit that follows compares that its pieces exist, and puts those again that were removed. A piece is
@@ -38,6 +38,8 @@ const BATCH: usize = 100;
 pub struct Collected {
     pub generations: usize,
     pub pieces: usize,
+    /// Keys with what was marked out of pools that are gone.
+    pub homes: usize,
     /// Keys of generations whose values say another number. They stay, with their pieces.
     pub misnumbered: usize,
     /// A commit came in between: what is left is for the next time.
@@ -86,14 +88,16 @@ impl Collector {
         let (first, end) = (keys.chunks(), keys.after_chunks());
         let pieces = fleet.range(&first, &end, at, true).await?;
         let mut base = 0;
-        let mut used = BTreeSet::new();
+        let (mut used, mut pools) = (BTreeSet::new(), BTreeSet::new());
         let mut history: Vec<Committed> = Vec::new();
         let mut collected = Collected::default();
         for row in &configurations.rows {
             match keys.parse(&row.key) {
                 FleetKey::Current => {
                     base = row.mod_revision;
-                    used.extend(committed(row)?.document.body.pieces);
+                    let body = committed(row)?.document.body;
+                    used.extend(body.pieces);
+                    pools.extend(body.births.into_keys());
                 }
                 FleetKey::History(number) => {
                     let found = committed(row)?;
@@ -104,6 +108,7 @@ impl Collector {
                         let key = keys.history(number);
                         warn!("{key}: its value says generation {said}, so it is not removed");
                         used.extend(found.document.body.pieces);
+                        pools.extend(found.document.body.births.into_keys());
                         collected.misnumbered += 1;
                     }
                 }
@@ -112,8 +117,10 @@ impl Collector {
         }
         history.sort_by_key(|it| it.document.body.number);
         let old = removable(&history, keep, now);
-        let kept = history.iter().skip(old);
-        used.extend(kept.flat_map(|it| it.document.body.pieces.iter().copied()));
+        for kept in history.iter().skip(old) {
+            used.extend(kept.document.body.pieces.iter().copied());
+            pools.extend(kept.document.body.births.keys().cloned());
+        }
         let old = history.iter().take(old).map(|it| keys.history(it.document.body.number));
         let unused = self.long_unused(fleet, &pieces, &used);
         let unused = unused.iter().map(|digest| keys.chunk(digest));
@@ -131,7 +138,10 @@ impl Collector {
                 }
             }
         }
-        Ok(collected)
+        let Some(homes) = fleet.remove_homes(&pools, (&current, base), at).await? else {
+            return Ok(Collected { is_interrupted: true, ..collected });
+        };
+        Ok(Collected { homes, ..collected })
     }
 
     /// Notes which pieces are unused, and returns those that have been for long enough.

@@ -131,6 +131,10 @@ impl Keys {
         format!("{}changed", self.prefix)
     }
 
+    pub(crate) fn all_homes(&self) -> String {
+        format!("{}homes/", self.prefix)
+    }
+
     pub(crate) fn homes(&self, region: &Name, pool: &Name) -> String {
         format!("{}homes/{region}/{pool}", self.prefix)
     }

@@ -7,16 +7,17 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use lb_fleet::{
     EtcdError, Fleet,
     collect::{Collected, Collector, GRACE, HISTORY},
-    commit::{Attempt, CommitError, Draft, MAX_GENERATION, MAX_PIECES, Resolved},
-    documents::WallTime,
+    commit::{Attempt, CommitError, Committed, Draft, MAX_GENERATION, MAX_PIECES, Resolved},
+    documents::{Homes, WallTime},
+    homes::HomesChange,
 };
-use lb_model::Name;
+use lb_model::{Name, plan::MarkedOut};
 use lb_pieces::{Digest, MAX_PIECE};
 use lb_sharing::GroupKey;
 use tokio::{
@@ -187,6 +188,41 @@ async fn pieces_that_no_generation_has_go_and_a_commit_puts_them_again() {
     let again = commit(&fleet, last.as_ref(), &0u64.to_be_bytes()).await;
     assert_eq!(pieces(), HISTORY + 1);
     assert_eq!(fleet.current().await, Ok(Some(again)));
+}
+
+#[tokio::test]
+async fn what_was_marked_out_goes_with_the_last_generation_that_has_the_pool() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let commit_with = async |base: Option<&Committed>, pools: &[&str], content: &[u8]| {
+        let groups = pools.iter().map(|pool| (name(pool), name("eu"))).collect();
+        let draft = Draft { groups, ..draft(content) };
+        fleet.commit(&Attempt::new(base, draft).unwrap()).await.unwrap()
+    };
+    let mut last = commit_with(None, &["web", "gone"], b"").await;
+    for (region, pool) in [("eu", "web"), ("eu", "gone"), ("us", "gone")] {
+        let out = MarkedOut { members: ["10.0.0.1".parse().unwrap()].into(), ..Default::default() };
+        let homes =
+            Homes { now: out.clone(), before: out, since: SystemTime::now().into(), generation: 1 };
+        let change = HomesChange { pool: name(pool), expected: 0, value: Some(homes.into()) };
+        fleet.write_homes(&name(region), &[change]).await.unwrap();
+    }
+    let homes =
+        || cluster.etcdctl(&[0], &["get", "--prefix", "--keys-only", "/spillway/edge/homes/"]);
+    let mut collector = Collector::new(Duration::ZERO);
+    for number in 1..HISTORY as u64 {
+        last = commit_with(Some(&last), &["web"], &number.to_be_bytes()).await;
+    }
+    let collected = collector.collect(&fleet, Duration::ZERO, later()).await;
+    assert_eq!(collected, Ok(Collected::default()), "the first generation is kept");
+
+    commit_with(Some(&last), &["web"], b"last").await;
+    let collected = collector.collect(&fleet, Duration::ZERO, later()).await;
+    let expected = Collected { generations: 1, homes: 2, ..Collected::default() };
+    assert_eq!(collected, Ok(expected));
+    let left = homes().unwrap();
+    let left: Vec<_> = left.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(left, ["/spillway/edge/homes/eu/web"]);
 }
 
 #[tokio::test]
