@@ -25,11 +25,11 @@ use writer::Writer;
 use lb_base::{conditions::Conditions, error_chain, rate_limited_log::RateLimit};
 use lb_config::Reason;
 use lb_control::command::{
-    Actor, Applied, Apply, ChangeRecord, FleetRefusal, OverrideChange, OverridesChanged, Refusal,
-    Stopping,
+    Actor, Applied, Apply, ChangeRecord, EndRecord, FleetRefusal, OverrideChange, OverridesChanged,
+    Refusal, Stopping,
 };
 use lb_member::Changes;
-use lb_model::overrides::Scope;
+use lb_model::overrides::{End, Key, Scope};
 
 /// What outcomes are called in the file.
 const APPLY: &str = "apply";
@@ -336,6 +336,15 @@ impl AuditedChange {
         tracing::warn!(target: "audit", actor = %actor, id, request, "change {outcome}: {cause}");
         let more = json!({"id": id, "outcome": outcome, "request": request, "cause": cause});
         audit.line(self.what, actor, more);
+    }
+}
+
+impl EndRecord for Audit {
+    fn ended(&self, key: &Key, set_by: &str, why: End) {
+        tracing::info!(target: "audit", who = set_by, "override {key} ended: {why}");
+        let (key, why) = (key.to_string(), why.to_string());
+        let more = json!({"override": key, "set_by": set_by, "cause": why});
+        self.line("override_ended", &Actor::Unknown, more);
     }
 }
 

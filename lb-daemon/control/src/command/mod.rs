@@ -12,6 +12,7 @@ use lb_model::{
     Configuration, Name,
     diff::{Change, Movement},
     map_memory::Memory,
+    overrides::{End, Key},
     removal_guard::Removal,
 };
 use lb_store::{HistoryEntry, Revision, Unusable};
@@ -385,6 +386,28 @@ impl Query {
             Self::Generation(_, reply) => reply.is_closed(),
             Self::Difference { reply, .. } => reply.is_closed(),
             Self::Watch(_, reply) | Self::WatchAgain(reply) => reply.is_closed(),
+        }
+    }
+}
+
+/// Receives the ends of overrides that no caller asks for, for the audit log.
+pub trait EndRecord: Debug + Send + Sync {
+    /// `set_by`: who had set it.
+    fn ended(&self, key: &Key, set_by: &str, why: End);
+}
+
+/// Where ends of overrides are recorded; by default nowhere. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct OverrideEnds(Option<Arc<dyn EndRecord>>);
+
+impl OverrideEnds {
+    pub fn new(record: impl EndRecord + 'static) -> Self {
+        Self(Some(Arc::new(record)))
+    }
+
+    pub fn ended(&self, key: &Key, set_by: &str, why: End) {
+        if let Some(record) = &self.0 {
+            record.ended(key, set_by, why);
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::MarkOutDecisions;
 use crate::{
+    command::OverrideEnds,
     counters::{HealthCounters, PublishCounters},
     health_state::HoldDowns,
     loops::AllLoopCounters,
@@ -48,6 +49,7 @@ pub struct Settings {
     /// of the others. The loops' `portions` change them.
     pub portions: Portions,
     pub followed: FollowedFile,
+    pub override_ends: OverrideEnds,
     pub membership: Membership,
     pub mark_out_decisions: MarkOutDecisions,
     /// [`Revision::CURRENT`], except in tests of a later one.

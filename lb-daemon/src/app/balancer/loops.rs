@@ -118,6 +118,7 @@ fn settings(
         followed: shared.followed.clone(),
         any_schema: arguments.any_schema,
         schema: Revision::CURRENT,
+        override_ends: shared.override_ends.clone(),
         membership: fleet.is_member.clone(),
         mark_out_decisions: fleet.homes.clone(),
         portions: fleet.portions.clone(),

@@ -25,7 +25,7 @@ use crate::watchdog::Watchdog;
 use fleet::start_fleet;
 use lb_api::Socket;
 use lb_base::conditions::Conditions;
-use lb_control::{FollowedFile, WaitingSettings};
+use lb_control::{FollowedFile, WaitingSettings, command::OverrideEnds};
 use lb_health::Tunnels;
 use lb_inspect::stats;
 use lb_maps::Pins;
@@ -56,6 +56,7 @@ pub(super) async fn run(
     let sources = arguments.sources()?;
     tokio::spawn(configured_addresses::follow(sources, fleet_address, shared.conditions.clone()));
     let audit = resources.listeners.audit.clone();
+    shared.override_ends = OverrideEnds::new(audit.clone());
     let pins = Pins::new(&arguments.options().bpffs, lb_maps::Component::Balancer);
     super::record_start(&pins, &line);
 
@@ -88,6 +89,7 @@ struct Shared {
     live: Live,
     /// The file of `--apply`.
     followed: FollowedFile,
+    override_ends: OverrideEnds,
 }
 
 /// What [`Tasks::start`] needs besides the [`Resources`].
