@@ -354,7 +354,9 @@ impl ChangeRecord for AuditedChange {
         let Self { audit, actor, id, .. } = &*self;
         let (after, changes) = (applied.generation, applied.changes.len());
         // Without force there are none.
-        let forced: Vec<_> = applied.removals.iter().map(ToString::to_string).collect();
+        let removals = applied.removals.iter().map(ToString::to_string);
+        let takeovers = applied.takeovers.iter().map(ToString::to_string);
+        let forced: Vec<_> = removals.chain(takeovers).collect();
         let forced = (!forced.is_empty()).then_some(forced);
         tracing::info!(
             target: "audit",

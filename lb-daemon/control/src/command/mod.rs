@@ -13,6 +13,7 @@ use lb_model::{
     diff::{Change, Movement},
     map_memory::Memory,
     overrides::{End, Key},
+    own_addresses::{OwnAddresses, Takeover},
     removal_guard::Removal,
 };
 use lb_store::{HistoryEntry, Revision, Unusable};
@@ -127,11 +128,20 @@ pub struct Apply {
     pub shared: Option<u64>,
     /// If the configuration names no hash key, the one in use stays, and becomes part of the configuration.
     pub keep_hash_key: bool,
-    /// Remove what the change removes, however much that is.
+    /// Remove what the change removes, however much that is, and let services have addresses of balancers.
     pub force: bool,
+    /// The actor's role is for some pools alone, so it cannot let services have addresses of balancers.
+    pub is_scoped: bool,
+    /// Addresses of the other balancers of a fleet.
+    pub member_addresses: OwnAddresses,
 }
 
 impl Apply {
+    /// Whether services may get addresses of balancers.
+    pub fn forces_addresses(&self) -> bool {
+        self.force && !self.is_scoped
+    }
+
     /// Why the generation exists, as the history shows it.
     pub fn why(&self) -> String {
         let given = self.reason.given();
@@ -160,6 +170,8 @@ pub struct Applied {
     pub warnings: Vec<Warning>,
     /// What is removed that needs force; empty: none was needed.
     pub removals: Vec<Removal>,
+    /// Services that get an address of a balancer, which needs force too.
+    pub takeovers: Vec<Takeover>,
     /// The generation that each live balancer of the fleet has in force; empty outside of one.
     pub balancers: BTreeMap<Name, u64>,
     /// Of a dry run, the configuration that would be in force, with all slots.

@@ -14,6 +14,7 @@ use lb_config::slots_by_pool;
 use lb_model::{
     Configuration, Encapsulation, Name, ObjectReference, Pool, Via,
     overrides::{Key, Kind, Override, Target},
+    own_addresses::Takeover,
     removal_guard::Removal,
     slots,
 };
@@ -32,6 +33,15 @@ pub(super) fn force_warnings(removals: &[Removal]) -> impl Iterator<Item = Warni
             Some(object) => Warning::about(object, WarningReason::ForceRequired, text),
             None => Warning::new(WarningReason::ForceRequired, text),
         }
+    })
+}
+
+/// That it would be refused because services get addresses of balancers.
+pub(super) fn takeover_warnings(takeovers: &[Takeover]) -> impl Iterator<Item = Warning> {
+    takeovers.iter().take(MOST_OF_ONE_REASON).map(|takeover| {
+        let service = ObjectReference::Service(takeover.service.clone());
+        let text = format!("{takeover}: this needs --force");
+        Warning::about(service, WarningReason::ForceRequired, text)
     })
 }
 

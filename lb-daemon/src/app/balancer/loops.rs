@@ -107,6 +107,7 @@ fn settings(
         map_memory: resources.map_memory.clone(),
         region: arguments.region.clone(),
         source_prefix: resources.sources.prefix_v4,
+        balancer_addresses: shared.balancer_addresses.clone(),
         state_directory: arguments.state_dir.clone(),
         publish_counters: shared.live.publish.clone(),
         health_counters: shared.live.health.clone(),
