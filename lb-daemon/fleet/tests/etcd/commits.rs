@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use lb_fleet::{
@@ -202,8 +202,7 @@ async fn what_was_marked_out_goes_with_the_last_generation_that_has_the_pool() {
     let mut last = commit_with(None, &["web", "gone"], b"").await;
     for (region, pool) in [("eu", "web"), ("eu", "gone"), ("us", "gone")] {
         let out = MarkedOut { members: ["10.0.0.1".parse().unwrap()].into(), ..Default::default() };
-        let homes =
-            Homes { now: out.clone(), before: out, since: SystemTime::now().into(), generation: 1 };
+        let homes = Homes { now: out.clone(), before: out, since: later(), generation: 1 };
         let change = HomesChange { pool: name(pool), expected: 0, value: Some(homes.into()) };
         fleet.write_homes(&name(region), &[change]).await.unwrap();
     }

@@ -96,7 +96,7 @@ pub(crate) fn by_force(sandbox: &Sandbox) -> Result<()> {
         cli(&host, "team", &[&["service", "update", "ssh", "--yes"][..], more].concat())
     };
     ended(&update(&["--affinity", "client"])?, 0, ["generation 5", ""])?;
-    ended(&update(&["--port", "22,2379"])?, CONFLICT, [&listens, only])?;
+    ended(&update(&["--port", "2379"])?, CONFLICT, [&listens, only])?;
     ended(&cli(&host, "team", &["pool", "create", "web-us"])?, 0, ["generation 6", ""])?;
 
     running.signal(Signal::SIGTERM)?;
