@@ -17,19 +17,20 @@ const MOST_REASONS: usize = 3;
 /// How often a change is tried that another one overtakes.
 const MAX_TRIES: usize = 10;
 
-/// Whether a change may remove much at once; part of every command that can.
+/// Whether a change may remove much at once or let services have addresses of balancers; part of every command that can.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct ForceArgument {
-    /// Remove more than 30 % of a pool of at least four backends, all backends of a service, or all there are
+    /// Remove more than 30 % of a pool of at least four backends, all backends of a service, or all there are; let services have
+    /// addresses of balancers
     #[arg(long)]
     pub(crate) force: bool,
 }
 
-/// Part of a command that cannot remove much.
+/// Part of a command that needs no force.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct NoForce {}
 
-/// Arguments that say whether a change may remove much.
+/// Arguments that say whether a change is forced.
 pub(crate) trait Force: clap::Args + Copy + std::fmt::Debug {
     fn force(&self) -> bool;
 }

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// How long to wait for the result
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_timeout())]
     timeout: Duration,
-    /// Put the configuration file in force however much it removes
+    /// Put the configuration file in force however much it removes, and whatever addresses its services have
     #[arg(long)]
     force: bool,
 }

@@ -171,6 +171,7 @@ impl Fleet for Shared {
             founded: false,
             generation,
             changes: Some(changes),
+            replaces_configuration: differs,
         }))
     }
 

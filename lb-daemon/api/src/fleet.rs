@@ -113,6 +113,7 @@ impl Fleet for FleetApi {
             founded: joined.founded,
             generation: joined.generation,
             changes: joined.changes.as_ref().map(convert::applied),
+            replaces_configuration: joined.replaces,
         }))
     }
 

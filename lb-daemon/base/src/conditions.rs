@@ -157,15 +157,18 @@ pub struct Condition {
 pub struct Conditions(watch::Sender<BTreeMap<String, Condition>>);
 
 impl Conditions {
-    /// Begins the condition of a subject, or replaces its cause.
+    /// Begins the condition of a subject, or replaces its cause. A cause with other figures alone is no line of the log: some
+    /// change all the time.
     pub fn begin(&self, subject: &Subject, cause: &str) {
         let Subject { reason, pool, text: subject } = subject;
         let subject: &str = subject;
-        let same = |was: &Condition| was.cause == cause;
-        if self.0.borrow().get(subject).is_some_and(same) {
+        let before = self.0.borrow().get(subject).map(|was| was.cause.clone());
+        if before.as_deref() == Some(cause) {
             return;
         }
-        tracing::error!(subject, "{subject}: {cause}");
+        if !before.is_some_and(|before| differ_in_figures_alone(&before, cause)) {
+            tracing::error!(subject, "{subject}: {cause}");
+        }
         self.0.send_modify(|conditions| {
             let since = conditions.get(subject).map_or_else(SystemTime::now, |was| was.since);
             let (reason, pool, cause) = (*reason, pool.clone(), cause.into());
@@ -193,12 +196,122 @@ impl Conditions {
     }
 }
 
+/// Whether two texts are the same but for numbers, such as `3.2 s` or `12 %`. Names and addresses with digits are no numbers.
+pub fn differ_in_figures_alone(one: &str, other: &str) -> bool {
+    let (mut words, mut others) = (one.split_whitespace(), other.split_whitespace());
+    loop {
+        match (words.next(), others.next()) {
+            (None, None) => return true,
+            (Some(word), Some(other)) if word == other => {}
+            (Some(word), Some(other)) => match (unit_of(word), unit_of(other)) {
+                (Some(unit), Some(other)) if unit == other => {}
+                _ => return false,
+            },
+            _ => return false,
+        }
+    }
+}
+
+/// What follows a number in the same word, such as `ms,` in `250ms,`. `None`: the word is no number.
+fn unit_of(word: &str) -> Option<&str> {
+    let word = word.trim_start_matches(['(', '-', '+']);
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ',');
+    let number = word.strip_suffix(unit)?.trim_end_matches(['.', ',']);
+    let parts = number.split(['.', ',']);
+    let is_unit = |c: char| c == '/' || !c.is_ascii_digit() && !c.is_ascii_punctuation();
+    let is_number = !number.is_empty() && parts.clone().count() <= 2;
+    let unit_is_one = unit.trim_end_matches([')', ',', ';', ':', '.', '%']).chars().all(is_unit);
+    (is_number && unit_is_one && parts.clone().all(|part| !part.is_empty())).then_some(unit)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use tracing::{Event, Metadata, Subscriber, span};
+
     use super::*;
+
+    /// Counts lines of the log.
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Subscriber for Counted {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
 
     fn causes(conditions: &Conditions) -> Vec<(String, String)> {
         conditions.now().into_iter().map(|t| (t.subject, t.cause)).collect()
+    }
+
+    #[test]
+    fn numbers_are_figures_and_names_with_digits_are_not() {
+        let differ = |one: &str, other: &str| differ_in_figures_alone(one, other);
+        for (one, other) in [
+            ("3.2 s behind", "13 s behind"),
+            ("12 % of pool web", "9 % of pool web"),
+            ("after 250ms, again", "after 90ms, again"),
+            ("(5 more), 1 of 7.", "(6 more), 2 of 8."),
+            ("is -3 s off", "is 4 s off"),
+            ("1,000/s are lost", "7/s are lost"),
+            ("the same", "the same"),
+        ] {
+            assert!(differ(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("lb-1 is gone", "lb-2 is gone"),
+            ("10.0.0.1 does not answer", "10.0.0.2 does not answer"),
+            ("2001:db8::1 is gone", "2001:db8::2 is gone"),
+            ("10.0.0.1:80 is gone", "10.0.0.1:81 is gone"),
+            ("eth0 is down", "eth1 is down"),
+            ("3 s behind", "3 s ahead"),
+            ("3 s", "3 s behind"),
+            ("3 s behind", "3 ms behind"),
+            ("/run/1 is missing", "/run/2 is missing"),
+        ] {
+            assert!(!differ(one, other), "{one} {other}");
+        }
+    }
+
+    /// How many lines with a condition the log gets.
+    fn lines(begun: &[&str]) -> usize {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Counted(Arc::clone(&count));
+        tracing::subscriber::with_default(counted, || {
+            let (conditions, subject) = (Conditions::default(), FLEET_SHARES);
+            begun.iter().for_each(|cause| conditions.begin(&subject, cause));
+            let shown = causes(&conditions).pop().map(|(_, cause)| cause);
+            assert_eq!(shown.as_deref(), begun.last().copied(), "the newest text is shown");
+        });
+        count.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn other_figures_are_no_other_line_of_the_log() {
+        let [first, second, other] = ["3 s behind", "4 s behind", "lost"];
+        assert_eq!(lines(&[first, first]), 1);
+        assert_eq!(lines(&[first, second, first]), 1);
+        assert_eq!(lines(&[first, other, second]), 3);
     }
 
     #[test]

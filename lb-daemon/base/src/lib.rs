@@ -12,10 +12,12 @@ pub mod kernel;
 pub mod lock_owner;
 pub mod loops;
 pub mod own_file;
+mod prefix;
 pub mod queue;
 pub mod rate_limited_log;
 pub mod receiver_socket;
 mod text;
 
 pub use kernel::Namespace;
+pub use prefix::{Prefix, PrefixError};
 pub use text::{FirstOf, Quoted, count, nearest, shell_word, write_hint};

@@ -21,4 +21,4 @@ pub mod status;
 mod fake;
 
 pub use counters::{HealthCounters, PublishCounters};
-pub use state::{FollowedFile, Membership, WaitingSettings};
+pub use state::{BalancerAddresses, FollowedFile, Membership, WaitingSettings};

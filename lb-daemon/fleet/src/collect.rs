@@ -1,4 +1,4 @@
-//! Removes generations that are too old, and pieces that no generation has.
+//! Removes generations that are too old, pieces that no generation has, and what was marked out of pools that no generation has.
 //!
 //! Each transaction compares that the current generation is still the one that was read, so it does not meet a commit that
 //! builds on it. A commit that follows compares that no piece was removed since, and puts those again that were. A piece is
@@ -14,6 +14,7 @@ use etcd_client::{Txn, TxnOp};
 use tokio::time::Instant;
 use tracing::warn;
 
+use lb_model::Name;
 use lb_pieces::Digest;
 
 use crate::{
@@ -38,6 +39,8 @@ const BATCH: usize = 100;
 pub struct Collected {
     pub generations: usize,
     pub pieces: usize,
+    /// Keys with what was marked out of pools that are gone.
+    pub homes: usize,
     /// Keys of generations whose values say another number. They stay, with their pieces.
     pub misnumbered: usize,
     /// A commit came in between: what is left is for the next time.
@@ -72,6 +75,8 @@ pub struct Collector {
     known: BTreeMap<u64, Known>,
     /// The last generation that has a piece; those of a misnumbered one are used for ever.
     last_use: BTreeMap<Digest, u64>,
+    /// The same of pools.
+    last_pools: BTreeMap<Name, u64>,
     /// Since when pieces were unused, with the `mod_revision` of the piece: one that was written anew is a new one.
     unused: BTreeMap<(Digest, i64), Instant>,
 }
@@ -79,7 +84,13 @@ pub struct Collector {
 impl Collector {
     /// `grace` is [`GRACE`], but for tests.
     pub const fn new(grace: Duration) -> Self {
-        Self { grace, known: BTreeMap::new(), last_use: BTreeMap::new(), unused: BTreeMap::new() }
+        Self {
+            grace,
+            known: BTreeMap::new(),
+            last_use: BTreeMap::new(),
+            last_pools: BTreeMap::new(),
+            unused: BTreeMap::new(),
+        }
     }
 
     /// Keeps the last [`HISTORY`] generations, and those that were applied or replaced, before `now`, less than the longest
@@ -111,10 +122,15 @@ impl Collector {
         let old = removable(&applied, settles.max().unwrap_or_default(), now);
         let kept = numbered.get(old).map_or(u64::MAX, |(number, _)| *number);
         let base = current.as_ref().map_or(0, |it| it.mod_revision);
-        let current = current.into_iter().flat_map(|it| it.document.body.pieces);
-        let used: BTreeSet<Digest> = current
-            .chain(self.last_use.iter().filter(|(_, last)| **last >= kept).map(|(it, _)| *it))
-            .collect();
+        let used = self.last_use.iter().filter(|(_, last)| **last >= kept);
+        let mut used: BTreeSet<Digest> = used.map(|(piece, _)| *piece).collect();
+        let pools = self.last_pools.iter().filter(|(_, last)| **last >= kept);
+        let mut pools: BTreeSet<Name> = pools.map(|(pool, _)| pool.clone()).collect();
+        if let Some(current) = current {
+            let body = current.document.body;
+            used.extend(body.pieces);
+            pools.extend(body.births.into_keys());
+        }
         let old: Vec<_> = numbered[..old].iter().map(|(number, _)| keys.history(*number)).collect();
         let unused = self.long_unused(fleet, &pieces, &used);
         let unused: Vec<_> = unused.iter().map(|digest| keys.chunk(digest)).collect();
@@ -139,7 +155,10 @@ impl Collector {
                 }
             }
         }
-        Ok(collected)
+        let Some(homes) = fleet.remove_homes(&pools, (&keys.current(), base), at).await? else {
+            return Ok(Collected { is_interrupted: true, ..collected });
+        };
+        Ok(Collected { homes, ..collected })
     }
 
     /// Reads the generations of the history that are not known yet.
@@ -189,6 +208,10 @@ impl Collector {
             let known = self.last_use.entry(digest).or_default();
             *known = last.max(*known);
         }
+        for pool in body.births.into_keys() {
+            let known = self.last_pools.entry(pool).or_default();
+            *known = last.max(*known);
+        }
         let known = Known { mod_revision, digest, parent, applied_at, settles, is_misnumbered };
         self.known.insert(number, known);
     }
@@ -206,6 +229,7 @@ impl Collector {
     fn forget(&mut self) {
         self.known.clear();
         self.last_use.clear();
+        self.last_pools.clear();
     }
 
     /// Drops what is known of generations that were removed because they were old. If anything else changed than that new
@@ -215,6 +239,7 @@ impl Collector {
         let oldest = there.keys().next().copied().unwrap_or(u64::MAX);
         self.known.retain(|number, _| *number >= oldest);
         self.last_use.retain(|_, last| *last >= oldest);
+        self.last_pools.retain(|_, last| *last >= oldest);
         let is_there =
             |(number, known): (&u64, &Known)| there.get(number) == Some(&known.mod_revision);
         let last = self.known.iter().rev().find(|(_, known)| !known.is_misnumbered);

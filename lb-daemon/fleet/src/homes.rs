@@ -1,10 +1,12 @@
 //! Changes of what is marked out for a region's balancers.
 
+use std::collections::BTreeSet;
+
 use etcd_client::{Txn, TxnOp};
 use lb_model::Name;
 
 use crate::{
-    Document, DocumentError, EtcdError, Fleet, documents::Homes, overrides::MAX_CHANGES,
+    Document, DocumentError, EtcdError, Fleet, FleetKey, documents::Homes, overrides::MAX_CHANGES,
     transaction::is_at,
 };
 
@@ -63,5 +65,36 @@ impl Fleet {
             Err(error) if error.is_indefinite() => Err(HomesError::Unknown(error)),
             Err(error) => Err(HomesError::Etcd(error)),
         }
+    }
+
+    /// Removes what is marked out of all pools but these, of which the generations are at a revision, with the key of the
+    /// current one and its `mod_revision`. Returns how many keys it were; `None`: a commit or a change came in between. What
+    /// the revision covers stays as it is: no generation has such a pool.
+    pub(crate) async fn remove_homes(
+        &self,
+        pools: &BTreeSet<Name>,
+        (current, base): (&str, i64),
+        at: Option<i64>,
+    ) -> Result<Option<usize>, EtcdError> {
+        let first = self.keys().all_homes();
+        let end = format!("{}0", first.trim_end_matches('/'));
+        let there = self.range(&first, &end, at, true).await?;
+        let gone = there.rows.iter().filter_map(|row| match self.keys().parse(&row.key) {
+            FleetKey::Homes { region, pool } if !pools.contains(&pool) => {
+                Some((self.keys().homes(&region, &pool), row.mod_revision))
+            }
+            _ => None,
+        });
+        let gone: Vec<_> = gone.collect();
+        for batch in gone.chunks(MAX_CHANGES) {
+            let unchanged = batch.iter().map(|(key, at)| is_at(key, *at));
+            let compares: Vec<_> = unchanged.chain([is_at(current, base)]).collect();
+            let deletes: Vec<_> =
+                batch.iter().map(|(key, _)| TxnOp::delete(&**key, None)).collect();
+            if !self.transact(Txn::new().when(compares).and_then(deletes)).await?.is_done {
+                return Ok(None);
+            }
+        }
+        Ok(Some(gone.len()))
     }
 }

@@ -144,6 +144,10 @@ impl Keys {
         format!("{}changed", self.prefix)
     }
 
+    pub(crate) fn all_homes(&self) -> String {
+        format!("{}homes/", self.prefix)
+    }
+
     pub(crate) fn homes(&self, region: &Name, pool: &Name) -> String {
         format!("{}homes/{region}/{pool}", self.prefix)
     }
@@ -179,7 +183,7 @@ impl Keys {
         format!("{}members/{name}", self.prefix)
     }
 
-    pub(crate) fn alive(&self, name: &Name) -> String {
+    pub fn alive(&self, name: &Name) -> String {
         format!("{}alive/{name}", self.prefix)
     }
 

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{Client, KvClient, LeaseClient, LeaseTimeToLiveOptions, PutOptions};
+use etcd_client::{
+    Client, Compare, CompareOp, KvClient, LeaseClient, LeaseTimeToLiveOptions, PutOptions, Txn,
+    TxnOp,
+};
 use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -40,6 +43,18 @@ pub enum LeaseState {
 }
 
 impl Fleet {
+    /// Checks that this balancer has the right to write `alive/<name>`. Writes nothing: etcd checks the rights of all
+    /// operations of a transaction before it compares, and no key has a version below 0.
+    ///
+    /// # Errors
+    /// [`EtcdError::Denied`], or etcd does not answer.
+    pub async fn check_alive_right(&self) -> Result<(), EtcdError> {
+        let key = self.keys().alive(self.name());
+        let never = Compare::version(&*key, CompareOp::Less, 0);
+        let put = TxnOp::put(key, "", None);
+        self.transact(Txn::new().when([never]).and_then([put])).await.map(drop)
+    }
+
     /// Shows that this balancer is alive until `shutdown`, then revokes its lease, so that the others know at once.
     pub async fn stay_alive(
         self,

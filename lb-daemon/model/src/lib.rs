@@ -17,6 +17,7 @@ mod member_state;
 pub mod next_hop;
 mod object;
 pub mod overrides;
+pub mod own_addresses;
 pub mod plan;
 pub mod remap;
 pub mod removal_guard;

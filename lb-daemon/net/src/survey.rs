@@ -12,6 +12,8 @@ use netlink_packet_route::{
     neighbour::NeighbourState,
 };
 
+use rtnetlink::Handle;
+
 use super::{
     Interface, Mac, NetError, Unresolved, addresses, connect, neighbour, neighbour::NeighbourEntry,
     route,
@@ -90,6 +92,27 @@ pub struct Neighbour {
 /// Netlink fails.
 pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
     let (handle, _) = connect()?;
+    let (devices, own) = list_own(&handle).await?;
+    let neighbours = neighbour::neighbours(&handle).await?;
+    let routes = route::routes(handle, addresses).await;
+    Ok(Survey {
+        devices,
+        addresses: own,
+        routes: routes.into_iter().filter_map(|(to, it)| Some((to, it?.map(Into::into)))).collect(),
+        neighbours: neighbours.into_iter().map(Into::into).collect(),
+    })
+}
+
+/// Reads the interfaces and addresses alone.
+///
+/// # Errors
+/// Netlink fails.
+pub async fn own_addresses() -> Result<(Vec<Device>, Vec<Address>), NetError> {
+    let (handle, _) = connect()?;
+    list_own(&handle).await
+}
+
+async fn list_own(handle: &Handle) -> Result<(Vec<Device>, Vec<Address>), NetError> {
     let links: Vec<_> = handle
         .link()
         .get()
@@ -97,21 +120,15 @@ pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
         .try_collect()
         .await
         .map_err(NetError::request("list interfaces"))?;
-    let own: Vec<_> = handle
+    let addresses: Vec<_> = handle
         .address()
         .get()
         .execute()
         .try_collect()
         .await
         .map_err(NetError::request("list addresses"))?;
-    let neighbours = neighbour::neighbours(&handle).await?;
-    let routes = route::routes(handle, addresses).await;
-    Ok(Survey {
-        devices: links.into_iter().filter_map(device).collect(),
-        addresses: own.into_iter().filter_map(address).collect(),
-        routes: routes.into_iter().filter_map(|(to, it)| Some((to, it?.map(Into::into)))).collect(),
-        neighbours: neighbours.into_iter().map(Into::into).collect(),
-    })
+    let devices = links.into_iter().filter_map(device).collect();
+    Ok((devices, addresses.into_iter().filter_map(address).collect()))
 }
 
 impl From<route::Route> for RouteInfo {

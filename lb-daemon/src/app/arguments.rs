@@ -133,8 +133,9 @@ pub(super) struct BalancerArguments {
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// DNS name or URI in a client's certificate, and the client's role: viewer, plan, operator or admin; with patterns of
-    /// pools for these alone, such as operator:web-*; may be given several times
-    #[arg(long, value_name = "NAME=ROLE[:POOLS]")]
+    /// pools for these alone, such as operator:web-*, and perhaps prefixes of addresses for services at these alone, such as
+    /// admin:web-*@192.0.2.0/24; may be given several times
+    #[arg(long, value_name = "NAME=ROLE[:POOLS[@ADDRESSES]]")]
     tls_client: Vec<Client>,
     /// Audit log: a file with lines of JSON for each change of the configuration, its intent and its outcome
     #[arg(long, value_name = "FILE")]

@@ -513,7 +513,8 @@ pub enum WarningReason {
     OverrideLimited = 9,
     /// The configuration or another override still asks for what the removed override asked.
     StillStopped = 10,
-    /// Only under validate_only: the change removes so much that it is refused without force.
+    /// Only under validate_only: the change removes so much, or gives a service an address of a balancer, that it is refused
+    /// without force.
     ForceRequired = 11,
     /// Backends of a pool have a weight that is too small beside the others' for a slot, so they take new connections
     /// only in place of others.
@@ -1439,6 +1440,10 @@ pub enum ErrorReason {
     ForceRequired = 36,
     /// The generation is this balancer's own, from before it joined its fleet. "generation" is its number.
     GenerationBeforeFleet = 37,
+    /// A service would get an address of a balancer, and the change is not forced, or its caller has a role for some pools alone;
+    /// nothing changed. Of the first service that the message names, "kind", "name" and "pool" are as for OBJECT_NOT_FOUND, and
+    /// "address" is its address.
+    BalancerAddress = 38,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1485,6 +1490,7 @@ impl ErrorReason {
             Self::FleetBehind => "ERROR_REASON_FLEET_BEHIND",
             Self::ForceRequired => "ERROR_REASON_FORCE_REQUIRED",
             Self::GenerationBeforeFleet => "ERROR_REASON_GENERATION_BEFORE_FLEET",
+            Self::BalancerAddress => "ERROR_REASON_BALANCER_ADDRESS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1528,6 +1534,7 @@ impl ErrorReason {
             "ERROR_REASON_FLEET_BEHIND" => Some(Self::FleetBehind),
             "ERROR_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
             "ERROR_REASON_GENERATION_BEFORE_FLEET" => Some(Self::GenerationBeforeFleet),
+            "ERROR_REASON_BALANCER_ADDRESS" => Some(Self::BalancerAddress),
             _ => None,
         }
     }
@@ -2012,7 +2019,8 @@ pub struct GroupShare {
 /// How to join.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JoinFleetRequest {
-    /// Replace the configuration in force by that of the fleet although they differ. Unset: a difference is only reported.
+    /// Replace the configuration in force by that of the fleet although they differ. Unset: a difference is only reported, unless
+    /// nothing is configured at this balancer yet.
     #[prost(bool, tag = "1")]
     pub replace_configuration: bool,
     /// Only check, and report what would change. Unset: false.
@@ -2038,6 +2046,9 @@ pub struct JoinFleetResponse {
     /// What the fleet's configuration changes at this balancer.
     #[prost(message, optional, tag = "4")]
     pub changes: ::core::option::Option<ApplyResult>,
+    /// Whether it replaces something that is configured at this balancer.
+    #[prost(bool, tag = "5")]
+    pub replaces_configuration: bool,
 }
 /// How to leave.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2934,6 +2945,9 @@ pub struct CreateServiceRequest {
     /// Why, as in ApplyRequest. Unset: no reason is given.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub force: bool,
 }
 /// The service that was added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4710,7 +4724,8 @@ pub struct BackendSlots {
 /// How to reload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReloadRequest {
-    /// Put the configuration file in force however much it removes, as in ApplyRequest. Unset: false.
+    /// Put the configuration file in force however much it removes, and whatever addresses its services have, as in
+    /// ApplyRequest. Unset: false.
     #[prost(bool, tag = "1")]
     pub force: bool,
 }
@@ -4792,9 +4807,10 @@ pub struct ApplyRequest {
     /// Unset: no reason is given.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
-    /// Remove what the change removes, however much that is. Unset: a change is refused with FAILED_PRECONDITION and
-    /// ERROR_REASON_FORCE_REQUIRED if a pool of at least four backends loses more than 30 % of them, a service loses all, or the
-    /// configuration has none left.
+    /// Remove what the change removes, however much that is, and let services have addresses of balancers. Unset: a change is
+    /// refused with FAILED_PRECONDITION, with ERROR_REASON_FORCE_REQUIRED if a pool of at least four backends loses more than 30 %
+    /// of them, a service loses all, or the configuration has none left, and with ERROR_REASON_BALANCER_ADDRESS if a service gets
+    /// an address of a balancer. Only a caller whose role is for all pools can force the latter.
     #[prost(bool, tag = "7")]
     pub force: bool,
 }

@@ -94,13 +94,14 @@ async fn join(
     Err(Failure::new(Exit::Conflict, message).hint("nothing was changed; try again, or add --yes"))
 }
 
-/// Asks whether the fleet's configuration may replace that of this balancer. `false`: it need not, they are equal.
+/// Asks whether the fleet's configuration may replace that of this balancer. `false`: it need not, they are equal, or this
+/// balancer has none.
 ///
 /// # Errors
 /// The user does not agree, or cannot be asked.
 async fn agree(names: &Names, seen: v1::JoinFleetResponse) -> Result<bool, Failure> {
     let changes = Changes::new(seen.changes.unwrap_or_default(), true);
-    if changes.changes.is_empty() {
+    if !seen.replaces_configuration {
         return Ok(false);
     }
     let Names { fleet, balancer } = names;
@@ -127,7 +128,7 @@ impl Joined {
         answer: v1::JoinFleetResponse,
         is_dry_run: bool,
     ) -> Self {
-        let v1::JoinFleetResponse { joined, founded, generation, changes } = answer;
+        let v1::JoinFleetResponse { joined, founded, generation, changes, .. } = answer;
         Self {
             fleet: status.fleet,
             balancer: status.balancer,
@@ -186,6 +187,7 @@ mod tests {
             joined,
             founded: false,
             generation: 8,
+            replaces_configuration: changes > 0,
             changes: Some(v1::ApplyResult {
                 generation: 8,
                 changes: (0..changes).map(|_| change()).collect(),
@@ -218,6 +220,15 @@ mod tests {
         assert_eq!((done, requests), (Ok(true), vec![(false, true)]));
         let (done, requests) = joined((true, false), vec![answer(false, 3)]).await;
         assert_eq!((done, requests), (Ok(false), vec![(true, false)]));
+    }
+
+    #[tokio::test]
+    async fn a_balancer_without_a_configuration_is_not_asked() {
+        let nothing_replaced =
+            |joined| v1::JoinFleetResponse { replaces_configuration: false, ..answer(joined, 3) };
+        let answers = vec![nothing_replaced(false), nothing_replaced(true)];
+        let (done, requests) = joined((false, false), answers).await;
+        assert_eq!((done, requests), (Ok(true), vec![(true, false), (false, false)]));
     }
 
     #[tokio::test]

@@ -184,6 +184,7 @@ impl Kind for v1::Backend {
     type TargetOrFile = AddressOrFile;
     type Fields = BackendFields;
     type File = document::Backend;
+    type CreateForce = NoForce;
     type UpdateForce = NoForce;
     type DeleteForce = ForceArgument;
 

@@ -43,6 +43,8 @@ pub(crate) type Changed<K> = (ObjectAnswer<K>, v1::ApplyResult);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CreateOptions {
     pub(crate) dry_run: bool,
+    /// As in `UpdateOptions`.
+    pub(crate) force: bool,
     /// Empty: none.
     pub(crate) reason: String,
 }
@@ -53,7 +55,7 @@ pub(crate) struct UpdateOptions {
     pub(crate) etag: String,
     pub(crate) allow_missing: bool,
     pub(crate) dry_run: bool,
-    /// Remove what the change removes, however much that is.
+    /// Remove what the change removes, however much that is, and let a service have an address of a balancer.
     pub(crate) force: bool,
     /// Empty: none.
     pub(crate) reason: String,
@@ -99,8 +101,8 @@ pub(crate) trait ObjectCalls: Clone + Default + Debug {
 
 /// Implements the calls of each kind. Only backends have a pool.
 macro_rules! calls {
-    ($($kind:ident $field:ident $list:ident [$($pool:ident)?] [$($filter:ident)*] [$($update_force:ident)?] [$($delete_force:ident)?]
-       $name:ident
+    ($($kind:ident $field:ident $list:ident [$($pool:ident)?] [$($filter:ident)*] [$($create_force:ident)?] [$($update_force:ident)?]
+       [$($delete_force:ident)?] $name:ident
        $list_call:ident $list_request:ident $get_call:ident $get_request:ident
        $create_call:ident $create_request:ident $update_call:ident $update_request:ident
        $delete_call:ident $delete_request:ident;)*) => {$(
@@ -152,6 +154,7 @@ macro_rules! calls {
                     schema_revision: SCHEMA_REVISION.into(),
                     any_schema: false,
                     reason: how.reason,
+                    $($create_force: how.force,)?
                 };
                 let answer = client.$create_call(request).await?.into_inner();
                 Ok((answer.$field.unwrap_or_default().into(), answer.result.unwrap_or_default()))
@@ -199,23 +202,23 @@ macro_rules! calls {
 }
 
 calls! {
-    Region region regions [] [] [] [] name
+    Region region regions [] [] [] [] [] name
         list_regions ListRegionsRequest get_region GetRegionRequest
         create_region CreateRegionRequest update_region UpdateRegionRequest
         delete_region DeleteRegionRequest;
-    HealthCheck health_check health_checks [] [] [] [] name
+    HealthCheck health_check health_checks [] [] [] [] [] name
         list_health_checks ListHealthChecksRequest get_health_check GetHealthCheckRequest
         create_health_check CreateHealthCheckRequest update_health_check UpdateHealthCheckRequest
         delete_health_check DeleteHealthCheckRequest;
-    Pool pool pools [] [] [force] [] name
+    Pool pool pools [] [] [] [force] [] name
         list_pools ListPoolsRequest get_pool GetPoolRequest
         create_pool CreatePoolRequest update_pool UpdatePoolRequest
         delete_pool DeletePoolRequest;
-    Backend backend backends [pool] [pool region admin_state] [] [force] address
+    Backend backend backends [pool] [pool region admin_state] [] [] [force] address
         list_backends ListBackendsRequest get_backend GetBackendRequest
         create_backend CreateBackendRequest update_backend UpdateBackendRequest
         delete_backend DeleteBackendRequest;
-    Service service services [] [pool] [force] [] name
+    Service service services [] [pool] [force] [force] [] name
         list_services ListServicesRequest get_service GetServiceRequest
         create_service CreateServiceRequest update_service UpdateServiceRequest
         delete_service DeleteServiceRequest;

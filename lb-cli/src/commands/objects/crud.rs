@@ -71,6 +71,8 @@ pub(crate) struct CreateArguments<K: Kind> {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    force: K::CreateForce,
+    #[command(flatten)]
     wait: WaitArgument,
     #[command(flatten)]
     reason: ReasonArgument,
@@ -89,7 +91,8 @@ pub(super) fn create<K: Kind>(
         let mut daemon = DaemonClient::connect(&options).await?;
         let id = input.id(pool);
         let object = input.patch.object.clone();
-        let how = CreateOptions { dry_run, reason: arguments.reason.text() };
+        let force = arguments.force.force();
+        let how = CreateOptions { dry_run, force, reason: arguments.reason.text() };
         let create = async |client: &mut _| K::create(client, id.pool.clone(), object, how).await;
         let created = daemon.objects(create).await.map_err(|failure| input.with_location(failure));
         let created = add_hint::<K, _>(&mut daemon, &id, created).await?;

@@ -163,6 +163,7 @@ impl Kind for HealthCheck {
     type TargetOrFile = NameOrFileArgument;
     type Fields = HealthFields;
     type File = document::HealthCheck;
+    type CreateForce = NoForce;
     type UpdateForce = NoForce;
     type DeleteForce = NoForce;
 

@@ -48,7 +48,10 @@ pub(super) async fn add_hint<K: Kind, T>(
             let (get, update) = (command::<K>("get", id), command::<K>("update", id));
             Some(format!("`{get}` shows it, `{update}` changes it"))
         }
-        Some(Code::FailedPrecondition) => Some(hint_for_in_use::<K>(daemon, id).await),
+        // What is refused for another reason has a hint of the daemon.
+        Some(Code::FailedPrecondition) if failure.hint.is_none() => {
+            Some(hint_for_in_use::<K>(daemon, id).await)
+        }
         Some(Code::Aborted) => {
             let get = command::<K>("get", id);
             Some(format!("nothing was changed; see `{get}`, then try again with the new etag"))

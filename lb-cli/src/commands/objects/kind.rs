@@ -38,7 +38,9 @@ pub(crate) trait Kind: ObjectCalls + 'static {
     type Fields: Fields<Self>;
     /// Its form in configuration files.
     type File: Serialize + DeserializeOwned + Default + Into<Self> + TryFrom<Self, Error: Display>;
-    /// Whether an update of it can remove much.
+    /// Whether its creation can need force.
+    type CreateForce: Force;
+    /// Whether an update of it can.
     type UpdateForce: Force;
     /// Whether its deletion can.
     type DeleteForce: Force;

@@ -211,6 +211,7 @@ impl Kind for v1::Pool {
     type TargetOrFile = NameOrFileArgument;
     type Fields = PoolFields;
     type File = document::Pool;
+    type CreateForce = NoForce;
     type UpdateForce = ForceArgument;
     type DeleteForce = NoForce;
 
@@ -251,6 +252,7 @@ impl Kind for v1::Region {
     type TargetOrFile = NameOrFileArgument;
     type Fields = RegionFields;
     type File = document::Region;
+    type CreateForce = NoForce;
     type UpdateForce = NoForce;
     type DeleteForce = NoForce;
 

@@ -152,6 +152,7 @@ impl Kind for v1::Service {
     type TargetOrFile = NameOrFileArgument;
     type Fields = ServiceFields;
     type File = document::Service;
+    type CreateForce = ForceArgument;
     type UpdateForce = ForceArgument;
     type DeleteForce = NoForce;
 

@@ -8,8 +8,9 @@ use tonic::Status;
 use super::{caller, current_call, denied, permission_denied};
 use lb_model::overrides::Target;
 use lb_secure::access::{
-    Peer, PoolPatterns,
+    Peer,
     Role::{self, Admin, Operator, Viewer},
+    Scope,
 };
 
 /// What a call needs.
@@ -141,7 +142,7 @@ pub(crate) fn may_change(dry_run: bool) -> Result<(), Status> {
 }
 
 /// Whether the caller may change `before` into `after`, or plan that: an operator may change weight, administrative state and
-/// limit of existing backends, an admin everything; a client of some pools only what concerns no other pool.
+/// limit of existing backends, an admin everything; a client with a scope only what concerns nothing else.
 ///
 /// # Errors
 /// Why not.
@@ -150,20 +151,20 @@ pub(crate) fn within(
     after: &v1::Configuration,
     dry_run: bool,
 ) -> Result<(), String> {
-    let Peer { actor, role, pools, .. } = caller();
+    let Peer { actor, role, scope, .. } = caller();
     let may = match role {
         Some(Admin) => true,
         Some(Operator) => dry_run || operated(before, after) == *after,
         Some(Role::Plan) => dry_run,
         Some(Viewer) | None => false,
     };
-    let concerned = pools.and_then(|pools| Some((other_concern(&pools, before, after)?, pools)));
+    let concerned = scope.and_then(|scope| Some((other_concern(&scope, before, after)?, scope)));
     let cause = match concerned {
         _ if !may => format!(
             "{actor}: may change only weight, admin_state and max_connection_rate of backends; all else needs admin"
         ),
-        Some((concern, pools)) => {
-            format!("{actor}: is for the pools {pools}, but this concerns {concern}")
+        Some((concern, scope)) => {
+            format!("{actor}: is for the pools {scope}, but this concerns {concern}")
         }
         None => return Ok(()),
     };
@@ -176,20 +177,20 @@ pub(crate) fn within(
 /// # Errors
 /// It is for some pools, and the target concerns others.
 pub(crate) fn within_pools(target: &Target) -> Result<(), Status> {
-    let Peer { actor, pools, .. } = caller();
-    let Some(pools) = pools else { return Ok(()) };
-    if target.pool().is_some_and(|pool| pools.matches(pool.as_str())) {
+    let Peer { actor, scope, .. } = caller();
+    let Some(scope) = scope else { return Ok(()) };
+    if target.pool().is_some_and(|pool| scope.has_pool(pool.as_str())) {
         return Ok(());
     }
     let cause =
-        format!("{actor}: is for the pools {pools}, but an override of {target} concerns others");
+        format!("{actor}: is for the pools {scope}, but an override of {target} concerns others");
     denied(&cause);
     Err(permission_denied(cause))
 }
 
-/// What of a change concerns other pools than these; `None`: nothing.
+/// What of a change is beyond a scope; `None`: nothing.
 pub(super) fn other_concern(
-    pools: &PoolPatterns,
+    scope: &Scope,
     before: &v1::Configuration,
     after: &v1::Configuration,
 ) -> Option<String> {
@@ -199,7 +200,7 @@ pub(super) fn other_concern(
     if (&before.hash_key, before.balancers) != (&after.hash_key, after.balancers) {
         return Some("all pools".into());
     }
-    let is_other = |name: &&str| !pools.matches(name);
+    let is_other = |name: &&str| !scope.has_pool(name);
     let changed = differing(&before.pools, &after.pools, |pool| &pool.name);
     if let Some(pool) = changed.iter().map(|pool| pool.name.as_str()).find(is_other) {
         return Some(format!("pool {pool}"));
@@ -208,6 +209,10 @@ pub(super) fn other_concern(
     let mut served = services.iter().map(|service| service.pool.as_str());
     if let Some(pool) = served.find(is_other) {
         return Some(format!("a service of pool {pool}"));
+    }
+    let is_within = |it: &v1::Service| it.address.parse().is_ok_and(|vip| scope.has_vip(vip));
+    if let Some(service) = services.iter().find(|it| !is_within(it)) {
+        return Some(format!("service {} at {}", service.name, service.address));
     }
     let checks = differing(&before.health_checks, &after.health_checks, |check| &check.name);
     let checked = before.pools.iter().chain(&after.pools).filter(|pool| {

@@ -164,7 +164,7 @@ fn hold_lease(body: Body, lease: Lease<Actor>) -> Body {
 
 /// Whether the peer may make a call, and if not, why.
 pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
-    let Peer { actor, role, pools, .. } = peer;
+    let Peer { actor, role, scope, .. } = peer;
     let Some(role) = role else {
         return Err(format!("{actor}: has no role here; `tls-client` of the settings gives roles"));
     };
@@ -179,9 +179,9 @@ pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
         let least = if let Some(Needs::Change(least)) = needs { least } else { least };
         return Err(format!("{actor}: is {role}, but {call} needs {least}"));
     }
-    match pools {
-        Some(pools) if !is_of_pools(call, needs) => {
-            Err(format!("{actor}: is {role} of the pools {pools}, but {call} concerns all pools"))
+    match scope {
+        Some(scope) if !is_of_pools(call, needs) => {
+            Err(format!("{actor}: is {role} of the pools {scope}, but {call} concerns all pools"))
         }
         _ => Ok(()),
     }

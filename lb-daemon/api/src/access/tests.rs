@@ -8,7 +8,7 @@ use super::{
 };
 use lb_config::document::Document;
 use lb_control::command::Actor;
-use lb_secure::access::{Peer, PoolPatterns, Role};
+use lb_secure::access::{Peer, Role, Scope};
 use spillway_proto::v1;
 
 /// Calls of everything that is served, from the descriptors.
@@ -35,10 +35,10 @@ fn every_call_that_is_served_has_a_role_and_no_other_has() {
 
 #[test]
 fn each_role_may_what_it_may() {
-    let web: PoolPatterns = "web-*".parse().unwrap();
-    let may = |role, pools: Option<&PoolPatterns>, call: &str| {
-        let (actor, pools) = (Actor::Certificate("x".into()), pools.cloned());
-        permitted(&Peer { actor, role, pools, connection: None }, call).is_ok()
+    let web: Scope = "web-*".parse().unwrap();
+    let may = |role, scope: Option<&Scope>, call: &str| {
+        let (actor, scope) = (Actor::Certificate("x".into()), scope.cloned());
+        permitted(&Peer { actor, role, scope, connection: None }, call).is_ok()
     };
     for call in served() {
         let name = call.rsplit('/').next().unwrap();
@@ -82,7 +82,7 @@ fn what_concerns_other_pools_is_found() {
          [[service]]\nname = \"web\"\naddress = \"192.0.2.1\"\nport = 80\nprotocol = \"tcp\"\npool = \"web-a\"\n\
          [[service]]\nname = \"api\"\naddress = \"192.0.2.2\"\nport = 80\nprotocol = \"tcp\"\npool = \"api\"\n",
     );
-    let web: PoolPatterns = "web-*".parse().unwrap();
+    let web: Scope = "web-*".parse().unwrap();
     type Edit = fn(&mut v1::Configuration);
     let edits: [(&str, Edit, Option<&str>); 14] = [
         ("nothing", |_| {}, None),
@@ -114,6 +114,31 @@ fn what_concerns_other_pools_is_found() {
         assert_eq!(other_concern(&web, &before, &after).as_deref(), expected, "{what}");
         assert_eq!(other_concern(&web, &after, &before).as_deref(), expected, "{what}, back");
     }
+}
+
+#[test]
+fn a_role_for_some_addresses_concerns_no_service_at_others() {
+    let before = document(
+        "[[region]]\nname = \"eu\"\n[[pool]]\nname = \"web-a\"\n\
+         [[service]]\nname = \"in\"\naddress = \"192.0.2.1\"\nport = 80\nprotocol = \"tcp\"\npool = \"web-a\"\n\
+         [[service]]\nname = \"out\"\naddress = \"198.51.100.1\"\nport = 80\nprotocol = \"tcp\"\npool = \"web-a\"\n",
+    );
+    let scope: Scope = "web-*@192.0.2.0/24".parse().unwrap();
+    let concern = |edit: &dyn Fn(&mut v1::Configuration)| {
+        let mut after = before.clone();
+        edit(&mut after);
+        other_concern(&scope, &before, &after)
+    };
+    assert_eq!(concern(&|_| {}), None);
+    assert_eq!(concern(&|c| c.services[0].port = 81), None);
+    assert_eq!(concern(&|c| c.services[0].address = "192.0.2.255".into()), None);
+    assert_eq!(concern(&|c| c.pools[0].slots = Some(31)), None);
+    let at = |name: &str, address: &str| Some(format!("service {name} at {address}"));
+    let moved = concern(&|c| c.services[0].address = "192.0.3.1".into());
+    assert_eq!(moved, at("in", "192.0.3.1"));
+    assert_eq!(concern(&|c| c.services[1].port = 81), at("out", "198.51.100.1"));
+    assert_eq!(concern(&|c| drop(c.services.pop())), at("out", "198.51.100.1"));
+    assert_eq!(concern(&|c| c.services[0].address = "::1".into()), at("in", "::1"));
 }
 
 fn document(text: &str) -> v1::Configuration {

@@ -25,11 +25,11 @@ use writer::Writer;
 use lb_base::{conditions::Conditions, error_chain, rate_limited_log::RateLimit};
 use lb_config::Reason;
 use lb_control::command::{
-    Actor, Applied, Apply, ChangeRecord, FleetRefusal, OverrideChange, OverridesChanged, Refusal,
-    Stopping,
+    Actor, Applied, Apply, ChangeRecord, EndRecord, FleetRefusal, OverrideChange, OverridesChanged,
+    Refusal, Stopping,
 };
 use lb_member::Changes;
-use lb_model::overrides::Scope;
+use lb_model::overrides::{End, Key, Scope};
 
 /// What outcomes are called in the file.
 const APPLY: &str = "apply";
@@ -339,13 +339,24 @@ impl AuditedChange {
     }
 }
 
+impl EndRecord for Audit {
+    fn ended(&self, key: &Key, set_by: &str, why: End) {
+        tracing::info!(target: "audit", who = set_by, "override {key} ended: {why}");
+        let (key, why) = (key.to_string(), why.to_string());
+        let more = json!({"override": key, "set_by": set_by, "cause": why});
+        self.line("override_ended", &Actor::Unknown, more);
+    }
+}
+
 impl ChangeRecord for AuditedChange {
     fn changed(mut self: Box<Self>, before: u64, applied: &Applied, behind: Option<String>) {
         self.settled = true;
         let Self { audit, actor, id, .. } = &*self;
         let (after, changes) = (applied.generation, applied.changes.len());
         // Without force there are none.
-        let forced: Vec<_> = applied.removals.iter().map(ToString::to_string).collect();
+        let removals = applied.removals.iter().map(ToString::to_string);
+        let takeovers = applied.takeovers.iter().map(ToString::to_string);
+        let forced: Vec<_> = removals.chain(takeovers).collect();
         let forced = (!forced.is_empty()).then_some(forced);
         tracing::info!(
             target: "audit",

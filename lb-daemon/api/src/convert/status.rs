@@ -10,7 +10,7 @@ use lb_base::error_chain;
 use lb_config::{Invalid, message::hash_key};
 use lb_control::command::{FleetRefusal, Refusal, Stopping};
 use lb_inspect::names::NoPool;
-use lb_model::{removal_guard::Removal, room::TooMany};
+use lb_model::{own_addresses::Takeover, removal_guard::Removal, room::TooMany};
 use lb_publish::reconcile::ReconcileError;
 
 /// A wrong field of a request.
@@ -156,6 +156,10 @@ impl IntoStatus for Refusal {
                 error(Code::FailedPrecondition, ErrorReason::ForceRequired),
                 removals,
             ),
+            Refusal::BalancerAddress(takeovers) => balancer_address(
+                error(Code::FailedPrecondition, ErrorReason::BalancerAddress),
+                takeovers,
+            ),
             Refusal::Memory(_) => error(Code::ResourceExhausted, ErrorReason::MemoryLimit),
             Refusal::TooManyOverrides => {
                 error(Code::ResourceExhausted, ErrorReason::TooManyOverrides).hint(OVERRIDES_HINT)
@@ -239,6 +243,16 @@ fn force_required(error: ApiError, removals: &[Removal]) -> ApiError {
     error.about(kind, &name, &pool).with("removed", removed).with("backends", backends)
 }
 
+fn balancer_address(error: ApiError, takeovers: &[Takeover]) -> ApiError {
+    let hint = match caller().scope {
+        None => BALANCER_ADDRESS_HINT,
+        Some(_) => BALANCER_ADDRESS_SCOPED_HINT,
+    };
+    let error = error.hint(hint);
+    let Some(Takeover { service, address, .. }) = takeovers.first() else { return error };
+    error.about("SERVICE", service.as_str(), "").with("address", address)
+}
+
 impl IntoStatus for NoPool {
     fn into_status(self) -> Status {
         ApiError::not_found(self.to_string(), "pool", &self.name, "").hint(self.hint()).into()
@@ -248,6 +262,11 @@ impl IntoStatus for NoPool {
 const TARGET_HINT: &str = "`spillway status` lists the backends, pools and regions that there are";
 
 const FORCE_HINT: &str = "nothing was changed; look at it with --dry-run, and if that is meant, make the change again with --force";
+
+const BALANCER_ADDRESS_HINT: &str = "nothing was changed; the balancer itself would get no more packets for the ports of that service; give it another \
+     address, or, if that is meant, make the change again with --force";
+
+const BALANCER_ADDRESS_SCOPED_HINT: &str = "nothing was changed; give the service another address; only a client whose role is for all pools may force this one";
 
 const MEMBER_HINT: &str = "nothing was changed; change the fleet, at any balancer that reaches its etcd, or take this balancer out of it: \
      `spillway fleet leave`";

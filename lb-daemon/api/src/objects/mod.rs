@@ -110,7 +110,7 @@ impl<'a> Update<'a> {
 struct Options {
     dry_run: bool,
     reason: Reason,
-    /// Remove what the change removes, however much that is.
+    /// As in [`Apply`].
     force: bool,
 }
 
@@ -123,7 +123,7 @@ impl Options {
         Ok(Self { dry_run, reason, force: false })
     }
 
-    /// The same of a call that can remove too much.
+    /// The same of a call that may need force.
     fn forced(self, force: bool) -> Self {
         Self { force, ..self }
     }
@@ -335,6 +335,7 @@ impl Objects {
                 request: request.clone(),
                 reason: reason.clone(),
                 force: *force,
+                is_scoped: caller().scope.is_some(),
                 ..Apply::default()
             };
             match self.audit.apply(&self.changes, apply).await? {

@@ -236,7 +236,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::CreateServiceRequest>,
     ) -> Answered<v1::CreateServiceResponse> {
         let r = request.into_inner();
-        let options = Options::new(r.validate_only, &r.reason)?;
+        let options = Options::new(r.validate_only, &r.reason)?.forced(r.force);
         let sender = Sender::new(r.schema_revision, r.any_schema);
         let (service, result) = self.create(sent(r.service)?, sender, options).await?;
         Ok(Response::new(v1::CreateServiceResponse { service, result }))

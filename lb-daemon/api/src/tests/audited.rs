@@ -2,8 +2,8 @@
 
 use std::{fs, time::Duration};
 
-use serde_json::Value;
-use spillway_proto::v1::objects_client::ObjectsClient;
+use serde_json::{Value, json};
+use spillway_proto::v1::{objects_client::ObjectsClient, overrides_client::OverridesClient};
 use tokio::time::timeout;
 
 use super::*;
@@ -77,6 +77,41 @@ async fn each_change_has_an_intent_and_an_outcome_refusals_too() {
     assert_eq!((&lines[1]["before"], &lines[1]["after"]), (&0.into(), &1.into()));
     assert_eq!(lines[5]["cause"], "generation 1 is in force, not 7");
     assert!(lines[6]["cause"].as_str().unwrap().contains("is not among the pools"), "{}", lines[6]);
+}
+
+#[tokio::test]
+async fn an_override_that_ends_by_itself_is_noted_with_what_ended_it() {
+    let (daemon, audit, path) = Daemon::with_audit_file();
+    daemon.client().await.apply(apply(configuration())).await.unwrap();
+    let target = v1::OverrideTarget {
+        backend: "10.0.0.1".into(),
+        pool: "web".into(),
+        ..v1::OverrideTarget::default()
+    };
+    let request = v1::SetOverridesRequest {
+        targets: vec![target],
+        kind: v1::OverrideKind::Drain.into(),
+        duration: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        ..v1::SetOverridesRequest::default()
+    };
+    let mut overrides = OverridesClient::new(daemon.channel().await);
+    let set = overrides.set_overrides(request).await.unwrap().into_inner();
+    let ended = async {
+        loop {
+            audit.flush().await;
+            let ended = lines(&path).into_iter().find(|line| line["what"] == "override_ended");
+            if let Some(ended) = ended {
+                return ended;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let ended = timeout(LIMIT, ended).await.expect("it is noted");
+    assert_eq!(ended["override"], "pools/web/backends/10.0.0.1/drain");
+    assert_eq!(ended["set_by"], *set.overrides[0].who);
+    assert_eq!((&ended["cause"], &ended["who"]), (&"its time is over".into(), &json!({})));
+    let listed = overrides.list_overrides(v1::ListOverridesRequest::default()).await.unwrap();
+    assert!(listed.into_inner().overrides.is_empty());
 }
 
 /// A named pipe that nobody reads would block whoever opens it, or writes more than it holds.

@@ -33,7 +33,7 @@ use lb_base::{
 };
 use lb_config::document::Document;
 use lb_control::{
-    command::Commands,
+    command::{Commands, OverrideEnds},
     members::Sensed,
     state::{Inbox, Loops, Sensors, Settings},
 };
@@ -78,7 +78,9 @@ impl Daemon {
         let path = directory.path().join("audit");
         let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let daemon = Self::over(directory, store, Settings::default(), None, audit.clone());
+        let override_ends = OverrideEnds::new(audit.clone());
+        let settings = Settings { override_ends, ..Settings::default() };
+        let daemon = Self::over(directory, store, settings, None, audit.clone());
         (daemon, audit, path)
     }
 

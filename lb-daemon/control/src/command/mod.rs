@@ -12,6 +12,8 @@ use lb_model::{
     Configuration, Name,
     diff::{Change, Movement},
     map_memory::Memory,
+    overrides::{End, Key},
+    own_addresses::{OwnAddresses, Takeover},
     removal_guard::Removal,
 };
 use lb_store::{HistoryEntry, Revision, Unusable};
@@ -127,11 +129,20 @@ pub struct Apply {
     pub shared: Option<u64>,
     /// If the configuration names no hash key, the one in use stays, and becomes part of the configuration.
     pub keep_hash_key: bool,
-    /// Remove what the change removes, however much that is.
+    /// Remove what the change removes, however much that is, and let services have addresses of balancers.
     pub force: bool,
+    /// The actor's role is for some pools alone, so it cannot let services have addresses of balancers.
+    pub is_scoped: bool,
+    /// Addresses of the other balancers of a fleet.
+    pub member_addresses: OwnAddresses,
 }
 
 impl Apply {
+    /// Whether services may get addresses of balancers.
+    pub fn forces_addresses(&self) -> bool {
+        self.force && !self.is_scoped
+    }
+
     /// Why the generation exists, as the history shows it.
     pub fn why(&self) -> String {
         let given = self.reason.given();
@@ -160,6 +171,8 @@ pub struct Applied {
     pub warnings: Vec<Warning>,
     /// What is removed that needs force; empty: none was needed.
     pub removals: Vec<Removal>,
+    /// Services that get an address of a balancer, which needs force too.
+    pub takeovers: Vec<Takeover>,
     /// The generation that each live balancer of the fleet has in force; empty outside of one.
     pub balancers: BTreeMap<Name, u64>,
     /// Of a dry run, the configuration that would be in force, with all slots.
@@ -386,6 +399,28 @@ impl Query {
             Self::Generation(_, reply) => reply.is_closed(),
             Self::Difference { reply, .. } => reply.is_closed(),
             Self::Watch(_, reply) | Self::WatchAgain(reply) => reply.is_closed(),
+        }
+    }
+}
+
+/// Receives the ends of overrides that no caller asks for, for the audit log.
+pub trait EndRecord: Debug + Send + Sync {
+    /// `set_by`: who had set it.
+    fn ended(&self, key: &Key, set_by: &str, why: End);
+}
+
+/// Where ends of overrides are recorded; by default nowhere. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct OverrideEnds(Option<Arc<dyn EndRecord>>);
+
+impl OverrideEnds {
+    pub fn new(record: impl EndRecord + 'static) -> Self {
+        Self(Some(Arc::new(record)))
+    }
+
+    pub fn ended(&self, key: &Key, set_by: &str, why: End) {
+        if let Some(record) = &self.0 {
+            record.ended(key, set_by, why);
         }
     }
 }

@@ -1,4 +1,4 @@
-use std::num::NonZeroU32;
+use std::{fmt::Display, num::NonZeroU32};
 
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
@@ -7,6 +7,7 @@ use lb_model::{
     ids::Exhausted,
     map_memory::Memory,
     overrides::{MOST, MOST_LOCAL, Target},
+    own_addresses::Takeover,
     plan::PlanError,
     removal_guard::Removal,
     room::TooMany,
@@ -14,8 +15,8 @@ use lb_model::{
 use lb_publish::reconcile::ReconcileError;
 use lb_store::{HISTORY, SchemaMismatch, StoreError};
 
-/// Most removals that a refusal names.
-const MOST_REMOVALS: usize = 3;
+/// Most removals or services that a refusal names.
+const MOST_NAMED: usize = 3;
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,10 @@ pub enum Refusal {
     /// The change removes too much for one that is not forced. Never empty. Nothing changed.
     #[error("{}: this needs --force", joined(.0))]
     ForceRequired(Vec<Removal>),
+    /// Services would get addresses of balancers, and the change is not forced, or not by a caller who may force that. Never
+    /// empty. Nothing changed.
+    #[error("{}", joined(.0))]
+    BalancerAddress(Vec<Takeover>),
     /// Nothing changed.
     #[error("nothing was changed: the configuration cannot be stored")]
     Store(#[from] StoreError),
@@ -156,9 +161,9 @@ pub(crate) fn packet_path_behind(generation: u64) -> String {
     )
 }
 
-fn joined(removals: &[Removal]) -> String {
-    let named: Vec<_> = removals.iter().take(MOST_REMOVALS).map(ToString::to_string).collect();
-    let more = removals.len().saturating_sub(MOST_REMOVALS);
+fn joined(all: &[impl Display]) -> String {
+    let named: Vec<_> = all.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let more = all.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(", and {more} more like these") } else { String::new() };
     named.join(", ") + &more
 }

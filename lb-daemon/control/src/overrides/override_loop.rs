@@ -5,8 +5,8 @@ use tokio::sync::{oneshot, watch};
 use super::{file, saver::Saver};
 use crate::{
     command::{
-        OverrideChange, OverrideRequest, OverridesChanged, OverridesInForce, Refusal, Warning,
-        WarningReason,
+        OverrideChange, OverrideEnds, OverrideRequest, OverridesChanged, OverridesInForce, Refusal,
+        Warning, WarningReason,
     },
     members::{MemberCommands, clock, wall_clock},
     status::{InForce, StatusUpdate},
@@ -41,17 +41,19 @@ pub struct OverrideLoop {
     /// To the state loop.
     in_force: watch::Sender<Arc<Overrides>>,
     status: UnboundedSender<StatusUpdate>,
+    ends: OverrideEnds,
     saver: Saver,
     pub(super) conditions: Conditions,
     counters: LoopCounters,
 }
 
-/// To the other loops.
+/// To the other loops, and the audit log.
 #[derive(Debug)]
 pub(crate) struct Others {
     pub(crate) state: watch::Receiver<Option<Arc<InForce>>>,
     pub(crate) members: MemberCommands,
     pub(crate) status: UnboundedSender<StatusUpdate>,
+    pub(crate) ends: OverrideEnds,
 }
 
 /// A change that was checked.
@@ -88,7 +90,7 @@ impl OverrideLoop {
             let (number, revision) = (overrides.len(), overrides.revision());
             tracing::info!(revision, "{number} overrides of revision {revision} are in force");
         }
-        let Others { state, members, status } = others;
+        let Others { state, members, status, ends } = others;
         let saver = Saver::new(path, conditions.clone(), overrides.revision());
         let overrides = Arc::new(overrides);
         let (in_force, _) = watch::channel(Arc::clone(&overrides));
@@ -102,6 +104,7 @@ impl OverrideLoop {
             members,
             in_force,
             status,
+            ends,
             saver,
             conditions,
             counters,
@@ -241,7 +244,7 @@ impl OverrideLoop {
         let mut next = (*self.overrides).clone();
         let ended = next.expire(now);
         for (key, it, why) in &ended {
-            tracing::info!(target: "audit", who = it.who, "override {key} ended: {why}");
+            self.ends.ended(key, &it.who, *why);
         }
         let affected = affected(ended.iter().map(|(key, ..)| &key.target), &self.observed);
         self.put_in_force(Arc::new(next), affected).await;

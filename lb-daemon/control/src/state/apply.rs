@@ -1,6 +1,6 @@
 use std::{io, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{State, publishing::Basis, remaps::Remaps};
+use super::{State, publishing::Basis, remaps::Remaps, warnings::takeover_warnings};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal, force_warnings},
     members::{clock, wall_clock},
@@ -13,6 +13,7 @@ use lb_model::{
     diff::{self, Change, Movement, TableDiffs, TableMembers},
     ids::{Exhausted, Ids},
     maglev::BuiltTables,
+    own_addresses::{self, OwnAddresses},
     plan::Plan,
     removal_guard, room,
 };
@@ -62,9 +63,10 @@ impl State {
         let schema_warning = self.check_schemas(&apply)?;
         let identity = self.identity(&apply)?;
         let numbering = Numbering { shared: apply.shared, keep_hash_key: apply.keep_hash_key };
-        let is_guarded = !apply.force;
+        let (is_guarded, guards_addresses) = (!apply.force, !apply.forces_addresses());
         let is_decided = apply.shared.is_some() && !apply.dry_run;
         let Apply { configuration, dry_run, expected_generation, actor, rollback_to, .. } = apply;
+        let balancer_addresses = self.balancer_addresses(apply.member_addresses);
         let current = self.storing.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
@@ -114,6 +116,17 @@ impl State {
         if is_guarded && !dry_run && !removals.is_empty() {
             return Err(Refusal::ForceRequired(removals));
         }
+        let takeovers = match is_unusable || is_decided {
+            true => Vec::new(),
+            false => own_addresses::takeovers(
+                &self.current.configuration,
+                &basis.configuration,
+                &balancer_addresses,
+            ),
+        };
+        if guards_addresses && !dry_run && !takeovers.is_empty() {
+            return Err(Refusal::BalancerAddress(takeovers));
+        }
         let movements = if is_unusable { Vec::new() } else { movements };
         let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
         warnings.extend(self.unserved_warnings(&basis.configuration));
@@ -129,6 +142,7 @@ impl State {
             memory: Some(memory),
             warnings,
             removals,
+            takeovers,
             ..Applied::default()
         };
         if dry_run {
@@ -136,6 +150,9 @@ impl State {
             applied.warnings.extend(self.behind_warning());
             if is_guarded {
                 applied.warnings.extend(force_warnings(&applied.removals));
+            }
+            if guards_addresses {
+                applied.warnings.extend(takeover_warnings(&applied.takeovers));
             }
             if rollback_to.is_some() {
                 // Whoever rolls back has no file at hand that says the same.
@@ -163,6 +180,13 @@ impl State {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: applied.generation, source }),
         }
+    }
+
+    /// The addresses of this balancer, and those of other members of its fleet.
+    fn balancer_addresses(&self, members: OwnAddresses) -> OwnAddresses {
+        let mut addresses = members;
+        addresses.extend(self.settings.balancer_addresses.now());
+        addresses
     }
 
     /// What is known of the generation that an apply makes before its content.

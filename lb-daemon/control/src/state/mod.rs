@@ -30,7 +30,7 @@ use tokio::sync::watch;
 
 pub use mark_out_decision::{MarkOutDecision, MarkOutDecisions, MarkedOutByPool};
 pub use sensors::Sensors;
-pub use settings::{FollowedFile, Membership, Settings, WaitingSettings};
+pub use settings::{BalancerAddresses, FollowedFile, Membership, Settings, WaitingSettings};
 pub use start::{Inbox, Loops};
 
 use crate::{

@@ -14,13 +14,16 @@ use tokio::sync::watch;
 
 use super::MarkOutDecisions;
 use crate::{
+    command::OverrideEnds,
     counters::{HealthCounters, PublishCounters},
     health_state::HoldDowns,
     loops::AllLoopCounters,
 };
 use lb_base::conditions::Conditions;
 use lb_config::{Requested, document::Document};
-use lb_model::{Ipv4Prefix, Name, capacity::Portions, map_memory::Budget};
+use lb_model::{
+    Ipv4Prefix, Name, capacity::Portions, map_memory::Budget, own_addresses::OwnAddresses,
+};
 use lb_store::{Revision, StoreCounters};
 
 #[derive(Clone, Debug, Default)]
@@ -29,6 +32,7 @@ pub struct Settings {
     pub region: Option<Name>,
     /// The prefix that sources of IPv4 tunnels are from.
     pub source_prefix: Option<Ipv4Prefix>,
+    pub balancer_addresses: BalancerAddresses,
     /// Where the directory of names is written for the command line.
     pub state_directory: PathBuf,
     /// How much the maps hold.
@@ -48,6 +52,7 @@ pub struct Settings {
     /// of the others. The loops' `portions` change them.
     pub portions: Portions,
     pub followed: FollowedFile,
+    pub override_ends: OverrideEnds,
     pub membership: Membership,
     pub mark_out_decisions: MarkOutDecisions,
     /// [`Revision::CURRENT`], except in tests of a later one.
@@ -95,6 +100,20 @@ impl FollowedFile {
         let document = text.and_then(|text| Document::parse(&text).ok());
         let requested = document.and_then(|document| lb_config::validate(&document.into()).ok());
         Some((path, requested))
+    }
+}
+
+/// The addresses of this balancer that services do not get unless that is forced, as they are now. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct BalancerAddresses(watch::Sender<OwnAddresses>);
+
+impl BalancerAddresses {
+    pub fn set(&self, addresses: OwnAddresses) {
+        self.0.send_replace(addresses);
+    }
+
+    pub(super) fn now(&self) -> OwnAddresses {
+        self.0.borrow().clone()
     }
 }
 

@@ -69,6 +69,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
             state: state_shown,
             members: member_commands.clone(),
             status: status_tx.clone(),
+            ends: settings.override_ends.clone(),
         };
         let overrides = OverrideLoop::new(
             &settings.state_directory,

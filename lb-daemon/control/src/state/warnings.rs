@@ -14,11 +14,21 @@ use lb_config::slots_by_pool;
 use lb_model::{
     Configuration, Encapsulation, Name, ObjectReference, Pool, Via,
     overrides::{Key, Kind, Override, Target},
+    own_addresses::Takeover,
     slots,
 };
 
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
+
+/// That it would be refused because services get addresses of balancers.
+pub(super) fn takeover_warnings(takeovers: &[Takeover]) -> impl Iterator<Item = Warning> {
+    takeovers.iter().take(MOST_OF_ONE_REASON).map(|takeover| {
+        let service = ObjectReference::Service(takeover.service.clone());
+        let text = format!("{takeover}: this needs --force");
+        Warning::about(service, WarningReason::ForceRequired, text)
+    })
+}
 
 impl State {
     /// Pools with services that would lose their last backend for new connections, by what is known of backends now.

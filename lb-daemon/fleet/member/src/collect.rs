@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lb_fleet::collect::{Collector, GRACE};
+use lb_fleet::collect::{Collected, Collector, GRACE};
 use tokio::time::sleep;
 
 use super::{Member, wall_clock};
@@ -21,9 +21,10 @@ pub(super) async fn remove_old_generations(member: Arc<Member>) {
             continue;
         }
         match collector.collect(&fleet, wall_clock::now()).await {
-            Ok(collected) if collected.generations + collected.pieces > 0 => {
-                let (generations, pieces) = (collected.generations, collected.pieces);
-                tracing::info!(generations, pieces, "old generations are removed from etcd");
+            Ok(Collected { generations, pieces, homes, .. })
+                if generations + pieces + homes > 0 =>
+            {
+                tracing::info!(generations, pieces, homes, "old generations are removed from etcd");
             }
             Ok(_) => {}
             Err(error) => tracing::debug!("old generations stay in etcd: {error}"),

@@ -11,9 +11,15 @@ use lb_control::command::{Applied, Apply, ChangeRecord, FleetRefusal, Refusal, S
 use lb_fleet::{
     EtcdError, Fleet,
     commit::{Attempt, CommitError, Committed, Draft, Parts, Resolved},
-    reader::{Connection, Snapshot, View},
+    documents::FleetMember,
+    reader::{Connection, Snapshot, Versioned, View},
 };
-use lb_model::{Configuration, Name, overrides::Overrides, remap::Settling};
+use lb_model::{
+    Configuration, Name,
+    overrides::Overrides,
+    own_addresses::{OwnAddress, OwnAddresses},
+    remap::Settling,
+};
 use lb_store::SchemaNeed;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -66,7 +72,13 @@ impl Member {
     /// What an apply would change.
     async fn plan(&self, apply: Apply) -> Result<Result<Applied, Refusal>, Stopping> {
         let next = self.in_force().generation + 1;
-        let apply = Apply { dry_run: true, keep_hash_key: true, shared: Some(next), ..apply };
+        let apply = Apply {
+            dry_run: true,
+            keep_hash_key: true,
+            shared: Some(next),
+            member_addresses: self.member_addresses(),
+            ..apply
+        };
         let planned = match self.commands().apply(apply, None).await? {
             Ok(planned) => planned,
             Err(refusal) => return Ok(Err(refusal)),
@@ -74,6 +86,17 @@ impl Member {
         let changed = planned.resolved.as_ref().filter(|_| !planned.changes.is_empty());
         let checked = changed.map_or(Ok(()), |configuration| self.check_versions(configuration));
         Ok(checked.map(|()| planned).map_err(Refusal::from))
+    }
+
+    /// Where the other members are reached.
+    fn member_addresses(&self) -> OwnAddresses {
+        let view = self.view();
+        let members = view.snapshot.iter().flat_map(|snapshot| &snapshot.members);
+        let others = members.filter(|(name, _)| *name != self.name());
+        let address = |(name, member): (&Name, &Versioned<FleetMember>)| {
+            (member.document.body.address.ip(), OwnAddress::Member(name.clone()))
+        };
+        others.map(address).collect()
     }
 
     /// Whether all members understand a configuration, as far as it is known.
@@ -93,7 +116,7 @@ impl Member {
             Err(refusal) => return Ok(Err(refusal.into())),
         };
         let (author, reason) = (format!("{} at {}", apply.actor, self.name()), apply.why());
-        let is_forced = apply.force;
+        let (is_forced, forces_addresses) = (apply.force, apply.forces_addresses());
         let planned = match self.plan(apply).await? {
             Ok(planned) => planned,
             Err(refusal) => return Ok(Err(refusal)),
@@ -104,6 +127,9 @@ impl Member {
         }
         if !is_forced && !planned.removals.is_empty() {
             return Ok(Err(Refusal::ForceRequired(planned.removals)));
+        }
+        if !forces_addresses && !planned.takeovers.is_empty() {
+            return Ok(Err(Refusal::BalancerAddress(planned.takeovers)));
         }
         let committed = self.commit_configuration(&fleet, &base, configuration, author, reason);
         let committed = match committed.await {

@@ -36,6 +36,8 @@ pub struct Joined {
     pub generation: u64,
     /// What the fleet's configuration changes at this balancer.
     pub changes: Option<Applied>,
+    /// This balancer has a configuration that the fleet's replaces.
+    pub replaces: bool,
 }
 
 /// How to join.
@@ -47,6 +49,12 @@ pub struct Join {
     pub is_new_fleet: bool,
     /// Only check.
     pub dry_run: bool,
+}
+
+/// Whether there is anything of a configuration to lose.
+fn has_objects(configuration: &Configuration) -> bool {
+    let Configuration { regions, health_checks, pools, services, .. } = configuration;
+    !(regions.is_empty() && health_checks.is_empty() && pools.is_empty() && services.is_empty())
 }
 
 impl Membership {
@@ -72,6 +80,7 @@ impl Membership {
         let fleet = Fleet::new(&settings).await.map_err(|error| unanswered(error.to_string()))?;
         let snapshot = etcd::read_once(&fleet).await.map_err(unanswered)?;
         preflight::check_address(&settings, &snapshot)?;
+        preflight::check_rights(&fleet).await?.map_err(unanswered)?;
         let is_empty = snapshot.configuration.is_none() && snapshot.members.is_empty();
         if is_empty && !join.is_new_fleet {
             let others = fleet.other_fleets().await;
@@ -96,12 +105,13 @@ impl Membership {
         }
         let mut joined = self.compare(&snapshot).await?;
         let differs = joined.changes.as_ref().is_some_and(|it| !it.changes.is_empty());
+        joined.replaces = differs && has_objects(&exported.configuration);
         joined.founded = snapshot.configuration.is_none() && exported.generation > 0;
         let founding = match joined.founded {
             true => Some(self.plan_founding(exported.configuration).await?),
             false => None,
         };
-        if join.dry_run || differs && !join.replace {
+        if join.dry_run || joined.replaces && !join.replace {
             return Ok(joined);
         }
         self.write_member(&fleet, &settings, &snapshot, before).await?;

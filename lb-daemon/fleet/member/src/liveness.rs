@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lb_base::conditions::{ConditionReason, Conditions};
+use lb_base::conditions::{ConditionReason, Conditions, differ_in_figures_alone};
 use lb_fleet::{
     Document,
     documents::Liveness,
@@ -85,13 +85,23 @@ pub(super) async fn report(
             (body.ready, body.conditions) = (not_ready.is_none(), last_texts.clone());
             body.not_ready = not_ready.unwrap_or_default();
             body.digest.clone_from(&digest);
-            let is_new = body != shown.body;
+            // Figures alone are shown with whatever else changes.
+            let with_old_texts =
+                Liveness { conditions: shown.body.conditions.clone(), ..body.clone() };
+            let is_new = with_old_texts != shown.body
+                || has_other_conditions(&body.conditions, &shown.body.conditions);
             if is_new {
                 *shown = Arc::new(shown.replaced_by(body));
             }
             is_new
         });
     }
+}
+
+/// Whether conditions differ in more than figures.
+fn has_other_conditions(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
+    let has = |all: &BTreeSet<String>, text| all.iter().any(|it| differ_in_figures_alone(it, text));
+    one.len() != other.len() || !one.iter().all(|text| has(other, text))
 }
 
 impl Member {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use lb_base::conditions::{Conditions, FLEET_INSECURE};
-use lb_control::command::Commands;
+use lb_control::command::{Commands, OverrideEnds};
 use lb_fleet::{
     Document, Fleet, FleetSettings,
     documents::Liveness,
@@ -63,6 +63,7 @@ pub struct Member {
     settings: FleetSettings,
     commands: Commands,
     conditions: Conditions,
+    override_ends: OverrideEnds,
     etcd: EtcdConnection,
     in_force: watch::Receiver<InForce>,
     /// The fleet as it was last followed.
@@ -168,6 +169,7 @@ impl Member {
             settings,
             commands: context.commands.clone(),
             conditions: context.conditions.clone(),
+            override_ends: context.override_ends.clone(),
             etcd,
             in_force,
             known,
@@ -231,6 +233,10 @@ impl Member {
 
     pub(super) fn conditions(&self) -> &Conditions {
         &self.conditions
+    }
+
+    pub(super) fn override_ends(&self) -> &OverrideEnds {
+        &self.override_ends
     }
 
     pub(super) fn sharing(&self) -> &SharingHandle {

@@ -7,7 +7,7 @@ use lb_base::{
     error_chain,
 };
 use lb_control::{
-    command::{Applied, Commands, FleetRefusal, Refusal, Stopping},
+    command::{Applied, Commands, FleetRefusal, OverrideEnds, Refusal, Stopping},
     members::PortionCommands,
     state::MarkOutDecisions,
 };
@@ -41,6 +41,7 @@ pub struct Context {
     pub settings: Option<FleetSettings>,
     pub commands: Commands,
     pub conditions: Conditions,
+    pub override_ends: OverrideEnds,
     pub portions: PortionCommands,
     pub homes: MarkOutDecisions,
     /// What the loops know of it.

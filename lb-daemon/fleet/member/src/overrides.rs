@@ -220,12 +220,12 @@ impl Member {
             if !over.is_empty()
                 && let Ok(revision) = fleet.change_overrides(&over).await
             {
-                self.end_overrides(&over, revision, End::Expired).await;
+                self.end_overrides((&over, &snapshot), revision, End::Expired).await;
             }
             if let Some((generation, gone)) = gone
                 && let Ok(revision) = fleet.change_overrides_in(Some(generation), &gone).await
             {
-                self.end_overrides(&gone, revision, End::Gone).await;
+                self.end_overrides((&gone, &snapshot), revision, End::Gone).await;
             }
         }
     }
@@ -250,9 +250,16 @@ impl Member {
         Ok((!gone.is_empty()).then_some((current.mod_revision, gone)))
     }
 
-    async fn end_overrides(&self, ended: &[SharedChange], revision: i64, why: End) {
-        for change in ended {
-            tracing::info!(target: "audit", "override {} ended: {why}", change.key);
+    /// `before`: what etcd had.
+    async fn end_overrides(
+        &self,
+        (ended, before): (&[SharedChange], &Snapshot),
+        revision: i64,
+        why: End,
+    ) {
+        for SharedChange { key, .. } in ended {
+            let set_by = before.overrides.get(key).map(|it| it.document.body.author.as_str());
+            self.override_ends().ended(key, set_by.unwrap_or_default(), why);
         }
         let _ = self.wait_for_revision(revision).await;
     }

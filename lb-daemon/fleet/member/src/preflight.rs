@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use lb_base::error_chain;
-use lb_fleet::{FleetSettings, reader::Snapshot, settings::EtcdTls};
+use lb_fleet::{EtcdError, Fleet, FleetSettings, reader::Snapshot, settings::EtcdTls};
 use lb_model::Name;
 
 use super::{MembershipError, member::tls_files, sharing};
@@ -43,6 +43,21 @@ fn check_certificate(name: &Name, tls: &EtcdTls) -> Result<(), MembershipError> 
     let (path, owner) = (tls.certificate.display(), sharing::owner(&names));
     let text = format!("{path}: the certificate is {owner}, but this balancer is {name}");
     Err(MembershipError::Settings(text))
+}
+
+/// Whether etcd lets it show that it is alive. A right for the other keys of its own is needed to join at all.
+///
+/// # Errors
+/// The sentence names the key. `Ok(Err)`: etcd does not answer, and why.
+pub(super) async fn check_rights(fleet: &Fleet) -> Result<Result<(), String>, MembershipError> {
+    match fleet.check_alive_right().await {
+        Err(EtcdError::Denied(cause)) => {
+            let key = fleet.keys().alive(fleet.name());
+            let text = format!("etcd does not let this balancer write {key}: {cause}");
+            Err(MembershipError::Settings(text))
+        }
+        checked => Ok(checked.map_err(|error| error.to_string())),
+    }
 }
 
 /// Whether the others can reach its address, as far as that can be told.

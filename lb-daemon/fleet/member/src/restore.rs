@@ -79,6 +79,9 @@ impl Member {
         if !force && !planned.removals.is_empty() {
             return Err(Refusal::ForceRequired(planned.removals).into());
         }
+        if !force && !planned.takeovers.is_empty() {
+            return Err(Refusal::BalancerAddress(planned.takeovers).into());
+        }
         let snapshot = self.put_back(&fleet, &snapshot, from_etcd).await?;
         // Births of groups must not collide with those that any balancer knows.
         let known = snapshot.alive.values().map(|it| it.document.body.generation);

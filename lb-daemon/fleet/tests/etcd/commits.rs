@@ -13,12 +13,13 @@ use std::{
 use lb_fleet::{
     EtcdError, Fleet,
     collect::{Collected, Collector, GRACE, HISTORY},
-    commit::{Attempt, CommitError, Draft, MAX_CONFIGURATION, MAX_GENERATION, Resolved},
-    documents::WallTime,
+    commit::{Attempt, CommitError, Committed, Draft, MAX_CONFIGURATION, MAX_GENERATION, Resolved},
+    documents::{Homes, WallTime},
     history::GenerationReader,
+    homes::HomesChange,
     lineage::Link,
 };
-use lb_model::Name;
+use lb_model::{Name, plan::MarkedOut};
 use lb_pieces::{Digest, MAX_PIECE};
 use lb_sharing::GroupKey;
 use tokio::{
@@ -249,6 +250,40 @@ async fn what_is_known_of_an_etcd_that_was_restored_is_read_anew() {
     commit(&fleet, Some(&third), b"fourth").await;
     let collected = knows_less.collect(&fleet, later()).await;
     assert_eq!(collected, Ok(Collected::default()), "all pieces are used");
+}
+
+#[tokio::test]
+async fn what_was_marked_out_goes_with_the_last_generation_that_has_the_pool() {
+    let cluster = Cluster::start(1).await;
+    let fleet = cluster.fleet("lb-1").await;
+    let commit_with = async |base: Option<&Committed>, pools: &[&str], content: &[u8]| {
+        let groups = pools.iter().map(|pool| (name(pool), name("eu"))).collect();
+        let draft = Draft { groups, ..draft(content) };
+        fleet.commit(&Attempt::new(base, draft).unwrap()).await.unwrap()
+    };
+    let mut last = commit_with(None, &["web", "gone"], b"").await;
+    for (region, pool) in [("eu", "web"), ("eu", "gone"), ("us", "gone")] {
+        let out = MarkedOut { members: ["10.0.0.1".parse().unwrap()].into(), ..Default::default() };
+        let homes = Homes { now: out.clone(), before: out, since: later(), generation: 1 };
+        let change = HomesChange { pool: name(pool), expected: 0, value: Some(homes.into()) };
+        fleet.write_homes(&name(region), &[change]).await.unwrap();
+    }
+    let homes =
+        || cluster.etcdctl(&[0], &["get", "--prefix", "--keys-only", "/spillway/edge/homes/"]);
+    let mut collector = Collector::new(Duration::ZERO);
+    for number in 1..HISTORY as u64 {
+        last = commit_with(Some(&last), &["web"], &number.to_be_bytes()).await;
+    }
+    let collected = collector.collect(&fleet, later()).await;
+    assert_eq!(collected, Ok(Collected::default()), "the first generation is kept");
+
+    commit_with(Some(&last), &["web"], b"last").await;
+    let collected = collector.collect(&fleet, later()).await;
+    let expected = Collected { generations: 1, homes: 2, ..Collected::default() };
+    assert_eq!(collected, Ok(expected));
+    let left = homes().unwrap();
+    let left: Vec<_> = left.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(left, ["/spillway/edge/homes/eu/web"]);
 }
 
 #[tokio::test]

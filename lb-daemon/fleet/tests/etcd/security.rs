@@ -197,4 +197,19 @@ async fn with_roles_each_balancer_writes_only_its_own_keys() {
     one.put_back_members(&lost, &*look(&one).await).await.unwrap();
     two.leave(&*look(&two).await).await.unwrap();
     assert!(!look(&one).await.members.contains_key(&name("lb-2")));
+
+    // What it lacks is seen before it takes part.
+    for fleet in [&one, &two] {
+        assert_eq!(fleet.check_alive_right().await, Ok(()));
+    }
+    let shown = || {
+        cluster.etcdctl(&[0], &["get", "/spillway/edge/alive/lb-2", "--print-value-only"]).unwrap()
+    };
+    let before = shown();
+    let revoke = ["role", "revoke-permission", "spillway-edge-lb-2", "/spillway/edge/alive/lb-2"];
+    cluster.etcdctl(&[0], &revoke).unwrap();
+    let missing = two.check_alive_right().await.unwrap_err();
+    assert!(denied(&missing), "{missing:?}");
+    assert_eq!(one.check_alive_right().await, Ok(()));
+    assert_eq!(shown(), before, "nothing is written");
 }

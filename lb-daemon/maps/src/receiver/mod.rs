@@ -1,7 +1,5 @@
 //! The receiver at work: its program, and what it lets through.
 
-mod prefix;
-
 use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU16, path::Path};
 
 use aya::maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray, lpm_trie::Key};
@@ -20,7 +18,7 @@ use crate::{
     opener::Opener,
 };
 
-pub use prefix::{Prefix, PrefixError};
+pub use lb_base::{Prefix, PrefixError};
 
 /// What a receiver lets through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

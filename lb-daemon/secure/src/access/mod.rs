@@ -1,14 +1,14 @@
 //! Who makes a call and what the caller may do: roles, and the names in certificates that roles are given to.
 
-mod pools;
 mod quota;
+mod scope;
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, str::FromStr};
 
 use lb_model::Actor;
 
-pub use pools::{PatternError, PoolPatterns};
 pub use quota::{Lease, Quota, QuotaExceeded, source_of};
+pub use scope::{PatternError, Scope};
 
 /// What a caller may do. Each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,8 +59,8 @@ pub struct Peer {
     pub actor: Actor,
     /// `None`: it may do nothing.
     pub role: Option<Role>,
-    /// The pools that it may change with that role; `None`: all, and whatever is of no pool.
-    pub pools: Option<PoolPatterns>,
+    /// What it may change with that role; `None`: everything.
+    pub scope: Option<Scope>,
     /// Addresses of a TLS connection; `None`: the connection came through the unix socket.
     pub connection: Option<TcpEnds>,
 }
@@ -68,7 +68,7 @@ pub struct Peer {
 impl Peer {
     /// Whether it may see the hash key: with it one can choose connections that all go to one backend.
     pub fn sees_hash_key(&self) -> bool {
-        self.role == Some(Role::Admin) && self.pools.is_none()
+        self.role == Some(Role::Admin) && self.scope.is_none()
     }
 }
 
@@ -83,8 +83,8 @@ pub struct TcpEnds {
 const MAX_NAMES: usize = 3;
 const MAX_NAME_LENGTH: usize = 100;
 
-/// A name in a certificate, and the role of its client: `ops.example=operator`, or `web.example=operator:web-*` for some
-/// pools alone.
+/// A name in a certificate, and the role of its client: `ops.example=operator`, or `web.example=operator:web-*` for a
+/// [`Scope`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     name: String,
@@ -95,7 +95,7 @@ pub struct Client {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Grant {
     role: Role,
-    pools: Option<PoolPatterns>,
+    scope: Option<Scope>,
 }
 
 /// Why a text is not a [`Client`].
@@ -103,15 +103,15 @@ struct Grant {
 pub enum ClientError {
     /// It has no `=`, or nothing before it.
     #[error(
-        "must be NAME=ROLE or NAME=ROLE:POOLS, a DNS name or URI in a certificate and its role"
+        "must be NAME=ROLE, NAME=ROLE:POOLS or NAME=ROLE:POOLS@ADDRESSES, a DNS name or URI in a certificate and its role"
     )]
     Form,
     /// The part after `=` is not a role.
     #[error(transparent)]
     Role(#[from] UnknownRole),
-    /// The part after the role is not a list of patterns.
+    /// The part after the role is no [`Scope`].
     #[error(transparent)]
-    Pools(#[from] PatternError),
+    Scope(#[from] PatternError),
     /// A viewer changes nothing.
     #[error("a viewer may read everything; only plan, operator and admin can be for some pools")]
     ViewerOfPools,
@@ -126,14 +126,14 @@ impl FromStr for Client {
         if name.is_empty() {
             return Err(ClientError::Form);
         }
-        let (role, pools) = match role.split_once(':') {
-            Some((role, pools)) => (role.parse()?, Some(pools.parse()?)),
+        let (role, scope) = match role.split_once(':') {
+            Some((role, scope)) => (role.parse()?, Some(scope.parse()?)),
             None => (role.parse()?, None),
         };
-        if role == Role::Viewer && pools.is_some() {
+        if role == Role::Viewer && scope.is_some() {
             return Err(ClientError::ViewerOfPools);
         }
-        Ok(Self { name: normalize(name), grant: Grant { role, pools } })
+        Ok(Self { name: normalize(name), grant: Grant { role, scope } })
     }
 }
 
@@ -146,13 +146,13 @@ impl Clients {
     /// for all pools.
     pub fn peer(&self, names: &[String]) -> Peer {
         let listed = names.iter().filter_map(|name| Some((self.0.get(&normalize(name))?, name)));
-        let (grant, name) = match listed.max_by_key(|(it, _)| (it.role, it.pools.is_none())) {
+        let (grant, name) = match listed.max_by_key(|(it, _)| (it.role, it.scope.is_none())) {
             Some((grant, name)) => (Some(grant.clone()), name.clone()),
             None if names.is_empty() => (None, "without a DNS name or URI".into()),
             None => (None, shorten(names)),
         };
-        let (role, pools) = grant.map_or((None, None), |it| (Some(it.role), it.pools));
-        Peer { actor: Actor::Certificate(name), role, pools, connection: None }
+        let (role, scope) = grant.map_or((None, None), |it| (Some(it.role), it.scope));
+        Peer { actor: Actor::Certificate(name), role, scope, connection: None }
     }
 }
 
@@ -211,20 +211,23 @@ mod tests {
         let clients = clients(&[
             "web.example=operator:web-*,api",
             "all.example=operator",
+            "v6.example=admin:*@2001:db8::/64",
             "spiffe://x/ci=plan",
         ]);
         let of = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-            let Peer { role, pools, .. } = clients.peer(&names);
-            (role, pools.map(|pools| pools.to_string()))
+            let Peer { role, scope, .. } = clients.peer(&names);
+            (role, scope.map(|scope| scope.to_string()))
         };
         let operator = Some(Role::Operator);
         assert_eq!(of(&["web.example"]), (operator, Some("web-*,api".into())));
         assert_eq!(of(&["web.example", "all.example"]), (operator, None));
+        let v6 = Some("* with services at 2001:db8::/64".into());
+        assert_eq!(of(&["v6.example"]), (Some(Role::Admin), v6));
         assert_eq!(of(&["spiffe://x/ci"]), (Some(Role::Plan), None));
         let admin = Peer { role: Some(Role::Admin), ..Peer::default() };
         assert!(admin.sees_hash_key());
-        assert!(!Peer { pools: Some("*".parse().unwrap()), ..admin }.sees_hash_key());
+        assert!(!Peer { scope: Some("*".parse().unwrap()), ..admin }.sees_hash_key());
         assert!(!clients.peer(&["all.example".into()]).sees_hash_key());
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio_rustls::rustls::{
-    ClientConfig, ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier,
+    self, ClientConfig, ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier,
     client::Resumption,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -58,7 +58,7 @@ impl CertificateFiles {
         alpn: &[u8],
         with_verifier: impl FnOnce(ServerBuilder) -> Result<VerifiedBuilder, TlsError>,
     ) -> Result<Arc<ServerConfig>, TlsError> {
-        let unusable = |source| TlsError::Unusable { path: self.certificate.clone(), source };
+        let unusable = |error| self.unusable(error);
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
@@ -72,6 +72,16 @@ impl CertificateFiles {
 }
 
 impl CertificateFiles {
+    /// Names the file that is at fault.
+    fn unusable(&self, source: rustls::Error) -> TlsError {
+        let path = match source {
+            // Of a key, rustls says nothing more about what is wrong with it alone.
+            rustls::Error::InconsistentKeys(_) | rustls::Error::General(_) => &self.key,
+            _ => &self.certificate,
+        };
+        TlsError::Unusable { path: path.clone(), source }
+    }
+
     /// Builds a client as [`Self::server`] builds a server, which shows this certificate.
     pub(super) fn client(
         &self,
@@ -79,7 +89,7 @@ impl CertificateFiles {
         roots: RootCertStore,
         alpn: &[u8],
     ) -> Result<Arc<ClientConfig>, TlsError> {
-        let unusable = |source| TlsError::Unusable { path: self.certificate.clone(), source };
+        let unusable = |error| self.unusable(error);
         let provider = Arc::new(ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
@@ -112,5 +122,37 @@ pub(super) fn certificates(
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
         _ => Err(TlsError::Nothing { path: path.into(), what: "certificate" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    /// The file that a server with these contents names as unusable; empty: it can be used.
+    fn unusable_file(certificate: &str, key: &str) -> String {
+        let files = CertificateFiles { certificate: "own.pem".into(), key: "own.key".into() };
+        let (certificate, key) = (certificate.into(), key.into());
+        let chain = files.parse(&CertificateContents { certificate, key }).unwrap();
+        match files.server(chain, b"h2", |builder| Ok(builder.with_no_client_auth())) {
+            Ok(_) => String::new(),
+            Err(TlsError::Unusable { path, .. }) => path.display().to_string(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn the_file_that_is_at_fault_is_named() {
+        let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let params = CertificateParams::new(vec!["spillwayd.example".into()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap().pem();
+        let key = key.serialize_pem();
+        assert_eq!(unusable_file(&certificate, &key), "");
+        assert_eq!(unusable_file(&certificate, &other.serialize_pem()), "own.key");
+        let broken = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
+        assert_eq!(unusable_file(&certificate, &broken("PRIVATE KEY")), "own.key");
+        assert_eq!(unusable_file(&broken("CERTIFICATE"), &key), "own.pem");
     }
 }

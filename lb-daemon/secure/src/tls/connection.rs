@@ -60,7 +60,7 @@ impl Connection {
     /// A connection through a unix socket: whoever may open it has its role.
     pub fn local(stream: UnixStream, uid: u32, role: Role, lease: Lease<u32>) -> Self {
         let actor = Actor::User { uid, name: user_name(uid) };
-        let peer = Peer { actor, role: Some(role), pools: None, connection: None };
+        let peer = Peer { actor, role: Some(role), scope: None, connection: None };
         let guard = LimitGuard::Local { _lease: lease };
         let (read, write) = stream.into_split();
         Self::new(Either::Left(join(WithoutAuthority::new(read), write)), peer, None, guard)

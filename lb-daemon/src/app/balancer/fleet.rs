@@ -141,6 +141,7 @@ pub(super) fn start_fleet(
         settings,
         commands: commands.clone(),
         conditions: start.shared.conditions.clone(),
+        override_ends: start.shared.override_ends.clone(),
         portions,
         homes,
         is_member,

@@ -76,7 +76,7 @@ pub(super) fn start_listeners(
     inputs: ReloadInputs,
 ) -> (ListenerTasks, oneshot::Receiver<()>) {
     let Start { arguments, shared, counters, stop, .. } = start;
-    let Shared { conditions, waiting, live, followed } = shared.clone();
+    let Shared { conditions, waiting, live, followed, .. } = shared.clone();
     let ListenerLinks { commands, membership, tunnels } = links;
     let changes = Changes::new(commands.clone(), membership.clone());
     let packet_program = lb_programs::OBJECTS.digest(lb_maps::Component::Balancer);

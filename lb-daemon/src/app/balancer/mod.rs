@@ -5,7 +5,7 @@ mod configured_addresses;
 mod fleet;
 mod listeners;
 mod loops;
-
+mod own_addresses;
 mod resources;
 mod sensors;
 
@@ -25,7 +25,7 @@ use crate::watchdog::Watchdog;
 use fleet::start_fleet;
 use lb_api::Socket;
 use lb_base::conditions::Conditions;
-use lb_control::{FollowedFile, WaitingSettings};
+use lb_control::{BalancerAddresses, FollowedFile, WaitingSettings, command::OverrideEnds};
 use lb_health::Tunnels;
 use lb_inspect::stats;
 use lb_maps::Pins;
@@ -59,7 +59,10 @@ pub(super) async fn run(
     let fleet_address = resources.fleet.address();
     let sources = arguments.sources()?;
     tokio::spawn(configured_addresses::follow(sources, fleet_address, shared.conditions.clone()));
+    let named = own_addresses::of_settings(&arguments, fleet_address)?;
+    own_addresses::follow(named, shared.balancer_addresses.clone()).await?;
     let audit = resources.listeners.audit.clone();
+    shared.override_ends = OverrideEnds::new(audit.clone());
     let pins = Pins::new(&arguments.options().bpffs, lb_maps::Component::Balancer);
     super::record_start(&pins, &line);
 
@@ -92,6 +95,8 @@ struct Shared {
     live: Live,
     /// The file of `--apply`.
     followed: FollowedFile,
+    balancer_addresses: BalancerAddresses,
+    override_ends: OverrideEnds,
 }
 
 /// What [`Tasks::start`] needs besides the [`Resources`].

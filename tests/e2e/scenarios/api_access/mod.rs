@@ -2,6 +2,7 @@
 
 mod expiry;
 mod malformed;
+mod own_addresses;
 mod remote_queries;
 mod roles;
 pub(crate) mod tls;
@@ -11,6 +12,7 @@ use lb_e2e::harness::Case;
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_remote_client_does_what_its_role_may", tls::roles),
     Case::waits("plans_pools_and_a_socket_for_reading", roles::narrowed),
+    Case::waits("a_service_gets_an_address_of_its_balancer_only_by_force", own_addresses::by_force),
     Case::waits(
         "a_certificate_that_expires_is_shown_until_it_is_renewed",
         expiry::until_it_is_renewed,

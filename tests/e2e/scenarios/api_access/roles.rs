@@ -21,7 +21,7 @@ const CLIENTS: [(&str, &str); 4] =
     [("ci", "plan"), ("web", "operator:web-*"), ("team", "admin:web-*"), ("boss", "admin")];
 
 /// Two pools, each with a service and a backend.
-fn configuration(weight: u32) -> String {
+pub(super) fn configuration(weight: u32) -> String {
     let pool = |name: &str, backend: &str, vip: &str| {
         format!(
             "[[pool]]\nname = \"{name}\"\n[[pool.backend]]\naddress = \"{backend}\"\nregion = \"eu\"\n\
@@ -35,7 +35,7 @@ fn configuration(weight: u32) -> String {
 }
 
 /// Checks how a command ended, and that both words are in what it said.
-fn ended(output: &Output, code: i32, words: [&str; 2]) -> Result<()> {
+pub(super) fn ended(output: &Output, code: i32, words: [&str; 2]) -> Result<()> {
     let said = [&*output.stdout, &*output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     let there = words.iter().all(|word| said.contains(word));

@@ -32,7 +32,8 @@ pub(super) fn join_all(fleet: &mut FleetFixture) -> Result<()> {
     let text = text(fleet)?;
     fleet.balancers[0].apply(&text)?;
     for balancer in 0..fleet.balancers.len() {
-        fleet.spillway(balancer, &["fleet", "join", "--yes"])?;
+        // Without --yes: the first one founds the fleet, and the others have nothing to lose.
+        fleet.spillway(balancer, &["fleet", "join"])?;
     }
     fleet.wait_up()?;
     super::members::wait_in_force(fleet, 0, 1)?;

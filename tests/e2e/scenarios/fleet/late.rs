@@ -1,7 +1,7 @@
 //! Balancers that come back when the fleet has gone on without them.
 
 use std::{
-    fs, thread,
+    fs, panic, thread,
     time::{Duration, Instant},
 };
 
@@ -144,7 +144,9 @@ pub(super) fn lagging(sandbox: &Sandbox) -> Result<()> {
                         .spawn(move || fleet.spillway(0, &reweigh(backend, &weight)[..7]).map(drop))
                 })
                 .collect();
-            started.into_iter().try_for_each(|it| it.join().expect("a thread that panicked"))
+            started
+                .into_iter()
+                .try_for_each(|it| it.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
         })?;
         changes += CHANGES;
         wait_in_force(&fleet, 1, (changes + 1).into())?;

@@ -66,6 +66,10 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_fleet_without_certificates_says_so", insecure::says_so),
     Case::works("a_member_without_its_settings_says_how_to_start", insecure::without_settings),
     Case::works("a_fleet_removes_much_only_by_force", removals::need_force),
+    Case::waits(
+        "a_service_gets_an_address_of_a_member_only_by_force",
+        removals::addresses_need_force,
+    ),
     Case::works("of_two_changes_at_once_one_wins", membership::pairs),
     Case::works("daemons_killed_amid_changes_agree", membership::killed),
     Case::works("a_balancer_joins_after_a_change", membership::joins_after_a_change),

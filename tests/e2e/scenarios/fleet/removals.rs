@@ -1,5 +1,7 @@
 //! Changes that remove much at once.
 
+use std::net::SocketAddr;
+
 use anyhow::{Result, ensure};
 use lb_e2e::fixture::{FleetPlan, Health};
 use lb_tests::sandbox::Sandbox;
@@ -46,4 +48,35 @@ pub(super) fn need_force(sandbox: &Sandbox) -> Result<()> {
     ensure!(exit == CONFLICT && said.contains(&lost), "{exit}: {said}");
     fleet.spillway(1, &["rollback", "2", "--yes", "--force", "--wait"])?;
     wait_in_force(&fleet, 0, 4).map(drop)
+}
+
+/// The address of another member is known by what etcd has of it.
+pub(super) fn addresses_need_force(sandbox: &Sandbox) -> Result<()> {
+    let plan = FleetPlan { balancers: 2, etcd: 1, ..FleetPlan::FLEET };
+    let fleet = joined_as(sandbox, "addresses", plan)?;
+    let pool = fleet.configuration(Health::DEFAULT).pools[0].name.clone();
+    let members = super::members::status(&fleet, 0)?.members;
+    for (at, other) in [(0, 1), (1, 0)] {
+        let member = &members[other];
+        let address: SocketAddr = member.address.parse()?;
+        let address = address.ip().to_string();
+        let create = ["service", "create", "peers", "--address", &address, "--port", "7946"];
+        let create = [&create[..], &["--protocol", "tcp", "--pool", &pool]].concat();
+        let (exit, said) = refused(&fleet, at, &create, None)?;
+        let sentence = format!(
+            "service peers has {address}, which is the address of balancer {}",
+            member.name
+        );
+        ensure!(exit == CONFLICT && said.contains(&sentence), "{exit}: {said}");
+        let own = members[at].address.parse::<SocketAddr>()?.ip().to_string();
+        let own = create.iter().map(|word| if *word == address { &own } else { *word });
+        let (exit, said) = refused(&fleet, at, &own.collect::<Vec<_>>(), None)?;
+        let is_own = said.contains("which is the address in `address` of [fleet] of this balancer");
+        ensure!(exit == CONFLICT && is_own, "{exit}: {said}");
+    }
+    let address = members[1].address.parse::<SocketAddr>()?.ip().to_string();
+    let create = ["service", "create", "peers", "--address", &address, "--port", "7946"];
+    let create = [&create[..], &["--protocol", "tcp", "--pool", &pool, "--force"]].concat();
+    fleet.spillway(0, &create)?;
+    wait_in_force(&fleet, 1, 2).map(drop)
 }

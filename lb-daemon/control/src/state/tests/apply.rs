@@ -36,6 +36,7 @@ async fn an_apply_counts_the_generation_up_only_if_something_changes() {
             memory: None,
             warnings: vec![],
             removals: vec![],
+            takeovers: vec![],
             resolved: None,
             balancers: BTreeMap::new()
         }
@@ -159,6 +160,7 @@ async fn the_hash_key_in_use_is_exported_and_accepted_back() {
             memory: None,
             warnings: vec![],
             removals: vec![],
+            takeovers: vec![],
             resolved: None,
             balancers: BTreeMap::new()
         }

@@ -11,6 +11,7 @@ mod local_overrides;
 mod loops;
 mod next_hops;
 mod overrides;
+mod own_addresses;
 mod portions;
 mod remaps;
 mod removals;
@@ -76,6 +77,7 @@ struct Running {
     loops: AllLoopCounters,
     hold_downs: HoldDowns,
     followed: FollowedFile,
+    balancer_addresses: BalancerAddresses,
     fleet: FleetHandles,
     stop: CancellationToken,
     ended: JoinHandle<LoopEnd>,
@@ -283,6 +285,7 @@ impl Running {
         let (counters, stop) = (HealthCounters::default(), CancellationToken::new());
         let loop_counters = AllLoopCounters::default();
         let followed = FollowedFile::default();
+        let balancer_addresses = BalancerAddresses::default();
         let (commands, requests) = Commands::counted(&loop_counters);
         let settings = Settings {
             region: Some(name("eu")),
@@ -295,6 +298,7 @@ impl Running {
             hold_downs: hold_downs.clone(),
             portions,
             followed: followed.clone(),
+            balancer_addresses: balancer_addresses.clone(),
             membership: fleet.membership.clone(),
             mark_out_decisions: fleet.mark_outs.clone(),
             ..Settings::default()
@@ -317,6 +321,7 @@ impl Running {
             loops: loop_counters,
             hold_downs,
             followed,
+            balancer_addresses,
             fleet,
             stop,
             ended,

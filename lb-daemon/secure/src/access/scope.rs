@@ -1,13 +1,68 @@
-//! Patterns of pool names, by which a role is for some pools alone.
+//! What a role is for, if it is not for everything.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 
-/// Most patterns of a client.
+use lb_base::{Prefix, PrefixError, error_chain};
+
+/// Most patterns of a client, and most prefixes.
 const MOST: usize = 100;
+
+/// Some pools, and what belongs to them: `web-*,api`. With prefixes of addresses after an `@`, only services at these
+/// addresses: `web-*@192.0.2.0/24,2001:db8::/64`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    pools: PoolPatterns,
+    /// Empty: services at any address.
+    vips: Arc<[Prefix]>,
+}
+
+impl Scope {
+    /// Whether a pool is one of them.
+    pub fn has_pool(&self, name: &str) -> bool {
+        self.pools.matches(name)
+    }
+
+    /// Whether services of its pools may have an address.
+    pub fn has_vip(&self, address: IpAddr) -> bool {
+        self.vips.is_empty() || self.vips.iter().any(|prefix| prefix.contains(address))
+    }
+}
+
+impl FromStr for Scope {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let (pools, vips) = match text.split_once('@') {
+            Some((pools, vips)) => (pools, vips.split(',').map(vip_prefix).collect()),
+            None => (text, Ok(Vec::new())),
+        };
+        let (pools, vips) = (pools.parse()?, vips?);
+        match vips.len() > MOST {
+            true => Err(PatternError::TooManyPrefixes),
+            false => Ok(Self { pools, vips: vips.into() }),
+        }
+    }
+}
+
+fn vip_prefix(text: &str) -> Result<Prefix, PatternError> {
+    text.parse().map_err(PatternError::Prefix)
+}
+
+/// As it stands in a sentence after `the pools`.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pools.fmt(f)?;
+        if self.vips.is_empty() {
+            return Ok(());
+        }
+        let vips: Vec<_> = self.vips.iter().map(ToString::to_string).collect();
+        write!(f, " with services at {}", vips.join(","))
+    }
+}
 
 /// Patterns, of which one must match. `*` stands for any characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolPatterns(Arc<[String]>);
+struct PoolPatterns(Arc<[String]>);
 
 /// Why a text is no list of patterns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,11 +73,14 @@ pub enum PatternError {
     Characters(String),
     #[error("at most {MOST} patterns of pools are allowed")]
     TooMany,
+    #[error("addresses of services: {}", error_chain::message(.0))]
+    Prefix(PrefixError),
+    #[error("at most {MOST} prefixes of addresses are allowed")]
+    TooManyPrefixes,
 }
 
 impl PoolPatterns {
-    /// Whether a pool is one of them.
-    pub fn matches(&self, name: &str) -> bool {
+    fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
     }
 }
@@ -113,6 +171,42 @@ mod tests {
             assert_eq!(error, PatternError::Characters(wrong.into()));
         }
         assert_eq!(vec!["a"; 101].join(",").parse::<PoolPatterns>(), Err(PatternError::TooMany));
+    }
+
+    #[test]
+    fn services_may_be_limited_to_addresses() {
+        let scope: Scope = "web-*,api@192.0.2.0/24,2001:db8::/64".parse().unwrap();
+        assert_eq!(scope.to_string(), "web-*,api with services at 192.0.2.0/24,2001:db8::/64");
+        assert!(scope.has_pool("web-eu") && !scope.has_pool("dns"));
+        let has = |scope: &Scope, address: &str| scope.has_vip(address.parse().unwrap());
+        for (address, expected) in [
+            ("192.0.2.0", true),
+            ("192.0.2.255", true),
+            ("192.0.3.0", false),
+            ("2001:db8::1", true),
+            ("2001:db8:0:1::1", false),
+        ] {
+            assert_eq!(has(&scope, address), expected, "{address}");
+        }
+        let single: Scope = "*@192.0.2.7".parse().unwrap();
+        assert!(has(&single, "192.0.2.7") && !has(&single, "192.0.2.8"));
+        let all: Scope = "web-*".parse().unwrap();
+        assert_eq!(all.to_string(), "web-*");
+        assert!(has(&all, "192.0.3.0") && has(&all, "2001:db8:1::1"));
+    }
+
+    #[test]
+    fn what_is_no_scope_is_refused() {
+        let refusal = |text: &str| text.parse::<Scope>().unwrap_err().to_string();
+        assert_eq!(refusal("@192.0.2.0/24"), "a pattern of pools is empty");
+        assert_eq!(refusal("web@"), "addresses of services: : not an IPv4 or IPv6 address");
+        assert_eq!(
+            refusal("web@192.0.2.1/24"),
+            "addresses of services: 192.0.2.1/24: has bits beyond its length: the network is 192.0.2.0/24"
+        );
+        assert!(refusal("web@192.0.2.0/24@192.0.3.0/24").starts_with("addresses of services: "));
+        let many = format!("web@{}", vec!["192.0.2.1"; 101].join(","));
+        assert_eq!(refusal(&many), "at most 100 prefixes of addresses are allowed");
     }
 
     /// Once more, character by character.

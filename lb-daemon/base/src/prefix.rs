@@ -1,3 +1,5 @@
+//! Prefixes of addresses.
+
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr},
@@ -89,8 +91,17 @@ impl Prefix {
         self.bits
     }
 
-    /// The trie's key: significant bits, and the address, IPv4 v4-mapped, other bits zero.
-    pub(super) fn key(&self) -> (u32, [u8; 16]) {
+    /// Whether an address is one of its addresses; an IPv4-mapped one is the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let (bits, network) = self.key();
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let (_, octets) = Self { address, bits: most }.key();
+        u128::from_be_bytes(octets) & mask(bits) == u128::from_be_bytes(network)
+    }
+
+    /// The key in a trie of the kernel: significant bits, and the address, IPv4 v4-mapped, other bits zero.
+    pub fn key(&self) -> (u32, [u8; 16]) {
         let (octets, bits) = match self.address {
             IpAddr::V4(v4) => (v4.to_ipv6_mapped().octets(), 96 + u32::from(self.bits)),
             IpAddr::V6(v6) => (v6.octets(), u32::from(self.bits)),
@@ -99,7 +110,7 @@ impl Prefix {
     }
 
     /// The prefix that [`Self::key`] made a key of.
-    pub(super) fn from_key(bits: u32, octets: [u8; 16]) -> Self {
+    pub fn from_key(bits: u32, octets: [u8; 16]) -> Self {
         let address = IpAddr::from(octets).to_canonical();
         let bits = if address.is_ipv4() { bits.saturating_sub(96) } else { bits };
         Self { address, bits: bits as u8 }
@@ -132,6 +143,26 @@ mod tests {
         assert_eq!(key("0.0.0.0/0"), (96, "::ffff:0.0.0.0".into()));
         assert_eq!(key("2001:db8:8000::/33"), (33, "2001:db8:8000::".into()));
         assert_eq!(key("2001:db8::1"), (128, "2001:db8::1".into()));
+    }
+
+    #[test]
+    fn a_prefix_contains_what_begins_like_it() {
+        for (prefix, address, expected) in [
+            ("192.0.2.0/24", "192.0.2.0", true),
+            ("192.0.2.0/24", "192.0.2.255", true),
+            ("192.0.2.0/24", "::ffff:192.0.2.7", true),
+            ("192.0.2.0/24", "192.0.3.0", false),
+            ("192.0.2.0/24", "2001:db8::1", false),
+            ("192.0.2.7", "192.0.2.7", true),
+            ("192.0.2.7", "192.0.2.6", false),
+            ("0.0.0.0/0", "255.255.255.255", true),
+            ("0.0.0.0/0", "2001:db8::1", false),
+            ("2001:db8:8000::/33", "2001:db8:ffff::1", true),
+            ("2001:db8:8000::/33", "2001:db8:7fff::1", false),
+        ] {
+            let contained = prefix.parse::<Prefix>().unwrap().contains(address.parse().unwrap());
+            assert_eq!(contained, expected, "{prefix} {address}");
+        }
     }
 
     #[test]
