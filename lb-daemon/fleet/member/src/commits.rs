@@ -355,8 +355,8 @@ pub(super) fn groups(configuration: &Configuration) -> BTreeSet<(Name, Name)> {
     pools.flat_map(of_pool).collect()
 }
 
-/// `error` is the answer that said nothing for certain.
-async fn find_out(
+/// What became of a commit. `error` is the answer that said nothing for certain.
+pub(super) async fn find_out(
     fleet: &Fleet,
     attempt: &Attempt,
     error: EtcdError,

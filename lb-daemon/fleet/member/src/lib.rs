@@ -33,6 +33,7 @@ mod questions;
 mod record;
 mod restore;
 mod sharing;
+mod silent_peers;
 mod space;
 mod status;
 mod table_comparison;

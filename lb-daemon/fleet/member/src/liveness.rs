@@ -23,6 +23,7 @@ use super::{
     Member,
     follower::{InForce, REMOVED, RefusedGeneration},
     questions::own_digests,
+    silent_peers::SilentPeers,
     table_comparison,
     unowned::Unowned,
     versions,
@@ -56,13 +57,14 @@ pub(super) async fn report(
     let mut in_force = member.watch_in_force();
     let (mut digested, mut digest) = (None, String::new());
     let (mut last_texts, mut texts_at) = (BTreeSet::new(), None);
-    let mut unowned = Unowned::default();
+    let (mut unowned, mut silent) = (Unowned::default(), SilentPeers::default());
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             changed = in_force.changed() => if changed.is_err() { return },
         }
         unowned.look(&member);
+        silent.look(&member);
         let not_ready = member.not_ready();
         let now = member.in_force();
         let state = (now.revision, now.generation);

@@ -8,7 +8,7 @@ use lb_control::command::{
 };
 use lb_fleet::{
     Fleet,
-    commit::{Attempt, Draft},
+    commit::{Attempt, CommitError, Draft},
     put_back::PutBackError,
     reader::{Snapshot, Versioned},
 };
@@ -107,10 +107,14 @@ impl Member {
         };
         let attempt = Attempt::restore(base, &births, floor, draft)
             .map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
-        let committed = fleet
-            .commit(&attempt)
-            .await
-            .map_err(|error| FleetRefusal::Unavailable(error_chain::message(&error)))?;
+        let committed = match fleet.commit(&attempt).await {
+            Err(CommitError::Unknown(error)) => {
+                let error = error.with_servers(&self.settings().endpoints);
+                commits::find_out(&fleet, &attempt, error).await?
+            }
+            committed => committed
+                .map_err(|error| FleetRefusal::Unavailable(error_chain::message(&error)))?,
+        };
         let generation = committed.document.body.number;
         let waited = self.wait_for_restored(generation).await;
         waited.map_err(|cause| FleetRefusal::Behind { generation, cause })?;

@@ -54,6 +54,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("an_expired_certificate_is_named_and_replaced", outages::expired),
     Case::works("a_wrong_join_changes_nothing", refused_members::wrong_joins),
     Case::works("a_balancer_that_no_other_one_reaches_is_not_ready", refused_members::unreached),
+    Case::works("a_balancer_that_is_mute_to_its_peers_is_named", refused_members::mute),
     Case::works("a_balancer_leaves_and_joins_again", membership::leave_and_join_again),
     Case::works("a_new_host_takes_the_name_of_one_that_is_gone", membership::name_taken_over),
     Case::works("a_member_that_etcd_does_not_know_says_so", refused_members::unknown_to_etcd),

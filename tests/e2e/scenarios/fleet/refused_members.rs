@@ -222,6 +222,26 @@ pub(super) fn unreached(sandbox: &Sandbox) -> Result<()> {
     )
 }
 
+/// A balancer that etcd has as alive exchanges messages with nobody: all say so, and ending its daemon is the way out.
+pub(super) fn mute(sandbox: &Sandbox) -> Result<()> {
+    let mut fleet = joined_as(sandbox, "mute", THREE)?;
+    wait_for_whole(&fleet, 0, &[0, 1, 2])?;
+    fleet.fabric.cut(2, Cut::Peers)?;
+    for (at, silent) in [(0, "lb-3"), (1, "lb-3"), (2, "lb-1, lb-2")] {
+        let words = format!("no messages come from {silent}, although etcd says alive");
+        wait_for_condition(&fleet, at, ("fleet peers", &words))?;
+    }
+    ensure!(member(&status(&fleet, 0)?, "lb-3")?.alive);
+    let says = ["lb-3 is alive: stop it first"];
+    ensure_refused(&fleet, 0, &["fleet", "remove", "lb-3", "--yes"], (CONFLICT, &says))?;
+    fleet.balancers[2].stop()?;
+    wait_for_whole(&fleet, 0, &[0, 1])?;
+    until("the condition ends", PATIENCE, || {
+        Ok(condition(&fleet, 0, "fleet peers")?.is_none().then_some(()))
+    })?;
+    fleet.spillway(0, &["fleet", "remove", "lb-3", "--yes"]).map(drop)
+}
+
 /// A member whose key was deleted has no portions: it says so, is not ready after a restart, and can leave and join again.
 pub(super) fn unknown_to_etcd(sandbox: &Sandbox) -> Result<()> {
     let mut fleet = joined_as(sandbox, "unknown", THREE)?;

@@ -112,7 +112,8 @@ impl ConfigurationFollower {
                 return Ok(false);
             }
         };
-        // The portions of new groups have to be in force before packets see them. A change without new groups waits for no round and for no write of the ledger, which were most of its time.
+        // The portions of new groups have to be in force before packets see them. A change without new groups waits for no round
+        // and for no write of the ledger, which were most of its time.
         let newest = generation.births.values().flat_map(BTreeMap::values).max();
         let newest = newest.copied().unwrap_or(0);
         // With an epoch open, or a disk that does not answer, its portions of new groups are not there yet.

@@ -39,6 +39,7 @@ use super::{
     overrides::FLEET_CLOCK,
     record::{MembershipRecord, StoredView},
     sharing::{FleetView, SharingHandle},
+    silent_peers::FLEET_PEERS,
     space::ETCD_SPACE,
     unowned::FLEET_PORTIONS,
     versions,
@@ -54,7 +55,7 @@ const FLEET_VALUES: Subject = Subject::new(ConditionReason::FleetConfiguration, 
 const NOT_A_MEMBER: Subject = Subject::new(ConditionReason::FleetConflict, "fleet membership");
 
 /// The subjects of a member's conditions, which end when it leaves.
-pub(super) const SUBJECTS: [&Subject; 9] = [
+pub(super) const SUBJECTS: [&Subject; 10] = [
     &FLEET_CONFIGURATION,
     &FLEET_CONFLICT,
     &FLEET_OVERRIDES,
@@ -62,6 +63,7 @@ pub(super) const SUBJECTS: [&Subject; 9] = [
     &FLEET_VALUES,
     &FLEET_CLOCK,
     &ETCD_SPACE,
+    &FLEET_PEERS,
     &FLEET_PORTIONS,
     &NOT_A_MEMBER,
 ];
