@@ -226,6 +226,7 @@ async fn with_a_certificate_only_tls_is_answered() {
     write_certificate(&guarded.directory, 400);
     fs::write(guarded.path("key"), &key).unwrap();
     let refused = guarded.credentials.refresh().unwrap_err();
+    let path = guarded.path("key").display().to_string();
     assert!(refused.starts_with(&format!("HTTP: {path}: cannot be used: ")), "{refused}");
     let answer = over_tls(address, &long, false, &bearer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
