@@ -137,18 +137,16 @@ pub(super) fn mixed(sandbox: &Sandbox) -> Result<()> {
 pub(super) fn commit_newer(fleet: &FleetFixture) -> Result<u64> {
     let current = get_bytes(fleet, "config/current")?;
     let mut generation: Value = serde_json::from_slice(&current)?;
-    let pieces = generation["pieces"].as_array().context("no pieces")?.clone();
-    ensure!(pieces.len() == 1, "a configuration of one piece");
-    let piece = pieces[0].as_str().context("no piece")?;
+    // The first one has field 1 of the shared configuration, which is its schema revision.
+    let piece = generation["pieces"][0].as_str().context("no piece")?;
     let mut bytes = get_bytes(fleet, &format!("chunks/{piece}"))?;
-    // Field 1 of the shared configuration is its schema revision.
     ensure!(bytes.starts_with(&[0x08, 0x01]), "{:?}", &bytes[..8]);
     bytes[1] = 2;
     let digest = Digest::new(&bytes).to_string();
     put_bytes(fleet, &format!("chunks/{digest}"), &bytes)?;
     let number = generation["number"].as_u64().context("no number")? + 1;
     generation["number"] = number.into();
-    generation["pieces"] = vec![digest].into();
+    generation["pieces"][0] = digest.into();
     generation["parent"] = Digest::new(&current).to_string().into();
     generation["attempt"] = "00".repeat(16).into();
     let value = serde_json::to_vec(&generation)?;
