@@ -1,6 +1,9 @@
 //! Overrides of a fleet whose backend is gone.
 
-use std::{fs, time::SystemTime};
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{FleetFixture, FleetPlan};
@@ -16,6 +19,9 @@ use super::members::wait_in_force;
 use super::versions::commit_newer;
 
 const PLAN: FleetPlan = FleetPlan { balancers: 2, etcd: 1, ..FleetPlan::FLEET };
+
+/// A balancer that starts ends no overrides for half a minute: its clock was compared with none until then.
+const LOOKED_FOR: Duration = PATIENCE.saturating_mul(2);
 
 /// How long an override stays without its backend, milliseconds.
 const HOUR: u64 = 3_600_000;
@@ -57,7 +63,7 @@ pub(super) fn an_hour_later(sandbox: &Sandbox) -> Result<()> {
     fleet.spillway(0, &remove)?;
     fleet.balancers[1].start()?;
     wait_in_force(&fleet, 1, 6)?;
-    until("the hour has begun anew", PATIENCE, || {
+    until("the hour has begun anew", LOOKED_FOR, || {
         let drain = the_override(&fleet, 1)?.context("the drain is gone")?;
         let since = drain.absent_since.context("there is no backend")?;
         let age = milliseconds()?.saturating_sub(u64::try_from(since.seconds)? * 1000);
@@ -69,7 +75,7 @@ pub(super) fn an_hour_later(sandbox: &Sandbox) -> Result<()> {
     age_absence(&fleet, 1)?;
     fleet.balancers[1].start()?;
     for at in 0..2 {
-        until("the drain is gone", PATIENCE, || {
+        until("the drain is gone", LOOKED_FOR, || {
             Ok(the_override(&fleet, at)?.is_none().then_some(()))
         })?;
     }
@@ -98,7 +104,7 @@ pub(super) fn not_by_one_that_lags(sandbox: &Sandbox) -> Result<()> {
     commit_newer(&fleet)?;
     fleet.balancers[1].start()?;
     wait_for_condition(&fleet, 1, ("fleet configuration", "older than the configuration"))?;
-    until("the timed drain is over", PATIENCE, || {
+    until("the timed drain is over", LOOKED_FOR, || {
         let left = stored_in_etcd(&fleet)?;
         ensure!(left.contains(&backend), "the other one ended: {left}");
         Ok((!left.contains(&other)).then_some(()))
@@ -110,7 +116,7 @@ pub(super) fn not_by_one_that_lags(sandbox: &Sandbox) -> Result<()> {
     fleet.balancers[1].kill()?;
     age_absence(&fleet, 1)?;
     fleet.balancers[1].start()?;
-    until("the drain is over", PATIENCE, || {
+    until("the drain is over", LOOKED_FOR, || {
         Ok(stored_in_etcd(&fleet)?.trim().is_empty().then_some(()))
     })
 }
