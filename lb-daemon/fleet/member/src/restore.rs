@@ -1,6 +1,6 @@
 //! Ending a conflict between etcd and what this balancer has in force.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use lb_base::{background, error_chain};
 use lb_control::command::{
@@ -17,12 +17,18 @@ use lb_model::{
     diff::{self, TableDiffs},
     removal_guard,
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     Member, MembershipError, commits, follower::InForce, homes, liveness::WORD_IN_DOUBT, versions,
     wall_clock,
 };
+
+/// How often it is tried while members write their keys.
+const TRIES: usize = 5;
+
+/// Between two of them: what etcd has is seen a moment later.
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// How an operator decides.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +50,21 @@ impl Member {
         &self,
         restore: Restore,
     ) -> Result<(u64, Applied), MembershipError> {
-        let Restore { from_etcd, dry_run, force } = restore;
         let _turn = self.committing().lock().await;
+        for _ in 0..TRIES {
+            if let Some(restored) = self.try_restore(restore).await? {
+                return Ok(restored);
+            }
+            sleep(BETWEEN_TRIES).await;
+        }
+        Err(MembershipError::Conflict(PutBackError::Conflict.to_string()))
+    }
+
+    /// `None`: a member wrote its key or was forgotten meanwhile, as after a start. To look again is safe.
+    async fn try_restore(
+        &self,
+        Restore { from_etcd, dry_run, force }: Restore,
+    ) -> Result<Option<(u64, Applied)>, MembershipError> {
         let (fleet, snapshot) = self.decidable().await?;
         let exported = self.commands().export().await?;
         if let Some(unusable) = exported.unusable.as_ref().filter(|_| !from_etcd) {
@@ -74,7 +93,7 @@ impl Member {
         let (parts, need) = commits::encode(&configuration)?;
         versions::check(&need, &snapshot, self.name())?;
         if dry_run {
-            return Ok((exported.generation, planned));
+            return Ok(Some((exported.generation, planned)));
         }
         if !force && !planned.removals.is_empty() {
             return Err(Refusal::ForceRequired(planned.removals).into());
@@ -82,7 +101,9 @@ impl Member {
         if !force && !planned.takeovers.is_empty() {
             return Err(Refusal::BalancerAddress(planned.takeovers).into());
         }
-        let snapshot = self.put_back(&fleet, &snapshot, from_etcd).await?;
+        let Some(snapshot) = self.put_back(&fleet, &snapshot, from_etcd).await? else {
+            return Ok(None);
+        };
         // Births of groups must not collide with those that any balancer knows.
         let known = snapshot.alive.values().map(|it| it.document.body.generation);
         let floor = known.chain([exported.generation]).max().unwrap_or_default();
@@ -112,13 +133,14 @@ impl Member {
                 let error = error.with_servers(&self.settings().endpoints);
                 commits::find_out(&fleet, &attempt, error).await?
             }
+            Err(CommitError::MembersChanged) => return Ok(None),
             committed => committed
                 .map_err(|error| FleetRefusal::Unavailable(error_chain::message(&error)))?,
         };
         let generation = committed.document.body.number;
         let waited = self.wait_for_restored(generation).await;
         waited.map_err(|cause| FleetRefusal::Behind { generation, cause })?;
-        Ok((generation, Applied { generation, ..planned }))
+        Ok(Some((generation, Applied { generation, ..planned })))
     }
 
     /// What a configuration that was decided for would change here.
@@ -181,17 +203,20 @@ impl Member {
 
 impl Member {
     /// Writes back to etcd what is no configuration, and outlives every decision: the members, the last epoch, and what is
-    /// marked out. With this balancer's configuration, its overrides too. Returns what etcd has then.
+    /// marked out. With this balancer's configuration, its overrides too. Returns what etcd has then; `None`: something
+    /// changed meanwhile.
     async fn put_back(
         &self,
         fleet: &Fleet,
         snapshot: &Snapshot,
         from_etcd: bool,
-    ) -> Result<Snapshot, MembershipError> {
+    ) -> Result<Option<Snapshot>, MembershipError> {
         let (known, members) = (self.known(), self.in_force().members);
         let mut snapshot = snapshot.clone();
-        snapshot.members_revision =
-            fleet.put_back_members(&members, &snapshot).await.map_err(put_back_error)?;
+        snapshot.members_revision = match fleet.put_back_members(&members, &snapshot).await {
+            Err(PutBackError::Conflict) => return Ok(None),
+            revision => revision.map_err(put_back_error)?,
+        };
         for (name, body) in &*members {
             snapshot.members.entry(name.clone()).or_insert_with(|| Versioned {
                 document: body.clone().into(),
@@ -199,14 +224,17 @@ impl Member {
             });
         }
         if let Some(epoch) = &known.epoch {
-            fleet.put_back_epoch(epoch, &snapshot).await.map_err(put_back_error)?;
+            match fleet.put_back_epoch(epoch, &snapshot).await {
+                Err(PutBackError::Conflict) => return Ok(None),
+                done => done.map_err(put_back_error)?,
+            }
         }
         if !from_etcd {
             let own = self.commands().overrides().await?.overrides;
             self.replace_overrides(fleet, &snapshot, &own).await?;
         }
         homes::write_agreed(fleet, &snapshot).await;
-        Ok(snapshot)
+        Ok(Some(snapshot))
     }
 }
 
