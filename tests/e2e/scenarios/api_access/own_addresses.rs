@@ -9,8 +9,8 @@ use lb_tests::{
 use nix::sys::signal::Signal;
 
 use super::{
-    roles::{configuration, ended},
-    tls::{authority, certificate, cli},
+    roles::{configuration, ended, write_settings},
+    tls::cli,
 };
 use crate::host::Host;
 
@@ -22,22 +22,7 @@ const CLIENTS: [(&str, &str); 3] =
 
 pub(crate) fn by_force(sandbox: &Sandbox) -> Result<()> {
     let host = Host::new(sandbox, "own-addresses")?;
-    let files = host.fabric.balancer.directory();
-    let ours = authority(files, "ours")?;
-    certificate(files, &ours, "daemon", "spillwayd.example")?;
-    let mut roles = String::new();
-    for (name, role) in CLIENTS {
-        certificate(files, &ours, name, &format!("{name}.example"))?;
-        roles += &format!("\"{name}.example\" = \"{role}\"\n");
-    }
-    let settings = host.settings(&format!(
-        "listen = \"{}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\n[tls-client]\n{roles}",
-        Fabric::BALANCER_V4,
-        host.path("daemon.cert"),
-        host.path("daemon.key"),
-        host.path("ours.ca"),
-    ));
-    host.write("settings.toml", &settings)?;
+    write_settings(&host, &CLIENTS, "")?;
     host.write("web.toml", &configuration(1))?;
     let file = |name: &str| host.path(name).display().to_string();
     let mut running =

@@ -43,26 +43,31 @@ pub(super) fn ended(output: &Output, code: i32, words: [&str; 2]) -> Result<()> 
     Ok(())
 }
 
-pub(crate) fn narrowed(sandbox: &Sandbox) -> Result<()> {
-    let host = Host::new(sandbox, "roles")?;
+/// Writes `settings.toml`, with `more` lines, of a balancer whose API answers these clients with certificates, and their
+/// files.
+pub(super) fn write_settings(host: &Host, clients: &[(&str, &str)], more: &str) -> Result<()> {
     let files = host.fabric.balancer.directory();
     let ours = authority(files, "ours")?;
     certificate(files, &ours, "daemon", "spillwayd.example")?;
     let mut roles = String::new();
-    for (name, role) in CLIENTS {
+    for (name, role) in clients {
         certificate(files, &ours, name, &format!("{name}.example"))?;
         roles += &format!("\"{name}.example\" = \"{role}\"\n");
     }
-    let read_only = host.path("read-only.sock");
     let settings = host.settings(&format!(
-        "listen = \"{}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\nread-only-socket = {read_only:?}\n\
-         [tls-client]\n{roles}",
+        "listen = \"{}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\n{more}[tls-client]\n{roles}",
         Fabric::BALANCER_V4,
         host.path("daemon.cert"),
         host.path("daemon.key"),
         host.path("ours.ca"),
     ));
-    host.write("settings.toml", &settings)?;
+    host.write("settings.toml", &settings)
+}
+
+pub(crate) fn narrowed(sandbox: &Sandbox) -> Result<()> {
+    let host = Host::new(sandbox, "roles")?;
+    let read_only = host.path("read-only.sock");
+    write_settings(&host, &CLIENTS, &format!("read-only-socket = {read_only:?}\n"))?;
     host.write("web.toml", &configuration(1))?;
     host.write("better.toml", &configuration(3))?;
     let wrong = configuration(3).replace("pool = \"mail\"", "pool = \"male\"");
