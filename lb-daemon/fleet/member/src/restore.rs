@@ -63,71 +63,23 @@ impl Member {
     /// `None`: a member wrote its key or was forgotten meanwhile, as after a start. To look again is safe.
     async fn try_restore(
         &self,
-        Restore { from_etcd, dry_run, force }: Restore,
+        restore: Restore,
     ) -> Result<Option<(u64, Applied)>, MembershipError> {
         let (fleet, snapshot) = self.decidable().await?;
-        let exported = self.commands().export().await?;
-        if let Some(unusable) = exported.unusable.as_ref().filter(|_| !from_etcd) {
-            let cause = &unusable.cause;
-            let text = format!("the configuration of this balancer cannot be used: {cause}");
-            return Err(MembershipError::Conflict(text));
+        let (configuration, planned) = self.plan_restore(restore, &snapshot).await?;
+        if restore.dry_run {
+            return Ok(Some((planned.generation, planned)));
         }
-        let (etcd, own) = (of_etcd(&snapshot), Arc::new(exported.configuration));
-        let (configuration, planned) = match from_etcd {
-            true => {
-                let etcd = etcd.map_err(MembershipError::Conflict)?;
-                let none = || MembershipError::Conflict("etcd has no configuration".into());
-                let configuration = etcd.ok_or_else(none)?;
-                let planned =
-                    self.plan_restored(&configuration, exported.generation, force).await?;
-                (configuration, planned)
-            }
-            false => {
-                // It is in force here already.
-                self.plan_restored(&own, exported.generation, force).await?;
-                let replaced = replaced(etcd, Arc::clone(&own), force).await;
-                let replaced = replaced.map_err(Refusal::Thread)?;
-                (own, Applied { generation: exported.generation, ..replaced })
-            }
-        };
-        let (parts, need) = commits::encode(&configuration)?;
-        versions::check(&need, &snapshot, self.name())?;
-        if dry_run {
-            return Ok(Some((exported.generation, planned)));
-        }
-        if !force && !planned.removals.is_empty() {
+        if !restore.force && !planned.removals.is_empty() {
             return Err(Refusal::ForceRequired(planned.removals).into());
         }
-        if !force && !planned.takeovers.is_empty() {
+        if !restore.force && !planned.takeovers.is_empty() {
             return Err(Refusal::BalancerAddress(planned.takeovers).into());
         }
-        let Some(snapshot) = self.put_back(&fleet, &snapshot, from_etcd).await? else {
+        let Some(snapshot) = self.put_back(&fleet, &snapshot, restore.from_etcd).await? else {
             return Ok(None);
         };
-        // Births of groups must not collide with those that any balancer knows.
-        let known = snapshot.alive.values().map(|it| it.document.body.generation);
-        let floor = known.chain([exported.generation]).max().unwrap_or_default();
-        let base = snapshot.configuration.as_ref().map(|it| &it.committed);
-        let draft = Draft {
-            parts,
-            live: self.live(&snapshot),
-            members_seen: snapshot.members_revision,
-            groups: commits::groups(&configuration),
-            settles: commits::settles(&configuration),
-            author: format!("restore at {}", self.name()),
-            reason: if from_etcd { "what etcd had" } else { "what this balancer had" }.into(),
-            applied_at: wall_clock::now(),
-        };
-        // Without a conflict etcd may have groups that are younger than those in force here.
-        let is_past_known = self.in_force().conflict.is_none()
-            && snapshot.configuration_error.is_none()
-            && base.is_some();
-        let births = match is_past_known {
-            true => snapshot.births(),
-            false => self.known().births,
-        };
-        let attempt = Attempt::restore(base, &births, floor, draft)
-            .map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?;
+        let attempt = self.attempt(restore, &configuration, planned.generation, &snapshot)?;
         let committed = match fleet.commit(&attempt).await {
             Err(CommitError::Unknown(error)) => {
                 let error = error.with_servers(&self.settings().endpoints);
@@ -143,8 +95,73 @@ impl Member {
         Ok(Some((generation, Applied { generation, ..planned })))
     }
 
-    /// What a configuration that was decided for would change here.
-    async fn plan_restored(
+    /// The configuration that the fleet is to have, and what that changes; its generation is the one in force here.
+    async fn plan_restore(
+        &self,
+        Restore { from_etcd, force, .. }: Restore,
+        snapshot: &Snapshot,
+    ) -> Result<(Arc<Configuration>, Applied), MembershipError> {
+        let exported = self.commands().export().await?;
+        let (generation, etcd) = (exported.generation, of_etcd(snapshot));
+        let (configuration, planned) = if from_etcd {
+            let none = || MembershipError::Conflict("etcd has no configuration".into());
+            let configuration = etcd.map_err(MembershipError::Conflict)?.ok_or_else(none)?;
+            let planned = self.plan_here(&configuration, generation, force).await?;
+            (configuration, planned)
+        } else {
+            if let Some(unusable) = &exported.unusable {
+                let cause = &unusable.cause;
+                let text = format!("the configuration of this balancer cannot be used: {cause}");
+                return Err(MembershipError::Conflict(text));
+            }
+            let own = Arc::new(exported.configuration);
+            // It changes nothing here, but a fleet may not be able to have it.
+            self.plan_here(&own, generation, force).await?;
+            let replaced = replaced(etcd, Arc::clone(&own), force).await;
+            (own, Applied { generation, ..replaced.map_err(Refusal::Thread)? })
+        };
+        let (_, need) = commits::encode(&configuration)?;
+        versions::check(&need, snapshot, self.name())?;
+        Ok((configuration, planned))
+    }
+
+    /// The generation that restores a configuration; `generation` is the one in force here.
+    fn attempt(
+        &self,
+        restore: Restore,
+        configuration: &Configuration,
+        generation: u64,
+        snapshot: &Snapshot,
+    ) -> Result<Attempt, MembershipError> {
+        // Births of groups must not collide with those that any balancer knows.
+        let known = snapshot.alive.values().map(|it| it.document.body.generation);
+        let floor = known.chain([generation]).max().unwrap_or_default();
+        let base = snapshot.configuration.as_ref().map(|it| &it.committed);
+        let reason = if restore.from_etcd { "what etcd had" } else { "what this balancer had" };
+        let draft = Draft {
+            parts: commits::encode(configuration)?.0,
+            live: self.live(snapshot),
+            members_seen: snapshot.members_revision,
+            groups: commits::groups(configuration),
+            settles: commits::settles(configuration),
+            author: format!("restore at {}", self.name()),
+            reason: reason.into(),
+            applied_at: wall_clock::now(),
+        };
+        // Without a conflict etcd may have groups that are younger than those in force here.
+        let is_past_known = self.in_force().conflict.is_none()
+            && snapshot.configuration_error.is_none()
+            && base.is_some();
+        let births = match is_past_known {
+            true => snapshot.births(),
+            false => self.known().births,
+        };
+        let attempt = Attempt::restore(base, &births, floor, draft);
+        Ok(attempt.map_err(|error| FleetRefusal::Invalid(error_chain::message(&error)))?)
+    }
+
+    /// What a configuration would change here.
+    async fn plan_here(
         &self,
         configuration: &Configuration,
         generation: u64,

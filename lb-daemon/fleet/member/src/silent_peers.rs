@@ -24,7 +24,7 @@ const LASTS: Duration = Duration::from_secs(15);
 enum Silence {
     /// None come from it.
     NotHeard,
-    /// None of this balancer's get there.
+    /// None of this balancer's got there since it was started.
     NotHearing,
 }
 
