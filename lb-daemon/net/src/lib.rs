@@ -58,8 +58,9 @@ use tokio::task::JoinHandle;
 /// A change in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetChange {
-    /// The next hop of an address.
-    NextHop(NextHopChange),
+    /// Next hops that changed at once. While some backends behind a gateway have theirs again and others do not, connections of
+    /// the others would move.
+    NextHops(Vec<NextHopChange>),
     /// The interfaces that settings name have other indices. Next hops that follow from these are reported again.
     Interfaces(Arc<ConfiguredInterfaces>),
     /// Which interfaces are ports of bonds.

@@ -33,6 +33,9 @@ const LINK_SETTLED: Duration = Duration::from_millis(500);
 /// Time from a look-up without an answer to the next one.
 const LOOK_UP_AGAIN: Duration = Duration::from_secs(1);
 
+/// Most next hops in one change: results of checks wait while these are written.
+const MOST_AT_ONCE: usize = 1000;
+
 /// Time between look-ups without any event: the kernel reports none when it learns a path MTU from its own packets,
 /// and an answer has it as the route's MTU.
 const REFRESH: Duration = Duration::from_secs(30);
@@ -217,7 +220,8 @@ impl NextHops {
             self.read_all().await?;
         }
         let bonds = self.hops.settle_bonds().map(NetChange::Bonds);
-        let hops = self.hops.settle(Instant::now()).into_iter().map(NetChange::NextHop);
+        let hops = self.hops.settle(Instant::now());
+        let hops = hops.chunks(MOST_AT_ONCE).map(|hops| NetChange::NextHops(hops.to_vec()));
         for change in bonds.into_iter().chain(hops) {
             self.changes.send(change).await.map_err(|_| End::ChannelClosed)?;
         }

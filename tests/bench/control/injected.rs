@@ -169,7 +169,7 @@ fn storm(bpffs: &Path, state: &Path, backends: u32) -> Result<Row> {
     let applied = loops.runtime.block_on(loops.commands.apply(apply, None));
     applied?.context("apply")?;
     for number in 0..backends {
-        let change = NetChange::NextHop(next_hop(number));
+        let change = NetChange::NextHops(vec![next_hop(number)]);
         loops.runtime.block_on(loops.network.send(change)).context("the member loop is gone")?;
     }
     let maps = PinnedMaps::open(bpffs)?;

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub struct Stream {
     stop: Arc<AtomicBool>,
     exchanged: Arc<AtomicU64>,
     thread: JoinHandle<Result<()>>,
+    /// Why it ended before its time, in words.
+    lost: Arc<OnceLock<String>>,
 }
 
 /// What became of a connection.
@@ -54,11 +56,16 @@ impl Stream {
         let mut backend = String::new();
         reader.read_line(&mut backend).context("read the name of the backend")?;
         let (stop, exchanged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let lost = Arc::new(OnceLock::new());
         let thread = std::thread::spawn({
-            let (stop, exchanged) = (stop.clone(), exchanged.clone());
-            move || exchange(stream, reader, seed, &stop, &exchanged)
+            let (stop, exchanged, lost) = (stop.clone(), exchanged.clone(), lost.clone());
+            move || {
+                exchange(stream, reader, seed, &stop, &exchanged).inspect_err(|error| {
+                    lost.get_or_init(|| format!("{error:#}"));
+                })
+            }
         });
-        Ok(Self { backend: backend.trim_end().into(), stop, exchanged, thread })
+        Ok(Self { backend: backend.trim_end().into(), stop, exchanged, thread, lost })
     }
 
     /// Who answers it.
@@ -95,7 +102,8 @@ impl Stream {
         let begun: Vec<_> = streams.into_iter().map(|each| (each, each.exchanged())).collect();
         until("every stream goes on", PATIENCE, || {
             for (stream, _) in &begun {
-                ensure!(!stream.is_lost(), "a stream on {} is lost", stream.backend());
+                let reason = stream.lost.get().map_or("it panicked", String::as_str);
+                ensure!(!stream.is_lost(), "a stream on {} is lost: {reason}", stream.backend());
             }
             let mut all = begun.iter();
             Ok(all.all(|(stream, before)| stream.exchanged() > before + 20_000).then_some(()))

@@ -256,22 +256,27 @@ impl<W: MemberPath> MemberLoop<W> {
 
     fn apply_network_change(&mut self, change: NetChange) {
         match change {
-            NetChange::NextHop(change) => self.apply_next_hop_change(change),
+            NetChange::NextHops(changes) => self.apply_next_hop_changes(changes),
             NetChange::Interfaces(configured) => self.words.set_configured_interfaces(&configured),
             NetChange::Bonds(bonds) => self.words.set_bonds(&bonds),
         }
     }
 
-    fn apply_next_hop_change(&mut self, change: NextHopChange) {
-        let NextHopChange { address, hop } = change;
-        let is_own_silence = hop.as_ref().is_err_and(|why| is_own_silence(address, why));
-        let hop = hop.map_err(|why| NoNextHop::Other(error_chain::message(&why)));
-        let hop = self.check_next_hop(address, hop);
-        self.path_losses.set(address, hop.is_err() && !is_own_silence, clock());
-        // After each configuration the sensors report everything again, mostly unchanged.
-        if self.next_hops.get(&address) != Some(&hop) {
-            self.set_next_hop(address, hop);
+    /// Writes all of them before it tells anybody: packets meet a part of them for as short a time as can be.
+    fn apply_next_hop_changes(&mut self, changes: Vec<NextHopChange>) {
+        let now = clock();
+        let mut updates = Vec::new();
+        for NextHopChange { address, hop } in changes {
+            let is_own_silence = hop.as_ref().is_err_and(|why| is_own_silence(address, why));
+            let hop = hop.map_err(|why| NoNextHop::Other(error_chain::message(&why)));
+            let hop = self.check_next_hop(address, hop);
+            self.path_losses.set(address, hop.is_err() && !is_own_silence, now);
+            // After each configuration the sensors report everything again, mostly unchanged.
+            if self.next_hops.get(&address) != Some(&hop) {
+                updates.extend(self.set_next_hop(address, hop));
+            }
         }
+        self.send(updates);
     }
 
     /// Refuses a next hop that is a gateway if the backend's pools use direct return: the gateway would send the packet
@@ -294,8 +299,12 @@ impl<W: MemberPath> MemberLoop<W> {
         }
     }
 
-    /// Writes a backend's next hop and tells the other loops.
-    fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, NoNextHop>) {
+    /// Writes a backend's next hop. Returns what the other loops do not know yet.
+    fn set_next_hop(
+        &mut self,
+        address: IpAddr,
+        mut hop: Result<NextHop, NoNextHop>,
+    ) -> Option<MemberUpdate> {
         self.without_room.remove(&address);
         let wanted = hop.as_ref().ok().copied();
         if let Err(error) = self.words.set_next_hop(address, wanted) {
@@ -309,16 +318,17 @@ impl<W: MemberPath> MemberLoop<W> {
                 tracing::error!(backend = %address, error, "backend {address}: its next hop cannot be written");
             }
         }
-        if self.next_hops.insert(address, hop.clone()).as_ref() != Some(&hop) {
-            self.send(vec![MemberUpdate::NextHop { address, hop }]);
-        }
+        let before = self.next_hops.insert(address, hop.clone());
+        (before.as_ref() != Some(&hop)).then_some(MemberUpdate::NextHop { address, hop })
     }
 
     /// Next hops that are no longer used are free after a grace period.
     fn retry_without_room(&mut self) {
+        let mut updates = Vec::new();
         for (address, hop) in std::mem::take(&mut self.without_room) {
-            self.set_next_hop(address, Ok(hop));
+            updates.extend(self.set_next_hop(address, Ok(hop)));
         }
+        self.send(updates);
     }
 
     fn execute(&mut self, command: MemberCommand) {
@@ -348,12 +358,14 @@ impl<W: MemberPath> MemberLoop<W> {
     /// For the opposite change nothing is needed, because the sensors report all they know again.
     fn drop_gateways(&mut self, direct: Arc<BTreeSet<IpAddr>>) {
         self.direct = Arc::clone(&direct);
+        let mut updates = Vec::new();
         for address in direct.iter() {
             let Some(Ok(hop)) = self.next_hops.get(address).cloned() else { continue };
             if let hop @ Err(_) = self.check_next_hop(*address, Ok(hop)) {
-                self.set_next_hop(*address, hop);
+                updates.extend(self.set_next_hop(*address, hop));
             }
         }
+        self.send(updates);
     }
 
     fn configure(&mut self, configuration: Arc<Configuration>, pools: &[Name]) {

@@ -134,8 +134,9 @@ fn a_thousand_backends_ask_for_one_gateway(sandbox: &Sandbox) -> Result<()> {
     let neighbours = a.ip_json("-4 neighbour show dev eth0")?;
     ensure!(neighbours.as_array().context("list")?.len() == 1, "{neighbours}");
 
-    // A change of its MAC reaches all of them.
+    // A change of its MAC reaches all of them, at once.
     a.ip("neighbour replace 192.0.2.2 lladdr 02:00:00:00:00:99 dev eth0 nud reachable")?;
+    resolving.expect_at_once(addresses.len())?;
     let hop = NextHop { mac: [2, 0, 0, 0, 0, 0x99], ..hop };
     for address in &addresses {
         resolving.expect(address, Ok(hop))?;
@@ -307,9 +308,10 @@ fn lost_events_are_made_up_for(sandbox: &Sandbox) -> Result<()> {
     let (_net, a, b) = pair(sandbox, "lost")?;
     let wanted = ["198.51.100.1", "198.51.100.2", "198.51.100.3"];
     let hop = hop((&a, "eth0"), "192.0.2.2", (&b, "eth0"))?;
-    // Two of the three changes find no room and hold it up; the kernel's words pile up meanwhile.
+    // The second change finds no room and holds it up; the kernel's words pile up meanwhile.
     let mut resolving = Resolving::with_room_for(&a, &wanted, 1)?;
     resolving.wait_until_full()?;
+    a.ip("neighbour replace 192.0.2.2 lladdr 02:00:00:00:00:98 dev eth0 nud permanent")?;
     let entry = |n: u32| {
         let mac = format!("02:00:00:00:01:{:02x}", n % 2);
         format!("neighbour replace 192.0.2.200 lladdr {mac} dev eth0 nud permanent")
@@ -320,11 +322,10 @@ fn lost_events_are_made_up_for(sandbox: &Sandbox) -> Result<()> {
         Ok((drops(&a)? > 0).then_some(()))
     })?;
     a.ip("neighbour replace 192.0.2.2 lladdr 02:00:00:00:00:99 dev eth0 nud permanent")?;
-    for address in wanted {
-        resolving.expect(address, Ok(hop))?;
-    }
-    for address in wanted {
-        resolving.expect(address, Ok(NextHop { mac: [2, 0, 0, 0, 0, 0x99], ..hop }))?;
+    for mac in [hop.mac, [2, 0, 0, 0, 0, 0x98], [2, 0, 0, 0, 0, 0x99]] {
+        for address in wanted {
+            resolving.expect(address, Ok(NextHop { mac, ..hop }))?;
+        }
     }
     Ok(())
 }

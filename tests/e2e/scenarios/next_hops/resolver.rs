@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use lb_base::queue::{QueueCounters, Receiver, bounded};
 use lb_model::next_hop::{GivenSources, NextHop};
-use lb_net::{Bonds, NetChange, NetError, NextHops, SourceRules};
+use lb_net::{Bonds, NetChange, NetError, NextHopChange, NextHops, SourceRules};
 use lb_tests::{
     process::{PATIENCE, until},
     topology::Node,
@@ -114,21 +114,35 @@ impl Resolving {
     }
 
     fn next(&mut self, address: IpAddr) -> Result<Told> {
-        if let Some(told) = self.others.get_mut(&address).and_then(VecDeque::pop_front) {
-            return Ok(told);
-        }
         loop {
-            let change = self.runtime.block_on(async { timeout(LIMIT, self.changes.recv()).await });
-            let change = change.with_context(|| format!("nothing was told of {address}"))?;
-            let NetChange::NextHop(change) = change.context("the resolver has ended")? else {
-                bail!("told of bonds, where none is");
-            };
-            let told = change.hop.map_err(|unresolved| unresolved.to_string());
-            if change.address == address {
+            if let Some(told) = self.others.get_mut(&address).and_then(VecDeque::pop_front) {
                 return Ok(told);
             }
-            self.others.entry(change.address).or_default().push_back(told);
+            self.receive().with_context(|| format!("nothing was told of {address}"))?;
         }
+    }
+
+    /// Takes the next change. Returns of how many addresses it tells.
+    fn receive(&mut self) -> Result<usize> {
+        let change = self.runtime.block_on(async { timeout(LIMIT, self.changes.recv()).await })?;
+        let NetChange::NextHops(changes) = change.context("the resolver has ended")? else {
+            bail!("told of bonds, where none is");
+        };
+        let count = changes.len();
+        for NextHopChange { address, hop } in changes {
+            let told = hop.map_err(|unresolved| unresolved.to_string());
+            self.others.entry(address).or_default().push_back(told);
+        }
+        Ok(count)
+    }
+
+    /// The next change tells of so many addresses at once.
+    pub(super) fn expect_at_once(&mut self, addresses: usize) -> Result<()> {
+        self.others.retain(|_, told| !told.is_empty());
+        ensure!(self.others.is_empty(), "told before: {:?}", self.others);
+        let count = self.receive()?;
+        ensure!(count == addresses, "told of {count}, not of {addresses}");
+        Ok(())
     }
 
     /// It ends when nobody can want anything of it any more.

@@ -82,7 +82,7 @@ impl Daemon {
             source: Some(ip("10.0.0.250")),
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
-        self.running.network.send(NetChange::NextHop(change)).await.unwrap();
+        self.running.network.send(NetChange::NextHops(vec![change])).await.unwrap();
         self.heard().await;
     }
 

@@ -17,7 +17,7 @@ pub(super) fn hop(interface: u32) -> NextHop {
 impl Daemon {
     pub(super) async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
         let change = NextHopChange { address: ip(address), hop };
-        self.running.network.send(NetChange::NextHop(change)).await.unwrap();
+        self.running.network.send(NetChange::NextHops(vec![change])).await.unwrap();
         self.heard().await;
     }
 }

@@ -87,7 +87,7 @@ async fn a_watcher_gets_changes_of_what_a_region_can_take() {
             source: Some(ip("10.0.0.250")),
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
-        daemon.running.network.send(NetChange::NextHop(change)).await.unwrap();
+        daemon.running.network.send(NetChange::NextHops(vec![change])).await.unwrap();
         daemon.report_health("web", address, Passing, "all checks pass").await;
     }
     look().await;
