@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use lb_pieces::Digest;
+use lb_sharing::epoch::Statement;
 
 use crate::births::owners_by_birth;
 
@@ -285,6 +286,9 @@ pub struct Liveness {
     /// What it would mark out by its own checks, by pool.
     #[serde(default)]
     pub out: BTreeMap<Name, MarkedOut>,
+    /// What it says of the others, for those that do not hear its messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<Statement>,
 }
 
 impl SharedOverride {

@@ -6,6 +6,7 @@
 //!
 //! etcd takes 128 comparisons in a transaction, and counts those of a transaction inside too. This bounds no fleet:
 //! - A step forgets at most 50 balancers. Of the others, the next step takes the first ones.
+//! - Of the statements of balancers that do not hear one that is gone, 20 are compared at most; with more, none is forgotten.
 //! - One comparison, of the whole range, says that no member changed, joined or was removed.
 //! - Of the contributions to an epoch that is closed, the last 100 are compared. A contribution stays, unless etcd goes back
 //!   to an earlier state. It has then lost the last one too.
@@ -14,7 +15,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use etcd_client::{Compare, DeleteOptions, Txn, TxnOp};
 use lb_model::Name;
-use lb_sharing::epoch::{EpochStep, Forgotten};
+use lb_sharing::epoch::{EpochStep, Forgotten, Statement};
 
 use crate::{
     Document, DocumentError, EtcdError, Fleet, FleetKey,
@@ -25,6 +26,9 @@ use crate::{
 
 /// Balancers that one step forgets. It compares two keys for each.
 const MAX_FORGOTTEN: usize = 50;
+
+/// Most balancers whose statements in etcd a step is decided on.
+const MAX_STATEMENTS: usize = 20;
 
 /// Contributions that are compared.
 const MAX_CONTRIBUTIONS: usize = 100;
@@ -87,7 +91,8 @@ impl Fleet {
                 let at = configuration.map_or(0, |it| it.mod_revision);
                 compares.push(is_at(&keys.current(), at));
                 compares.push(none_after(&keys.shares(), seen.shares_revision));
-                compares.extend(self.may_forget(&forgotten, seen));
+                let Some(may_forget) = self.may_forget(&forgotten, seen) else { return Ok(None) };
+                compares.extend(may_forget);
                 let body = SharedEpoch {
                     generation: configuration.map_or(0, |it| it.document.body.number),
                     forgotten: forgotten.names(),
@@ -100,7 +105,8 @@ impl Fleet {
             (EpochStep::Forget(forgotten), Some(epoch)) => {
                 let forgotten = first_of(forgotten);
                 let names = forgotten.names();
-                compares.extend(self.may_forget(&forgotten, seen));
+                let Some(may_forget) = self.may_forget(&forgotten, seen) else { return Ok(None) };
+                compares.extend(may_forget);
                 let contributions = names.iter().map(|name| keys.contribution(last, name));
                 compares.extend(contributions.map(|key| is_at(&key, 0)));
                 let mut body = epoch.document.body.clone();
@@ -148,11 +154,19 @@ impl Fleet {
         unreadable.map_or(Ok(()), |error| Err(EpochError::Unreadable(error.clone())))
     }
 
-    /// That those who are gone have no lease, and those who are still forgotten have not come back.
-    fn may_forget(&self, forgotten: &Forgotten, seen: &Snapshot) -> Vec<Compare> {
+    /// That those who are gone have no lease, those who are still forgotten have not come back, and that what balancers say in
+    /// etcd of those who are gone still stands. `None`: that are too many.
+    fn may_forget(&self, forgotten: &Forgotten, seen: &Snapshot) -> Option<Vec<Compare>> {
+        let is_of_them = |it: &Statement| !it.silent.is_disjoint(&forgotten.gone);
+        let say = seen
+            .alive
+            .iter()
+            .filter(|(_, it)| it.document.body.statement.as_ref().is_some_and(is_of_them));
+        let say: Vec<_> =
+            say.map(|(name, it)| is_at(&self.keys().alive(name), it.mod_revision)).collect();
         let gone = forgotten.gone.iter().map(|name| is_at(&self.keys().alive(name), 0));
         let still = forgotten.still_forgotten.iter().map(|name| self.is_unchanged(name, seen));
-        gone.chain(still).collect()
+        (say.len() <= MAX_STATEMENTS).then(|| gone.chain(still).chain(say).collect())
     }
 
     /// That the members are the ones that were seen, and that all contributed whose contributions were seen. `None`: some

@@ -55,6 +55,18 @@ pub struct Membership {
     pub members: BTreeMap<Name, u64>,
     /// Those whose lease is there.
     pub alive: BTreeSet<Name>,
+    /// What some of these say in etcd.
+    pub statements: BTreeMap<Name, Statement>,
+}
+
+/// What a balancer says in etcd of the others, for those that do not hear its messages. It holds until it says something else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// The last epoch whose result it has applied.
+    pub epoch: u64,
+    /// As in [`Message::silent`](crate::Message::silent).
+    pub silent: BTreeSet<Name>,
 }
 
 /// What an epoch needs of a balancer. The caller writes it in a transaction, which fails if another epoch has been opened

@@ -156,6 +156,65 @@ fn a_lost_host_is_forgotten_and_the_others_get_its_part() {
 }
 
 #[test]
+fn a_lost_host_is_forgotten_beside_one_that_nobody_hears() {
+    for is_one_way in [false, true] {
+        let mut fleet = Fleet::new(4, &[1_000.0], 5);
+        (0..4).for_each(|at| fleet.demand(at, &group(0, 1), 237.5));
+        fleet.run(10 * SECOND);
+        for other in 0..3 {
+            fleet.cut.insert((name(3), name(other)));
+            if !is_one_way {
+                fleet.cut.insert((name(other), name(3)));
+            }
+        }
+        fleet.kill(0);
+        fleet.hosts[0].is_up = false;
+        until_forgotten(&mut fleet);
+        fleet.run(5 * SECOND);
+        assert!(fleet.hosts[0].disk.owned(&group(0, 1)) > Parts::NONE);
+        let left: Parts = fleet.hosts[1..].iter().map(|host| host.disk.owned(&group(0, 1))).sum();
+        let on_its_way =
+            fleet.owned_and_on_its_way(&group(0, 1)) - fleet.hosts[0].disk.owned(&group(0, 1));
+        assert!(left <= Parts::WHOLE && on_its_way == Parts::WHOLE, "{left}, {on_its_way}");
+        // It is heard again, and takes part.
+        fleet.cut.clear();
+        fleet.boot(0);
+        fleet.demand(3, &group(0, 1), 0.0);
+        fleet.demand(1, &group(0, 1), 475.0);
+        fleet.run(20 * SECOND);
+        assert!(fleet.hosts[3].disk.owned(&group(0, 1)) < Parts::from_fraction(0.2));
+        assert_eq!(fleet.overshoot, [""; 0]);
+        check(&fleet);
+    }
+}
+
+/// A balancer that is mute to the others says in etcd that one is silent, which then reaches it and gives it parts, just when the
+/// others forget it.
+#[test]
+fn one_that_is_said_to_be_silent_may_be_heard_at_any_moment() {
+    for late in 0..24 {
+        let mut fleet = Fleet::new(4, &[1_000.0], 8 + u64::from(late));
+        (0..4).for_each(|at| fleet.demand(at, &group(0, 1), 237.5));
+        fleet.run(10 * SECOND);
+        for (one, other) in [(3, 1), (3, 2), (0, 1), (0, 2), (0, 3)] {
+            fleet.cut.insert((name(one), name(other)));
+            fleet.cut.insert((name(other), name(one)));
+        }
+        fleet.hosts[0].reaches_etcd = false;
+        fleet.run(29 * SECOND + late * SECOND / 8);
+        fleet.cut.remove(&(name(0), name(3)));
+        fleet.cut.remove(&(name(3), name(0)));
+        fleet.demand(0, &group(0, 1), 0.0);
+        fleet.demand(3, &group(0, 1), 900.0);
+        fleet.run(20 * SECOND);
+        fleet.cut.clear();
+        fleet.hosts[0].reaches_etcd = true;
+        fleet.run(30 * SECOND);
+        check(&fleet);
+    }
+}
+
+#[test]
 fn a_daemon_that_is_gone_while_its_packets_go_on_costs_at_most_its_part() {
     let mut fleet = Fleet::new(4, &[1_000.0], 6);
     (0..4).for_each(|at| fleet.demand(at, &group(0, 1), 500.0));

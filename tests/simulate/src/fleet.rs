@@ -93,6 +93,7 @@ impl Fleet {
         let membership = Membership {
             members: names.iter().map(|name| (name.clone(), 0)).collect(),
             alive: owners,
+            ..Membership::default()
         };
         let mut random = fastrand::Rng::with_seed(seed);
         let start = |(at, name): (usize, &Name)| {

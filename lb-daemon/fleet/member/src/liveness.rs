@@ -87,6 +87,7 @@ pub(super) async fn report(
             (body.ready, body.conditions) = (not_ready.is_none(), last_texts.clone());
             body.not_ready = not_ready.unwrap_or_default();
             body.digest.clone_from(&digest);
+            body.statement = member.sharing().status().borrow().statement.clone();
             // Figures alone are shown with whatever else changes.
             let with_old_texts =
                 Liveness { conditions: shown.body.conditions.clone(), ..body.clone() };

@@ -1,5 +1,5 @@
 //! Whether all balancers that are alive exchange messages with this one. While one of them does not, etcd says that it takes
-//! part: no portion moves to it or from it, this balancer cannot leave, and none that is lost is forgotten.
+//! part: no portion moves to it or from it, and this balancer cannot leave.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -59,8 +59,7 @@ impl SilentPeers {
         (!sentences.is_empty()).then(|| {
             format!(
                 "{}, although etcd says alive: no portions move there or from there, \
-                 this balancer cannot leave, and none that is lost is forgotten; let the balancers reach each other, or \
-                 stop the daemon that nobody hears",
+                 and this balancer cannot leave; let the balancers reach each other, or stop the daemon that nobody hears",
                 sentences.join("; ")
             )
         })

@@ -140,7 +140,15 @@ impl Snapshot {
         // As if it had the result of every epoch, so that none takes it for one that owns nothing.
         let unreadable = self.unreadable_names("members").map(|name| (name, u64::MAX));
         let alive = self.alive.keys().cloned().chain(self.unreadable_names("alive"));
-        Membership { members: members.chain(unreadable).collect(), alive: alive.collect() }
+        let statements = self
+            .alive
+            .iter()
+            .filter_map(|(name, it)| Some((name.clone(), it.document.body.statement.clone()?)));
+        Membership {
+            members: members.chain(unreadable).collect(),
+            alive: alive.collect(),
+            statements: statements.collect(),
+        }
     }
 
     /// Returns why the value cannot be read.

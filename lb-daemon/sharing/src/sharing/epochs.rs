@@ -73,18 +73,19 @@ impl Sharing {
         (!forgotten.is_empty()).then_some(EpochStep::Forget(forgotten))
     }
 
-    /// Members whose parts may be created again: their lease is gone, and neither this balancer nor any other one that it
-    /// hears has heard from them for [`SILENCE`]. Also those whose store is an old copy, which may be this one.
+    /// Members whose parts may be created again: their lease is gone, and neither this balancer nor any other one that is
+    /// alive, or that it hears, has heard from them for [`SILENCE`]. Also those whose store is an old copy, which may be this one.
     fn forgettable(&self, now: Duration) -> Forgotten {
-        let Membership { members, alive } = &self.membership;
+        let Membership { members, alive, .. } = &self.membership;
         let others = || members.keys().filter(|name| **name != self.name);
-        let all_alive_are_heard = others()
+        let words: Option<Vec<_>> = others()
             .filter(|name| alive.contains(*name))
-            .all(|name| self.heard(name, RECENT, now).is_some());
+            .map(|name| self.word_of(name, now).map(|(_, silent)| silent))
+            .collect();
         // The word of one whose last messages were lost counts too.
         let heard: Vec<_> = others().filter_map(|name| self.heard(name, SILENCE, now)).collect();
         let is_gone = |name: &&Name| {
-            all_alive_are_heard
+            words.as_ref().is_some_and(|words| words.iter().all(|silent| silent.contains(*name)))
                 && !alive.contains(*name)
                 && !self.owns_nothing(name)
                 && self.is_silent(name, now)
@@ -160,12 +161,12 @@ impl Sharing {
         later.into_iter().any(|(_, owners)| owners.contains(name))
     }
 
-    /// Whether all members but these were just heard from, and have the result of an epoch.
+    /// Whether all members but these have the result of an epoch, by what they say just now.
     fn all_have(&self, epoch: u64, except: &BTreeSet<Name>, now: Duration) -> bool {
         let others = self.membership.members.keys().filter(|name| **name != self.name);
         others
             .filter(|name| !except.contains(*name))
-            .all(|name| self.heard(name, RECENT, now).is_some_and(|message| message.epoch == epoch))
+            .all(|name| self.word_of(name, now).is_some_and(|(of, _)| of == epoch))
     }
 
     /// Whether a peer has the result of an epoch to which this balancer said nothing. An epoch is closed when all said what

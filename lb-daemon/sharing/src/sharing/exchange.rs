@@ -1,10 +1,6 @@
 //! What a balancer hears from the others, and what it tells them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_model::Name;
 
@@ -131,13 +127,7 @@ impl Sharing {
         now: Duration,
         to: impl IntoIterator<Item = &'n Name>,
     ) -> Vec<(Name, Message)> {
-        let silent: BTreeSet<Name> = self
-            .membership
-            .members
-            .keys()
-            .filter(|name| **name != self.name && self.is_silent(name, now))
-            .cloned()
-            .collect();
+        let silent = self.silent_members(now);
         let store_is_old = self.store_is_old();
         let report = |(group, demand): (&GroupKey, &Demand)| {
             let report = GroupReport {

@@ -2,6 +2,7 @@
 
 mod epochs;
 mod exchange;
+mod statements;
 #[cfg(test)]
 mod tests;
 

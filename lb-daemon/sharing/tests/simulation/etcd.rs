@@ -1,9 +1,12 @@
 //! What all balancers see alike: members, leases, the last epoch, with transactions.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use lb_model::Name;
-use lb_sharing::epoch::{Epoch, EpochStep, Forgotten, Membership};
+use lb_sharing::epoch::{Epoch, EpochStep, Forgotten, Membership, Statement};
 
 /// How long a lease lasts without a renewal.
 const LEASE: Duration = Duration::from_secs(10);
@@ -13,6 +16,8 @@ pub(crate) struct Etcd {
     /// Each member, with the epoch in which it joined or gave up, and its last incarnation.
     pub(crate) members: BTreeMap<Name, (u64, u64)>,
     leases: BTreeMap<Name, Duration>,
+    /// What those with a lease say.
+    statements: BTreeMap<Name, Statement>,
     pub(crate) epoch: Option<Epoch>,
     pub(crate) generation: u64,
 }
@@ -20,6 +25,14 @@ pub(crate) struct Etcd {
 impl Etcd {
     pub(crate) fn renew(&mut self, name: &Name, now: Duration) {
         self.leases.insert(name.clone(), now + LEASE);
+    }
+
+    /// The lease holds it.
+    pub(crate) fn state(&mut self, name: &Name, statement: Option<Statement>) {
+        match statement {
+            Some(statement) => self.statements.insert(name.clone(), statement),
+            None => self.statements.remove(name),
+        };
     }
 
     pub(crate) fn remove(&mut self, name: &Name) {
@@ -30,10 +43,10 @@ impl Etcd {
     pub(crate) fn membership(&self, now: Duration) -> Membership {
         let members = self.members.iter().map(|(name, (epoch, _))| (name.clone(), *epoch));
         let alive = self.leases.iter().filter(|(_, until)| **until > now);
-        Membership {
-            members: members.collect(),
-            alive: alive.map(|(name, _)| name.clone()).collect(),
-        }
+        let alive: BTreeSet<Name> = alive.map(|(name, _)| name.clone()).collect();
+        let statements = self.statements.iter().filter(|(name, _)| alive.contains(*name));
+        let statements = statements.map(|(name, it)| (name.clone(), it.clone())).collect();
+        Membership { members: members.collect(), alive, statements }
     }
 
     /// Writes a step of a balancer, if what it saw is still so.
@@ -55,7 +68,8 @@ impl Etcd {
         // What the transaction checks of those that are to be forgotten.
         let may_forget = |forgotten: &Forgotten| {
             let same = |name: &Name| current.members.get(name) == membership.members.get(name);
-            !forgotten.gone.iter().any(|name| current.alive.contains(name))
+            current.statements == membership.statements
+                && !forgotten.gone.iter().any(|name| current.alive.contains(name))
                 && forgotten.still_forgotten.iter().all(same)
         };
         match step {

@@ -349,6 +349,7 @@ impl Fleet {
             return;
         }
         self.etcd.renew(&host.name, now);
+        self.etcd.state(&host.name, daemon.sharing.statement(now));
         let (membership, epoch) = &daemon.seen;
         let was_forgotten =
             self.etcd.epoch.as_ref().is_some_and(|epoch| epoch.forgotten.contains(&host.name));

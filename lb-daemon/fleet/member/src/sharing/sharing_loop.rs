@@ -22,7 +22,7 @@ use lb_base::{
 };
 use lb_model::Name;
 use lb_peers::PeerMessage;
-use lb_sharing::{Demand, GroupKey, Parts, ReportedCapacity, Sharing};
+use lb_sharing::{Demand, GroupKey, Parts, ReportedCapacity, Sharing, epoch::Statement};
 use tokio::{
     sync::{Notify, watch},
     task::{JoinHandle, spawn_blocking},
@@ -102,6 +102,8 @@ pub(super) struct SharingLoop<E> {
     /// A round was due while the ledger was being written.
     missed_round: bool,
     is_leaving: bool,
+    /// What it has to say in etcd of the others.
+    statement: Option<Statement>,
     is_old: bool,
 }
 
@@ -124,6 +126,7 @@ impl<E: Enforcer> SharingLoop<E> {
             is_early: true,
             missed_round: false,
             is_leaving: false,
+            statement: None,
             is_old: false,
         }
     }
@@ -189,6 +192,7 @@ impl<E: Enforcer> SharingLoop<E> {
             return false;
         }
         self.take_messages();
+        self.statement = self.parts.sharing.statement(boot_clock::now());
         self.set_demands();
         if let Some(Writing { since, .. }) = &self.writing {
             self.missed_round = true;
@@ -361,6 +365,7 @@ impl<E: Enforcer> SharingLoop<E> {
             incarnation: ledger.incarnation,
             epoch: ledger.epoch,
             frozen: ledger.frozen,
+            statement: self.statement.clone(),
             store_is_old: sharing.store_is_old(),
             is_overtaken: sharing.is_overtaken(),
             is_waiting_for_peers: sharing.is_waiting_for_peers(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_model::Name;
-use lb_sharing::{GroupKey, GroupReport, Parts, ReportedCapacity};
+use lb_sharing::{GroupKey, GroupReport, Parts, ReportedCapacity, epoch::Statement};
 use tokio::time::Instant;
 
 use super::PeerErrors;
@@ -22,6 +22,8 @@ pub(crate) struct SharingStatus {
     pub(crate) epoch: u64,
     /// The epoch for which it said what it owns, and which is not closed.
     pub(crate) frozen: Option<u64>,
+    /// What it has to say in etcd of the others.
+    pub(crate) statement: Option<Statement>,
     /// Its store is an old copy: it owns nothing until the others have forgotten it.
     pub(crate) store_is_old: bool,
     /// Its peers have the result of an epoch that it took no part in: it enforces nothing until it has that too.
