@@ -375,6 +375,7 @@ mod tests {
             ready: true,
             not_ready: "x".into(),
             out: BTreeMap::from([(name("web"), homes.now.clone())]),
+            statement: Some(Statement { epoch: 3, silent: BTreeSet::from([name("lb-2")]) }),
         };
         assert_eq!(rewritten(&liveness), liveness);
         let generation = Generation {

@@ -37,7 +37,7 @@ use crate::setup::{self, Ready, Wants};
 use crate::ui;
 use crate::workspace;
 use filter::Filter;
-use report::Report;
+use report::{Report, Summary};
 use root_tests::{Programs, Test, Variables};
 use rotation::Rotation;
 use skips::Skips;
@@ -98,13 +98,17 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     let run = Run { args, filter, rotation, ready, slots: Slots::default(), report };
     run.run_steps(begun_release)?;
     let is_blind = !run.filter.tests().is_empty() && !run.report.has_tested();
-    let (mut total, slowest, steps) = run.report.finish();
+    let Summary { mut total, slowest, steps, failures } = run.report.finish();
     ui::heading("what took longest: its time, CPU time");
     eprint!("{slowest}");
     ui::heading(
         "each step: its time, CPU time, and units that it compiled; steps from unit to root overlap",
     );
     eprint!("{steps}");
+    if !failures.is_empty() {
+        ui::heading("what failed, once more: the end of what it said");
+        eprint!("{failures}");
+    }
     if let Some(rotation) = &run.rotation {
         ui::note(&rotation.describe());
     }

@@ -16,6 +16,9 @@ use super::tally::Tally;
 /// Rows of the table of what took longest.
 const SLOWEST: usize = 20;
 
+/// Lines of what failed that are said once more at the end: of a long log often only that is kept.
+const LAST_LINES: usize = 40;
+
 /// Counts and times of everything that has ended.
 #[derive(Default)]
 pub(super) struct Report(Mutex<Ended>);
@@ -27,6 +30,19 @@ struct Ended {
     tests: u64,
     times: Vec<Timed>,
     steps: Vec<StepCost>,
+    /// What failed, with the end of what it said.
+    failures: String,
+}
+
+/// What everything came to.
+pub(super) struct Summary {
+    pub(super) total: Tally,
+    /// What took longest, a line each.
+    pub(super) slowest: String,
+    /// Each step, in the order in which they ended.
+    pub(super) steps: String,
+    /// What failed, with the end of what it said; empty if nothing did.
+    pub(super) failures: String,
 }
 
 /// What a test or a part of a step took.
@@ -114,6 +130,9 @@ impl Report {
         }
         if let Some(output) = output {
             eprintln!("{output}");
+            let lines: Vec<_> = output.lines().collect();
+            let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+            let _ = writeln!(ended.failures, "{last}\n    {line}");
         }
         ui::note(&line);
         ended.times.push(timed);
@@ -140,9 +159,8 @@ impl Report {
         ended.total.skipped.push(name.to_owned());
     }
 
-    /// What everything came to, the table of what took longest, and the one of steps in the order in which they ended.
-    pub(super) fn finish(self) -> (Tally, String, String) {
-        let Ended { total, mut times, steps, .. } =
+    pub(super) fn finish(self) -> Summary {
+        let Ended { total, mut times, steps, failures, .. } =
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let steps = steps.iter().fold(String::new(), |mut table, step| {
             let _ = writeln!(
@@ -157,11 +175,11 @@ impl Report {
         });
         times.sort_by_key(|it| Reverse(it.time));
         let rows = times.iter().take(SLOWEST);
-        let table = rows.fold(String::new(), |mut table, timed| {
+        let slowest = rows.fold(String::new(), |mut table, timed| {
             let _ = writeln!(table, "    {timed}");
             table
         });
-        (total, table, steps)
+        Summary { total, slowest, steps, failures }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ended> {
@@ -187,7 +205,10 @@ mod tests {
         let cpu_time = Duration::from_secs(90);
         report.step("build", now, Cost { units: 42, cpu_time });
         report.step("unit", now, Cost::default());
-        let (total, table, steps) = report.finish();
+        let Summary { total, slowest: table, steps, failures } = report.finish();
+        let failures: Vec<_> = failures.lines().collect();
+        assert_eq!(failures[0], "broken");
+        assert!(failures[1].ends_with("step 7") && failures.len() == 2, "{failures:?}");
         let steps: Vec<Vec<_>> =
             steps.lines().map(|line| line.split_whitespace().skip(2).collect()).collect();
         assert_eq!(steps[0], ["1", "min", "30", "s", "42", "build"]);

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use etcd_client::{Txn, TxnOp};
 use lb_fleet::{
-    Fleet,
-    documents::FleetMember,
+    Document, Fleet,
+    documents::{FleetMember, Liveness},
     epochs::EpochError,
     reader::{Snapshot, View},
     transaction::MAX_VALUE,
@@ -13,7 +13,7 @@ use lb_fleet::{
 use lb_model::Name;
 use lb_sharing::{
     GroupKey, Parts,
-    epoch::{Contribution, EpochStep, Forgotten, compute_result},
+    epoch::{Contribution, EpochStep, Forgotten, Statement, compute_result},
 };
 
 use crate::{Following, cluster::Cluster, commit, look, name};
@@ -208,6 +208,32 @@ async fn an_epoch_is_opened_only_on_what_was_seen() {
     three.refused(&stranger, &step, &*three.look().await).await;
     three.written(a, &step).await;
     assert_eq!(three.look().await.epoch.as_ref().unwrap().forgotten, names(&["c"]));
+}
+
+#[tokio::test]
+async fn one_is_forgotten_on_what_others_say_only_while_they_say_it() {
+    let three = Three::new().await;
+    let says = |by: &str, silent: &[&str]| {
+        let statement = Some(Statement { epoch: 0, silent: names(silent) });
+        let liveness = Liveness { statement, ..Liveness::default() };
+        let text = Document::from(liveness).write("alive").unwrap();
+        three.put(&format!("alive/{by}"), &String::from_utf8(text).unwrap());
+    };
+    says("b", &["c"]);
+    let seen = three.look().await;
+    assert_eq!(seen.membership().statements[&name("b")].silent, names(&["c"]));
+    says("b", &[]);
+    three.refused(&three.a, &open(1, &["c"]), &seen).await;
+    // The same words again are another statement: it may have heard of it in between.
+    says("b", &["c"]);
+    three.refused(&three.a, &open(1, &["c"]), &seen).await;
+    // As many as one transaction compares, and one more.
+    let others: Vec<_> = (2..=20).map(|n| format!("d{n}")).collect();
+    others.iter().for_each(|by| says(by, &["c"]));
+    says("d21", &["c"]);
+    three.refused(&three.a, &open(1, &["c"]), &*three.look().await).await;
+    says("d21", &["a"]);
+    three.written(&three.a, &open(1, &["c"])).await;
 }
 
 #[tokio::test]
