@@ -46,8 +46,11 @@ pub struct ServiceView<'m, M = Mapping> {
 pub struct PoolMembers {
     /// The current descriptor's groups in their order, each with its index.
     pub groups: Vec<(u32, Group)>,
-    /// The backends of their members, and of those of the previous descriptor's, by index.
+    /// The backends of their members, by index.
     pub backends: HashMap<u32, Backend>,
+    /// Those that only the previous descriptor's groups have. One that was removed and is there again has two indices, one of
+    /// them here.
+    pub former: HashMap<u32, Backend>,
 }
 
 /// A consistent view of what a pool's word names.
@@ -118,11 +121,11 @@ impl<M: Access> Maps<M> {
         let previous = Some(word.previous()).filter(|previous| *previous != 0);
         let previous = previous.and_then(|previous| self.descriptor(previous));
         let formers = previous.map(|previous| self.groups_of(&previous)).unwrap_or_default();
-        let mut backends = HashMap::new();
-        for (_, group) in groups.iter().chain(&formers) {
-            self.add_backends(group, &mut backends);
-        }
-        Some(PoolMembers { groups, backends })
+        let (mut backends, mut former) = (HashMap::new(), HashMap::new());
+        groups.iter().for_each(|(_, group)| self.add_backends(group, &mut backends));
+        formers.iter().for_each(|(_, group)| self.add_backends(group, &mut former));
+        former.retain(|index, _| !backends.contains_key(index));
+        Some(PoolMembers { groups, backends, former })
     }
 
     fn add_backends(&self, group: &Group, backends: &mut HashMap<u32, Backend>) {

@@ -1,6 +1,10 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+};
 
 use lb_common::abi::{
+    backend::Backend,
     counter::TrafficCounter,
     service::{Service, address_of},
 };
@@ -94,20 +98,38 @@ impl Keys {
     }
 }
 
+/// An address has one row. If it was removed and is there again, its earlier index is left out: its counters end at another
+/// moment, and a sum that falls then would be read as one that began at 0.
 pub(super) fn backends(maps: &PinnedMaps, names: &Names) -> Result<Vec<BackendStats>, MapsError> {
     let mut rows = BTreeMap::new();
-    for pool in names.pools(maps) {
-        let name = names.pool(pool);
-        for (index, backend) in maps.pool_members(pool)?.unwrap_or_default().backends {
-            let (_, pools) = rows.entry(index).or_insert((backend, BTreeSet::new()));
-            pools.insert(name.clone());
-        }
+    let mut former = Vec::new();
+    for index in names.pools(maps) {
+        let pool = names.pool(index);
+        let members = maps.pool_members(index)?.unwrap_or_default();
+        add_rows(&mut rows, members.backends, &pool);
+        former.push((members.former, pool));
     }
-    let mut rows: Vec<_> = rows.into_iter().collect();
-    rows.sort_by_key(|(_, (backend, _))| address_of(&backend.address, backend.version));
-    let row = |(index, (backend, pools))| {
-        let traffic = maps.backend_traffic(index)?.into();
-        Ok(BackendStats { backend: names::address(&backend), pools, traffic })
+    for (backends, pool) in former {
+        add_rows(&mut rows, backends, &pool);
+    }
+    let row = |row: BackendRow| {
+        let traffic = maps.backend_traffic(row.index)?.into();
+        Ok(BackendStats { backend: names::address(&row.backend), pools: row.pools, traffic })
     };
-    rows.into_iter().map(row).collect()
+    rows.into_values().map(row).collect()
+}
+
+struct BackendRow {
+    index: u32,
+    backend: Backend,
+    pools: BTreeSet<String>,
+}
+
+/// Adds a pool to the rows of its backends. The index that came first stays.
+fn add_rows(rows: &mut BTreeMap<IpAddr, BackendRow>, backends: HashMap<u32, Backend>, pool: &str) {
+    for (index, backend) in backends {
+        let address = address_of(&backend.address, backend.version);
+        let new = || BackendRow { index, backend, pools: BTreeSet::new() };
+        rows.entry(address).or_insert_with(new).pools.insert(pool.to_owned());
+    }
 }
