@@ -256,6 +256,7 @@ fn describe(change: &OverrideChange) -> String {
             let named = shared.iter().take(MOST_NAMED).map(|(key, _)| key.to_string()).collect();
             format!("the overrides of the fleet: {}", listed(named, shared.len()))
         }
+        OverrideChange::ClockSet => "the wall clock was set".into(),
         OverrideChange::Unfollow => "overrides of this balancer alone".into(),
     }
 }

@@ -36,6 +36,9 @@ pub enum OverrideChange {
     /// then on, also after a restart, none but the local ones ends by itself, and other changes than this one and those of local
     /// ones are refused, until [`Self::Unfollow`].
     Follow(Vec<(Key, Override)>),
+    /// Tells that the wall clock was set. Since when targets are gone may be known by what it was before, as a file has it: each
+    /// override whose target is gone stays for an hour from now.
+    ClockSet,
     /// Keeps what is in force, also the local ones, as overrides of this balancer alone.
     Unfollow,
 }
@@ -79,7 +82,7 @@ impl OverrideChange {
         match self {
             Self::Set { scope, .. } => *scope == Scope::Local,
             Self::Remove(keys) => keys.iter().all(Key::is_local),
-            Self::Follow(_) | Self::Unfollow => false,
+            Self::Follow(_) | Self::ClockSet | Self::Unfollow => false,
         }
     }
 }

@@ -266,6 +266,13 @@ impl OverrideLoop {
         let mut next = (*self.overrides).clone();
         match &request.change {
             OverrideChange::Follow(shared) => self.check_followed(next, shared),
+            OverrideChange::ClockSet => {
+                next.forget_absent_since();
+                if self.require_usable().is_ok() {
+                    next.observe(&self.observed, now());
+                }
+                Ok(Checked { next, overrides: Vec::new(), warnings: Vec::new() })
+            }
             OverrideChange::Unfollow => {
                 next.unfollow();
                 Ok(Checked { next, overrides: Vec::new(), warnings: Vec::new() })

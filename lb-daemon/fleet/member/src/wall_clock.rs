@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use lb_fleet::documents::WallTime;
-use lb_model::overrides::Moment;
+use lb_model::overrides::{Moment, SAME_END};
 
 pub(super) fn now() -> WallTime {
     WallTime::from(SystemTime::now())
@@ -18,4 +18,39 @@ pub(super) fn moment() -> Moment {
 /// So long before now.
 pub(super) fn ago(time: Duration) -> Option<SystemTime> {
     SystemTime::now().checked_sub(time)
+}
+
+/// Whether it was set between two moments: what ends by it ends at another moment then.
+pub(super) fn was_set(before: Moment, now: Moment) -> bool {
+    let passed = now.instant.saturating_duration_since(before.instant);
+    let Some(expected) = before.wall.checked_add(passed) else { return true };
+    let difference = now.wall.duration_since(expected).unwrap_or_else(|error| error.duration());
+    difference >= SAME_END
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_runs_was_not_set() {
+        let before = Moment { wall: SystemTime::now(), instant: Instant::now() };
+        let after = |passed: u64, shown: u64| Moment {
+            wall: before.wall + Duration::from_millis(shown),
+            instant: before.instant + Duration::from_millis(passed),
+        };
+        for (passed, shown, expected) in [
+            (0, 0, false),
+            (86_400_000, 86_400_000, false),
+            (10_000, 10_999, false),
+            (10_000, 11_000, true),
+            (10_000, 9_001, false),
+            (10_000, 9_000, true),
+            (10_000, 3_610_000, true),
+        ] {
+            assert_eq!(was_set(before, after(passed, shown)), expected, "{passed} {shown}");
+        }
+        let behind = Moment { wall: before.wall - Duration::from_secs(3_600), ..before };
+        assert!(was_set(before, behind));
+    }
 }

@@ -25,6 +25,10 @@ use crate::{Configuration, GroupSettings, Name, NamedValue, Scaler};
 /// How long an override stays when its object is gone.
 pub const KEPT: Duration = Duration::from_secs(3600);
 
+/// Ends of one override that were computed at different moments and differ by less are the same: both clocks are read one after
+/// the other, and a wall clock that is being synchronized is not set.
+pub const SAME_END: Duration = Duration::from_secs(1);
+
 /// Most overrides at a time, without the local ones.
 pub const MOST: usize = 10_000;
 
@@ -64,6 +68,12 @@ impl Override {
     fn asks_as(&self, other: &Self) -> bool {
         let asked = |it: &Self| (it.action, it.set_at, it.until.map(|until| until.wall));
         asked(self) == asked(other) && self.who == other.who && self.reason == other.reason
+    }
+
+    /// Whether it ends at another moment than `other`, which asks for the same: the wall clock was set in between.
+    fn ends_elsewhere(&self, other: &Self) -> bool {
+        let ends = self.until.zip(other.until).map(|(one, other)| (one.instant, other.instant));
+        ends.is_some_and(|(one, other)| one.max(other) - one.min(other) >= SAME_END)
     }
 
     /// Whether its target has been gone for [`KEPT`].
@@ -305,16 +315,21 @@ impl Overrides {
     }
 
     /// Replaces all but the local ones by those of a fleet, as one revision, and follows it from then on. Returns the keys of
-    /// those that are new, others or gone. What is as it was keeps what is known of it here: when it ends, and since when its
-    /// target is gone. Of others that is not known until they are observed: their hour begins with the change.
+    /// those that are new, others or gone. What is as it was keeps what is known of it here: since when its target is gone, and
+    /// when it ends unless the wall clock was set ([`SAME_END`]). Of others that is not known until they are observed: their hour
+    /// begins with the change.
     pub fn follow(&mut self, shared: impl IntoIterator<Item = (Key, Override)>) -> Vec<Key> {
         let mut before: BTreeMap<_, _> =
             self.entries.extract_if(.., |key, _| !key.is_local()).collect();
-        let mut changed = Vec::new();
+        let (mut changed, mut was_clock_set) = (Vec::new(), false);
         for (key, it) in shared.into_iter().filter(|(key, _)| !key.is_local()) {
             let known = before.remove(&key);
             let it = match known {
-                Some(known) if known.asks_as(&it) => known,
+                Some(known) if known.asks_as(&it) => {
+                    let ends_elsewhere = known.ends_elsewhere(&it);
+                    was_clock_set |= ends_elsewhere;
+                    Override { until: if ends_elsewhere { it.until } else { known.until }, ..known }
+                }
                 _ => {
                     changed.push(key.clone());
                     it
@@ -324,7 +339,7 @@ impl Overrides {
         }
         changed.extend(before.into_keys());
         let was_followed = std::mem::replace(&mut self.is_followed, true);
-        if !changed.is_empty() || !was_followed {
+        if !changed.is_empty() || !was_followed || was_clock_set {
             self.changed();
         }
         changed
@@ -401,7 +416,7 @@ impl Overrides {
         own.filter_map(|(_, it)| end(it)).min()
     }
 
-    /// Forgets since when objects are gone: a generation that was not observed may have had them.
+    /// Forgets since when objects are gone: a generation that was not observed may have had them, or the wall clock was set.
     pub fn forget_absent_since(&mut self) {
         self.entries.values_mut().for_each(|it| it.absent_since = None);
     }

@@ -335,10 +335,22 @@ fn following_replaces_all_and_keeps_what_is_as_it_was() {
     assert_eq!(absent.absent_since, Some(now));
     // The same time by another clock is the same override.
     let mut later = shared.clone();
-    later[0].1.until = until(9).map(|it| Moment { instant: now.instant, ..it });
+    let ending_in = |seconds| {
+        until(9).map(|it| Moment { instant: now.instant + Duration::from_secs_f64(seconds), ..it })
+    };
+    later[0].1.until = ending_in(8.1);
     let before = overrides.clone();
     assert_eq!(overrides.follow(later.clone()), []);
     assert_eq!(overrides, before);
+    // If the wall clock was set, it is the same one with another end.
+    for seconds in [3600.0, 9.0] {
+        let before = overrides.clone();
+        later[0].1.until = ending_in(seconds);
+        assert_eq!(overrides.follow(later.clone()), []);
+        assert_eq!(overrides.revision(), before.revision() + 1);
+        assert_eq!(overrides.get(&one).unwrap().until, ending_in(seconds));
+        assert_eq!(overrides.get(&two), before.get(&two), "has no end");
+    }
     later[0].1.until = until(10);
     later[1].1.who = "uid 1".into();
     assert_eq!(overrides.follow(later), [one.clone(), two.clone()]);

@@ -170,6 +170,23 @@ async fn a_follower_takes_changes_from_the_fleet_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_hour_begins_anew_when_the_clock_was_set() {
+    let mut daemon = Daemon::with_both_up().await;
+    let gone = "backends/10.0.0.9/drain";
+    daemon.follow(drains(&[FIRST, gone])).await;
+    let first = daemon.get(gone).await.absent_since.unwrap();
+    tokio::time::sleep(Duration::from_secs(3000)).await;
+    assert_eq!(daemon.get(gone).await.absent_since, Some(first));
+    let changed = daemon.ask_for(OverrideChange::ClockSet, false).await.unwrap();
+    assert_eq!(changed.overrides, []);
+    let since = daemon.get(gone).await.absent_since.unwrap();
+    assert_eq!(since.instant, first.instant + Duration::from_secs(3000));
+    assert_eq!(daemon.get(FIRST).await.absent_since, None);
+    daemon.restart().await;
+    assert!(daemon.get(gone).await.absent_since.is_some(), "it is stored");
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_the_fleet_ends_what_is_followed() {
     let mut daemon = Daemon::with_both_up().await;
     let mut shared = drains(&[FIRST]);

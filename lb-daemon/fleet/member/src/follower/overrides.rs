@@ -1,6 +1,6 @@
 //! Follows the overrides of the fleet, beside the configuration: a drain must not wait for a generation that waits for the disk.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use lb_base::{
     conditions::{ConditionReason, Conditions, Subject},
@@ -12,7 +12,7 @@ use lb_fleet::{
     documents::SharedOverride,
     reader::{Snapshot, Versioned},
 };
-use lb_model::overrides::{Key, Override};
+use lb_model::overrides::{Key, Moment, Override};
 
 use super::{RETRY, in_force::Shown, progress::Part};
 use crate::wall_clock;
@@ -21,6 +21,9 @@ use crate::wall_clock;
 pub(super) const FLEET_OVERRIDES: Subject =
     Subject::new(ConditionReason::Overrides, "fleet overrides");
 
+/// How often it is looked whether the wall clock was set: those that end by themselves end at another moment then.
+const CLOCK_LOOK: Duration = Duration::from_secs(10);
+
 /// Puts the overrides of etcd in force. One of a backend that only a later generation has is kept, and acts once that is in
 /// force.
 pub(crate) struct OverrideFollower {
@@ -28,7 +31,13 @@ pub(crate) struct OverrideFollower {
     conditions: Conditions,
     shown: Shown,
     part: Part,
-    in_force: Option<BTreeMap<Key, Versioned<SharedOverride>>>,
+    in_force: Option<InForce>,
+}
+
+struct InForce {
+    overrides: BTreeMap<Key, Versioned<SharedOverride>>,
+    /// When their ends were computed.
+    since: Moment,
 }
 
 impl OverrideFollower {
@@ -49,6 +58,7 @@ impl OverrideFollower {
                     let revision = offer.snapshot.revision;
                     self.part.put_in_force(offer);
                     self.shown.update(|in_force| in_force.overrides_revision = revision);
+                    self.part.retry_after(CLOCK_LOOK);
                 }
                 Ok(false) => self.part.retry_after(RETRY),
                 Err(Stopping) => return,
@@ -59,20 +69,26 @@ impl OverrideFollower {
     /// Returns whether they are in force.
     async fn follow(&mut self, snapshot: &Snapshot) -> Result<bool, Stopping> {
         // A fleet without a configuration has nothing that could replace what this balancer has.
-        let is_followed = self.in_force.as_ref() == Some(&snapshot.overrides);
+        let now = wall_clock::moment();
+        let before = self.in_force.as_ref();
+        let was_set = before.is_some_and(|it| wall_clock::was_set(it.since, now));
+        let is_followed = !was_set && before.is_some_and(|it| it.overrides == snapshot.overrides);
         if is_followed || snapshot.configuration.is_none() {
             return Ok(true);
         }
-        let now = wall_clock::moment();
         let shared = snapshot.overrides.iter();
         let followed: Vec<(Key, Override)> =
             shared.map(|(key, it)| (key.clone(), it.document.body.to_override(now))).collect();
         let by = (Actor::Unknown, Reason::default());
+        if was_set {
+            let _checked =
+                self.commands.change_overrides(OverrideChange::ClockSet, false, by.clone()).await?;
+        }
         let change = OverrideChange::Follow(followed);
         match self.commands.change_overrides(change, false, by).await? {
             Ok(_) => {
                 self.conditions.end(&FLEET_OVERRIDES);
-                self.in_force = Some(snapshot.overrides.clone());
+                self.in_force = Some(InForce { overrides: snapshot.overrides.clone(), since: now });
                 Ok(true)
             }
             Err(refusal) => {
