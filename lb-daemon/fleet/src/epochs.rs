@@ -6,7 +6,8 @@
 //!
 //! etcd takes 128 comparisons in a transaction, and counts those of a transaction inside too. This bounds no fleet:
 //! - A step forgets at most 50 balancers. Of the others, the next step takes the first ones.
-//! - Of the statements of balancers that do not hear one that is gone, 20 are compared at most; with more, none is forgotten.
+//! - Statements in etcd are compared of those whose messages do not come to the balancer that decides. If it hears fewer than all
+//!   others but 20, it forgets none: another one may.
 //! - One comparison, of the whole range, says that no member changed, joined or was removed.
 //! - Of the contributions to an epoch that is closed, the last 100 are compared. A contribution stays, unless etcd goes back
 //!   to an earlier state. It has then lost the last one too.
@@ -15,7 +16,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use etcd_client::{Compare, DeleteOptions, Txn, TxnOp};
 use lb_model::Name;
-use lb_sharing::epoch::{EpochStep, Forgotten, Statement};
+use lb_sharing::epoch::{EpochStep, Forgotten};
 
 use crate::{
     Document, DocumentError, EtcdError, Fleet, FleetKey,
@@ -27,7 +28,7 @@ use crate::{
 /// Balancers that one step forgets. It compares two keys for each.
 const MAX_FORGOTTEN: usize = 50;
 
-/// Most balancers whose statements in etcd a step is decided on.
+/// Most balancers whose statements a step is decided on.
 const MAX_STATEMENTS: usize = 20;
 
 /// Contributions that are compared.
@@ -154,19 +155,15 @@ impl Fleet {
         unreadable.map_or(Ok(()), |error| Err(EpochError::Unreadable(error.clone())))
     }
 
-    /// That those who are gone have no lease, those who are still forgotten have not come back, and that what balancers say in
-    /// etcd of those who are gone still stands. `None`: that are too many.
+    /// That those who are gone have no lease, those who are still forgotten have not come back, and that the statements it was
+    /// decided on still stand. `None`: those are too many.
     fn may_forget(&self, forgotten: &Forgotten, seen: &Snapshot) -> Option<Vec<Compare>> {
-        let is_of_them = |it: &Statement| !it.silent.is_disjoint(&forgotten.gone);
-        let say = seen
-            .alive
-            .iter()
-            .filter(|(_, it)| it.document.body.statement.as_ref().is_some_and(is_of_them));
-        let say: Vec<_> =
-            say.map(|(name, it)| is_at(&self.keys().alive(name), it.mod_revision)).collect();
-        let gone = forgotten.gone.iter().map(|name| is_at(&self.keys().alive(name), 0));
-        let still = forgotten.still_forgotten.iter().map(|name| self.is_unchanged(name, seen));
-        (say.len() <= MAX_STATEMENTS).then(|| gone.chain(still).chain(say).collect())
+        let Forgotten { gone, still_forgotten, stated_by, .. } = forgotten;
+        let alive_at = |name: &Name| seen.alive.get(name).map_or(0, |it| it.mod_revision);
+        let gone = gone.iter().map(|name| is_at(&self.keys().alive(name), 0));
+        let still = still_forgotten.iter().map(|name| self.is_unchanged(name, seen));
+        let stated = stated_by.iter().map(|name| is_at(&self.keys().alive(name), alive_at(name)));
+        (stated_by.len() <= MAX_STATEMENTS).then(|| gone.chain(still).chain(stated).collect())
     }
 
     /// That the members are the ones that were seen, and that all contributed whose contributions were seen. `None`: some
@@ -218,5 +215,6 @@ fn first_of(forgotten: &Forgotten) -> Forgotten {
         old_copies: first(&forgotten.old_copies),
         gone: first(&forgotten.gone),
         still_forgotten: first(&forgotten.still_forgotten),
+        stated_by: forgotten.stated_by.clone(),
     }
 }

@@ -93,6 +93,9 @@ pub struct Forgotten {
     pub old_copies: BTreeSet<Name>,
     /// They were forgotten before and own nothing since: the epoch in [`Membership::members`] is the one that was seen.
     pub still_forgotten: BTreeSet<Name>,
+    /// Those whose messages do not come, so that their statements in [`Membership::statements`] were believed: they are the ones
+    /// that were seen.
+    pub stated_by: BTreeSet<Name>,
 }
 
 impl Forgotten {

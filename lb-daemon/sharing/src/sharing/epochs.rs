@@ -78,14 +78,14 @@ impl Sharing {
     fn forgettable(&self, now: Duration) -> Forgotten {
         let Membership { members, alive, .. } = &self.membership;
         let others = || members.keys().filter(|name| **name != self.name);
-        let words: Option<Vec<_>> = others()
+        let said: Option<Vec<_>> = others()
             .filter(|name| alive.contains(*name))
-            .map(|name| self.word_of(name, now).map(|(_, silent)| silent))
+            .map(|name| self.said_by(name, now).map(|(_, silent)| silent))
             .collect();
-        // The word of one whose last messages were lost counts too.
+        // What one said whose last messages were lost counts too.
         let heard: Vec<_> = others().filter_map(|name| self.heard(name, SILENCE, now)).collect();
         let is_gone = |name: &&Name| {
-            words.as_ref().is_some_and(|words| words.iter().all(|silent| silent.contains(*name)))
+            said.as_ref().is_some_and(|said| said.iter().all(|silent| silent.contains(*name)))
                 && !alive.contains(*name)
                 && !self.owns_nothing(name)
                 && self.is_silent(name, now)
@@ -97,6 +97,7 @@ impl Sharing {
             gone: others().filter(is_gone).cloned().collect(),
             old_copies: others().filter(is_old).chain(own).cloned().collect(),
             still_forgotten: BTreeSet::new(),
+            stated_by: self.stated_by(now),
         }
     }
 
@@ -166,7 +167,7 @@ impl Sharing {
         let others = self.membership.members.keys().filter(|name| **name != self.name);
         others
             .filter(|name| !except.contains(*name))
-            .all(|name| self.word_of(name, now).is_some_and(|(of, _)| of == epoch))
+            .all(|name| self.said_by(name, now).is_some_and(|(of, _)| of == epoch))
     }
 
     /// Whether a peer has the result of an epoch to which this balancer said nothing. An epoch is closed when all said what

@@ -18,13 +18,20 @@ impl Sharing {
         is_needed.then(|| Statement { epoch: self.ledger.epoch, silent: self.silent_members(now) })
     }
 
-    /// The last epoch that a member has, and whom it does not hear: by its messages, or by what it says in etcd.
-    pub(super) fn word_of(&self, member: &Name, now: Duration) -> Option<(u64, &BTreeSet<Name>)> {
+    /// The last epoch that a member has, and whom it does not hear: by its messages, or by its statement in etcd.
+    pub(super) fn said_by(&self, member: &Name, now: Duration) -> Option<(u64, &BTreeSet<Name>)> {
         if let Some(message) = self.heard(member, RECENT, now) {
             return Some((message.epoch, &message.silent));
         }
         let statement = self.membership.statements.get(member)?;
         Some((statement.epoch, &statement.silent))
+    }
+
+    /// Those that are alive, and of which [`Self::said_by`] takes the statement.
+    pub(super) fn stated_by(&self, now: Duration) -> BTreeSet<Name> {
+        let has_stated = |name: &&Name| self.membership.statements.contains_key(*name);
+        let silent = self.others_alive().filter(|name| self.heard(name, RECENT, now).is_none());
+        silent.filter(has_stated).cloned().collect()
     }
 
     /// The members from which it has not heard for [`SILENCE`].

@@ -68,7 +68,9 @@ impl Etcd {
         // What the transaction checks of those that are to be forgotten.
         let may_forget = |forgotten: &Forgotten| {
             let same = |name: &Name| current.members.get(name) == membership.members.get(name);
-            current.statements == membership.statements
+            let stands =
+                |name: &Name| current.statements.get(name) == membership.statements.get(name);
+            forgotten.stated_by.iter().all(stands)
                 && !forgotten.gone.iter().any(|name| current.alive.contains(name))
                 && forgotten.still_forgotten.iter().all(same)
         };
