@@ -131,6 +131,8 @@ pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Comman
         "-Clink-arg=--btf".to_owned(),
     ];
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    // A shell may ask for incremental compilation: it cuts programs into pieces that verifiers refuse.
+    command.env("CARGO_INCREMENTAL", "0");
     command.args([verb, "--profile", "packet", "--package", PACKET_PROGRAMS, "--target", TARGET]);
     if !toolchain.has_core()? {
         command.args(["-Z", "build-std=core"]);
