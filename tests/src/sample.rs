@@ -5,6 +5,8 @@
 
 use std::env;
 
+use anyhow::{Context as _, Result};
+
 /// The number of this run.
 pub const VARIABLE: &str = "SPILLWAY_TEST_SAMPLE";
 
@@ -50,6 +52,15 @@ impl Sample {
     pub fn seed(self) -> u64 {
         self.0.unwrap_or(0)
     }
+}
+
+/// The number in a variable of the environment; `None`: it is not set.
+///
+/// # Errors
+/// When it is no number.
+pub fn number(name: &str) -> Result<Option<u64>> {
+    let text = env::var(name).ok();
+    text.map(|text| text.parse().with_context(|| format!("{name}={text}"))).transpose()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::setup::kernel::SERIES;
 
@@ -32,8 +32,9 @@ pub(crate) enum Verb {
     Test(TestArgs),
     /// Measure the packet path
     Bench(BenchArgs),
-    /// Simulate fleets, and measure what sharing costs each balancer as they grow
-    Simulate(SimulateArgs),
+    /// Simulate large fleets, or a month of a small one
+    #[command(subcommand)]
+    Simulate(Simulation),
     /// Give the packet path and the doors of configurations bytes that nobody thought of
     Fuzz(FuzzArgs),
     /// Generate the Rust code of the API again from its .proto files
@@ -147,10 +148,17 @@ pub(crate) struct BenchArgs {
     pub(crate) args: Vec<OsString>,
 }
 
+#[derive(Subcommand)]
+pub(crate) enum Simulation {
+    /// Large fleets that share capacities, without packets, and what sharing costs each balancer as they grow
+    Fleet(SimulateFleetArgs),
+    /// A month of four balancers with packets and etcd: thousands of changes, and what happens to hosts, disks, clocks,
+    /// certificates and etcd meanwhile (root)
+    Month(SimulateMonthArgs),
+}
+
 #[derive(Args)]
-pub(crate) struct SimulateArgs {
-    /// What to simulate
-    pub(crate) what: Simulation,
+pub(crate) struct SimulateFleetArgs {
     /// Fewer and smaller fleets, for a shorter time
     #[arg(long)]
     pub(crate) quick: bool,
@@ -162,10 +170,14 @@ pub(crate) struct SimulateArgs {
     pub(crate) document: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Simulation {
-    /// Balancers that share capacities
-    Fleet,
+#[derive(Args)]
+pub(crate) struct SimulateMonthArgs {
+    /// What changes and happens follows from it
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    pub(crate) seed: u64,
+    /// Changes of the configuration and of overrides
+    #[arg(long, default_value_t = 3000, value_name = "NUMBER")]
+    pub(crate) changes: u64,
 }
 
 #[derive(Args)]

@@ -1,11 +1,14 @@
-//! The simulation of large fleets, by the program `simulate` of lb-simulate.
+//! Simulations: of large fleets by the program `simulate` of lb-simulate, of a month by a scenario.
 
-use std::process::{Command, ExitCode};
+use std::{
+    env,
+    process::{Command, ExitCode},
+};
 
 use anyhow::{Result, ensure};
 
 use crate::cargo::{self, cargo};
-use crate::cli::{SimulateArgs, Simulation};
+use crate::cli::{SimulateFleetArgs, SimulateMonthArgs, Simulation};
 use crate::process;
 use crate::ui;
 use crate::workspace;
@@ -13,10 +16,31 @@ use crate::workspace;
 const PACKAGE: &str = "lb-simulate";
 const PROGRAM: &str = "simulate";
 
-/// `cargo xtask simulate`. It needs neither root nor packet programs, so nothing but it is built: protoc has to be there, as
+/// The scenario of a month, and the variables that it reads.
+const MONTH: &str = "fleet::a_month_passes";
+const MONTH_SEED: &str = "SPILLWAY_MONTH_SEED";
+const MONTH_CHANGES: &str = "SPILLWAY_MONTH_CHANGES";
+
+/// `cargo xtask simulate`.
+pub(crate) fn run(what: &Simulation) -> Result<ExitCode> {
+    match what {
+        Simulation::Fleet(args) => run_fleet(args),
+        Simulation::Month(args) => run_month(args),
+    }
+}
+
+/// A test at full size, whose name and settings nobody has to know.
+fn run_month(args: &SimulateMonthArgs) -> Result<ExitCode> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args(["test", "--long", "root", MONTH]);
+    command.env(MONTH_SEED, args.seed.to_string()).env(MONTH_CHANGES, args.changes.to_string());
+    process::check(command)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// It needs neither root nor packet programs, so nothing but it is built: protoc has to be there, as
 /// for a plain `cargo test`.
-pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
-    let Simulation::Fleet = args.what;
+fn run_fleet(args: &SimulateFleetArgs) -> Result<ExitCode> {
     let mut build = cargo();
     build.args(["build", "--release", "--package", PACKAGE]);
     process::check(build)?;
@@ -45,7 +69,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
 }
 
 /// The command as the page names it.
-fn words(args: &SimulateArgs) -> Vec<&'static str> {
+fn words(args: &SimulateFleetArgs) -> Vec<&'static str> {
     let mut words = vec!["cargo xtask simulate fleet"];
     words.extend(args.quick.then_some("--quick"));
     words.extend(args.document.then_some("--document"));

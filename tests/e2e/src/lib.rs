@@ -39,3 +39,4 @@ pub mod machine;
 pub mod packet_table;
 pub mod receiver_hooks;
 pub mod transcript;
+pub mod wall_clock;

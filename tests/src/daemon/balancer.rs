@@ -35,6 +35,8 @@ pub struct Balancer {
     pub socket: PathBuf,
     /// More arguments, for the next start.
     pub more: Vec<String>,
+    /// More of its environment, for the next start.
+    pub variables: Vec<(String, String)>,
     /// Its settings file, once it has one.
     settings: Option<PathBuf>,
     running: Option<Running>,
@@ -59,6 +61,7 @@ impl Balancer {
             socket: node.directory().join("spillwayd.sock"),
             state,
             more: Vec::new(),
+            variables: Vec::new(),
             settings: None,
             running: None,
             starts: 0,
@@ -155,7 +158,8 @@ impl Balancer {
         let settings = settings.flat_map(|file| ["--config".into(), file.display().to_string()]);
         let settings: Vec<String> = settings.collect();
         let arguments = arguments.iter().chain(&settings).chain(&self.more);
-        self.running = Some(self.node.spawn(&self.binaries.spillwayd, arguments)?);
+        let program = &self.binaries.spillwayd;
+        self.running = Some(self.node.spawn_with(program, arguments, &self.variables)?);
         self.starts += 1;
         Ok(())
     }

@@ -106,10 +106,25 @@ impl Node {
         program: impl AsRef<OsStr>,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Running> {
+        self.spawn_with(program, arguments, &[])
+    }
+
+    /// The same with more variables in its environment.
+    ///
+    /// # Errors
+    /// As [`Self::spawn`].
+    pub fn spawn_with<S: AsRef<OsStr>>(
+        &self,
+        program: impl AsRef<OsStr>,
+        arguments: impl IntoIterator<Item = S>,
+        variables: &[(String, String)],
+    ) -> Result<Running> {
         let stem = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
         let log = self.inner.directory.join(format!("{stem}.log"));
         let name = format!("{stem} in {}", self.inner.name);
-        Running::start(&name, self.command(&program).args(arguments), &log)
+        let mut command = self.command(&program);
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+        Running::start(&name, &mut command, &log)
     }
 
     /// Runs commands of `ip`, one a line.

@@ -45,7 +45,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 28] = [
+const ALL: [Wanted; 29] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv", "setsid"], "keeps what we make out of the system", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
@@ -71,6 +71,7 @@ const ALL: [Wanted; 28] = [
     wanted("openssl", &["openssl"], "makes certificates and serves TLS, as others do", &[Test]),
     wanted("etcd-server", &["etcd"], "what a fleet shares is kept in it", &[FleetLab, Test]),
     wanted("etcd-client", &["etcdctl"], "a second opinion on what is in etcd", &[Test]),
+    wanted("libfaketime", &["/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"], "gives a daemon a wrong clock", &[Test]),
     wanted("protobuf-compiler", &["protoc"], "builds the client of etcd", &[Build]),
     wanted("libprotobuf-dev", &["/usr/include/google/protobuf/descriptor.proto"], "builds the client of etcd", &[Build]),
     wanted("debootstrap", &["debootstrap"], "makes the Debian that the package is tried in", &[Test]),

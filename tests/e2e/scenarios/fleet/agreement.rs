@@ -1,16 +1,18 @@
-//! What all balancers have in common once the faults are over, and what none of them does meanwhile.
-
-use std::collections::BTreeMap;
+//! What all balancers have in common once the faults are over.
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::FleetFixture;
-use lb_tests::{process::until, traffic::LongConnections};
+use lb_tests::{
+    process::{PATIENCE, until},
+    traffic::LongConnections,
+};
 use spillway_proto::v1::{BackendState, BackendStatus};
 
-use super::super::calls::{WHOLE, portions, wait_for_whole};
-use super::super::members::{problems, status};
-use super::LONG_PATIENCE;
-use super::inject::Injector;
+use super::calls::{WHOLE, own_portion, wait_for_whole};
+use super::members::{problems, status};
+
+/// The longest that anything may take after many faults at once.
+pub(super) const LONG_PATIENCE: std::time::Duration = PATIENCE.saturating_mul(3);
 
 /// Waits until all are members and ready, with the same in force, and own one whole of the capacity. Answers the
 /// generation.
@@ -40,22 +42,21 @@ pub(super) fn wait_for_agreement(
     for at in 0..fleet.balancers.len() {
         wait_for_whole(fleet, at, &everyone)?;
     }
-    let all = |arguments: &[&str]| {
-        let each = (0..fleet.balancers.len()).map(|balancer| fleet.spillway(balancer, arguments));
-        each.collect::<Result<Vec<_>>>()
-    };
-    for arguments in [&["export"][..], &["override", "list"]] {
-        let all = all(arguments)?;
-        ensure!(all.windows(2).all(|pair| pair[0] == pair[1]), "{arguments:?}: {all:#?}");
-    }
-    let own = |balancer| -> Result<f64> {
-        let portions = portions(&status(fleet, balancer)?)?;
-        portions.get(fleet.name(balancer)).copied().context("no portion of its own")
-    };
+    let exports = everyone.iter().map(|it| fleet.spillway(*it, &["export"]));
+    let exports = exports.collect::<Result<Vec<_>>>()?;
+    ensure!(exports.windows(2).all(|pair| pair[0] == pair[1]), "{exports:#?}");
+    let overrides = fleet.balancers.iter().map(|balancer| {
+        let mut overrides = balancer.overrides()?.overrides;
+        // That each of them knows by itself.
+        overrides.iter_mut().for_each(|it| it.absent_since = None);
+        Ok(overrides)
+    });
+    let overrides = overrides.collect::<Result<Vec<_>>>()?;
+    ensure!(overrides.windows(2).all(|pair| pair[0] == pair[1]), "{overrides:#?}");
     // What each says that it owns. They are asked one after the other, so none may move meanwhile.
     let mut before = Vec::new();
     until("what balancers own is one whole", LONG_PATIENCE, || {
-        let now = everyone.iter().map(|it| own(*it)).collect::<Result<Vec<_>>>()?;
+        let now = everyone.iter().map(|it| own_portion(fleet, *it)).collect::<Result<Vec<_>>>()?;
         let sum: f64 = now.iter().sum();
         let is_still = now == before;
         ensure!(!is_still || sum <= WHOLE, "{sum} of the capacity is owned: {now:?}");
@@ -100,40 +101,4 @@ pub(super) fn wait_until_up(fleet: &mut FleetFixture) -> Result<()> {
         .with_context(|| balancer.cli(&["status"]).unwrap_or_else(|error| format!("{error:#}")))?;
     }
     Ok(())
-}
-
-/// What balancers had in force when they were last asked: it never goes back.
-#[derive(Default)]
-pub(super) struct Watch {
-    in_force: BTreeMap<usize, u64>,
-    next: usize,
-}
-
-impl Watch {
-    /// Asks one of them.
-    pub(super) fn look(&mut self, fleet: &FleetFixture, injector: &mut Injector) -> Result<()> {
-        let balancer = self.next;
-        self.next = (balancer + 1) % fleet.balancers.len();
-        if !injector.answers(balancer) {
-            return Ok(());
-        }
-        // It may just have been started.
-        let Ok(status) = status(fleet, balancer) else { return Ok(()) };
-        if injector.starts_anew(balancer) {
-            self.in_force.remove(&balancer);
-            if status.member {
-                injector.joined(balancer);
-            }
-            return Ok(());
-        }
-        let mut members = status.members.iter();
-        let Some(own) = members.find(|it| it.name == fleet.name(balancer) && it.generation > 0)
-        else {
-            return Ok(());
-        };
-        let now = own.generation;
-        let before = self.in_force.insert(balancer, now).unwrap_or(0);
-        ensure!(now >= before, "{} went back from {before} to {now}", fleet.name(balancer));
-        Ok(())
-    }
 }

@@ -127,6 +127,21 @@ pub(super) fn portions(status: &FleetStatus) -> Result<BTreeMap<String, f64>> {
     Ok(shares.iter().map(|share| (share.balancer.clone(), share.portion)).collect())
 }
 
+/// What a balancer says itself that it owns of the group that has a capacity.
+pub(super) fn own_portion(fleet: &FleetFixture, balancer: usize) -> Result<f64> {
+    let portions = portions(&status(fleet, balancer)?)?;
+    Ok(portions.get(fleet.name(balancer)).copied().unwrap_or(0.0))
+}
+
+/// Waits until some balancers own one whole, as each of them says itself: nobody hears of a mute one's new portion.
+pub(super) fn wait_until_owned_by(fleet: &FleetFixture, balancers: &[usize]) -> Result<()> {
+    until("a whole is owned by these", PATIENCE, || {
+        let sum: f64 = balancers.iter().map(|at| own_portion(fleet, *at)).sum::<Result<f64>>()?;
+        ensure!(sum <= WHOLE, "{sum} of a capacity is owned");
+        Ok((sum > 2.0 - WHOLE).then_some(()))
+    })
+}
+
 /// How much of a pool's capacity in the nearest region is owned, as a balancer sees it.
 pub(super) fn sum_of(status: &FleetStatus, pool: &str) -> f64 {
     let group = shared_group(status, pool, REGIONS[0]);

@@ -1,5 +1,6 @@
 //! Several balancers before the same backends.
 
+mod agreement;
 mod calls;
 mod etcd;
 mod faults;
@@ -11,6 +12,7 @@ mod leftovers;
 mod local;
 mod members;
 mod membership;
+mod month;
 mod outages;
 mod portions;
 mod refused_members;
@@ -81,6 +83,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("a_balancer_is_cut_off_loses_power_and_returns", standalone::outages),
     Case::alone("a_change_is_soon_in_force_at_all_balancers", latency::changes),
     Case::works("nothing_breaks_by_faults_at_random", faults::at_random),
+    Case::works("a_month_passes", month::passes),
     Case::works("etcd_answers_those_with_a_certificate_without_its_leader", etcd::tls),
     Case::works("etcd_runs_full_and_is_restored_from_a_snapshot", etcd::data),
     Case::waits("a_fleet_leaves_nothing", leftovers::nothing_is_left),

@@ -13,7 +13,7 @@ use lb_tests::{
 
 use super::calls::{
     CONFLICT, NOT_FOUND, USAGE, WHOLE, condition, ensure_refused, joined_as, portions, reweigh,
-    text, wait_for_condition, wait_for_whole,
+    text, wait_for_condition, wait_for_whole, wait_until_owned_by,
 };
 use super::members::{problems, status, wait_in_force};
 
@@ -234,18 +234,6 @@ pub(super) fn mute(sandbox: &Sandbox) -> Result<()> {
     ensure!(member(&status(&fleet, 0)?, "lb-3")?.alive);
     let says = ["lb-3 is alive: stop it first"];
     ensure_refused(&fleet, 0, &["fleet", "remove", "lb-3", "--yes"], (CONFLICT, &says))?;
-    // Each balancer's own word counts: nobody hears of the mute one's new portion.
-    let wait_until_owned_by = |fleet: &FleetFixture, balancers: &[usize]| {
-        until("a whole is owned by these", PATIENCE, || {
-            let own = balancers.iter().map(|at| -> Result<f64> {
-                let portions = portions(&status(fleet, *at)?)?;
-                Ok(portions.get(fleet.name(*at)).copied().unwrap_or(0.0))
-            });
-            let sum: f64 = own.sum::<Result<f64>>()?;
-            ensure!(sum <= WHOLE, "{sum} of a capacity is owned");
-            Ok((sum > 2.0 - WHOLE).then_some(()))
-        })
-    };
     // Another one is lost beside it.
     fleet.balancers[1].kill()?;
     wait_until_owned_by(&fleet, &[0, 2])?;

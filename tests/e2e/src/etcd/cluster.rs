@@ -80,6 +80,10 @@ impl EtcdCluster {
     /// # Errors
     /// When it runs, or cannot be started.
     pub fn spawn(&mut self, server: usize) -> Result<()> {
+        self.spawn_as(server, ClusterState::New)
+    }
+
+    pub(super) fn spawn_as(&mut self, server: usize, state: ClusterState) -> Result<()> {
         ensure!(self.servers[server].is_none(), "etcd {server} runs");
         let (client, peer) = (self.url(server, CLIENT_PORT), self.url(server, PEER_PORT));
         let mut arguments = vec![
@@ -91,6 +95,7 @@ impl EtcdCluster {
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster={}", self.initial_cluster()),
             format!("--initial-cluster-token={}", self.token),
+            format!("--initial-cluster-state={}", state.text()),
         ];
         if let Some(quota) = self.options.quota {
             arguments.push(format!("--quota-backend-bytes={quota}"));
@@ -238,6 +243,22 @@ impl EtcdCluster {
     fn url(&self, server: usize, port: u16) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}:{port}", self.hosts[server].v4)
+    }
+}
+
+/// What a server that has no data is to become a part of. One that has data goes on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClusterState {
+    New,
+    Existing,
+}
+
+impl ClusterState {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Existing => "existing",
+        }
     }
 }
 

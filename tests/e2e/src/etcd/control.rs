@@ -1,11 +1,14 @@
 //! What goes wrong with a cluster's data, and what an administrator does about it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::EtcdCluster;
-use super::cluster::field;
+use super::cluster::{ClusterState, field};
 use lb_tests::process::{PATIENCE, until};
 
 /// Bytes of a value that is only to take room; a request may have 1.5 MiB.
@@ -86,6 +89,56 @@ impl EtcdCluster {
         Ok(revision)
     }
 
+    /// Gives back the room of what was deleted, at one server after the other.
+    ///
+    /// # Errors
+    /// When one does not answer.
+    pub fn defragment(&self) -> Result<()> {
+        (0..self.size()).try_for_each(|server| self.ask_at(server, &["defrag"]).map(drop))
+    }
+
+    /// Bytes that a server's data takes, without the room that is free in its file.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn size_in_use(&self, server: usize) -> Result<u64> {
+        let answer = self.ask_at(server, &["endpoint", "status", "--write-out=json"])?;
+        let answer: serde_json::Value = serde_json::from_str(&answer)?;
+        let size = answer[0]["Status"]["dbSizeInUse"].as_u64();
+        size.with_context(|| format!("no size: {answer}"))
+    }
+
+    /// Keys that it has.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn keys(&self) -> Result<u64> {
+        field(&self.ask(&["get", "/", "--prefix", "--keys-only", "--write-out=fields"])?, "Count")
+    }
+
+    /// Replaces a server by one without data, under the same address: the others forget it, and it begins anew.
+    ///
+    /// # Errors
+    /// When one of that fails.
+    pub fn replace(&mut self, server: usize) -> Result<()> {
+        let other = (server + 1) % self.size();
+        let own = self.ask_at(server, &["endpoint", "status", "--write-out=fields"])?;
+        let id = format!("{:x}", field(&own, "MemberID")?);
+        self.kill(server)?;
+        let changed = |arguments: &[&str]| {
+            // Refused until the others have found out that it is gone, and that they agree.
+            until("etcd changes its members", PATIENCE, || {
+                Ok(self.ask_at(other, arguments).ok().map(drop))
+            })
+        };
+        changed(&["member", "remove", &id])?;
+        fs::remove_dir_all(self.data(server)).context("remove a server's data")?;
+        let (name, url) = (self.hosts[server].name(), self.peer_url(server));
+        changed(&["member", "add", name, &format!("--peer-urls={url}")])?;
+        self.spawn_as(server, ClusterState::Existing)?;
+        self.wait_until_it_answers(server)
+    }
+
     /// Writes large values until there is no more room: the cluster takes no more writes. It must have a quota, of a few
     /// MiB at best.
     ///
@@ -94,13 +147,13 @@ impl EtcdCluster {
     pub fn fill(&self) -> Result<()> {
         // An argument of a program has at most 128 KiB; standard input is a value without a bound.
         let value = self.hosts[0].node.directory().join("large");
-        std::fs::write(&value, vec![b'x'; LARGE]).context("write a large value")?;
+        fs::write(&value, vec![b'x'; LARGE]).context("write a large value")?;
         let mut number = 0;
         until("etcd has no more room", PATIENCE, || {
             number += 1;
             let mut command = self.etcdctl(&self.hosts[0].node, self.administrator());
             command.args(["put", &format!("{FILL}{number}")]);
-            command.stdin(std::fs::File::open(&value).context("open a large value")?);
+            command.stdin(fs::File::open(&value).context("open a large value")?);
             let output = command.output().context("start etcdctl")?;
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             let is_full = said.contains("database space exceeded");
@@ -119,9 +172,7 @@ impl EtcdCluster {
     pub fn make_room(&self) -> Result<()> {
         self.ask(&["del", "--prefix", FILL])?;
         self.compact()?;
-        for server in 0..self.size() {
-            self.ask_at(server, &["defrag"])?;
-        }
+        self.defragment()?;
         self.ask(&["alarm", "disarm"]).map(drop)
     }
 }

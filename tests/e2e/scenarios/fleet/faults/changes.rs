@@ -14,9 +14,10 @@ use lb_tests::{
     topology::REGIONS,
 };
 
+use super::super::agreement::LONG_PATIENCE;
 use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE};
 use super::inject::Injector;
-use super::{LONG_PATIENCE, PORT, SETTLE};
+use super::{PORT, SETTLE};
 
 /// Most that are under way at the same time.
 const MOST: usize = 6;

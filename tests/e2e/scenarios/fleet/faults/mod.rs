@@ -4,11 +4,10 @@
 //! they are at home. The others come to a pool whose homes change all the time. They stay at their balancer, because only
 //! that one knows which of them are displaced.
 
-mod agreement;
 mod changes;
 mod inject;
 
-use std::env;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -21,16 +20,16 @@ use lb_e2e::{
 };
 use lb_maps::PinnedMaps;
 use lb_tests::{
-    process::{PATIENCE, pause},
+    process::pause,
     random::Random,
-    sample::Sample,
+    sample::{Sample, number},
     sandbox::Sandbox,
     topology::FleetFabric,
     traffic::{LongConnectionServer, LongConnections, Requests, ensure_answered},
 };
 
-use super::members::wait_in_force;
-use agreement::{Watch, wait_for_agreement};
+use super::agreement::{wait_for_agreement, wait_until_up};
+use super::members::{status, wait_in_force};
 use changes::Changes;
 use inject::Injector;
 
@@ -64,10 +63,6 @@ const BETWEEN_REQUESTS: Duration = Duration::from_millis(100);
 /// See the module.
 pub(super) fn at_random(sandbox: &Sandbox) -> Result<()> {
     let sample = Sample::from_environment();
-    let number = |name| -> Result<Option<u64>> {
-        let text = env::var(name).ok();
-        text.map(|text| text.parse().with_context(|| format!("{name}={text}"))).transpose()
-    };
     let seed = number(SEED)?.unwrap_or_else(|| sample.seed());
     let minutes = number(MINUTES)?.or(sample.is_everything().then_some(ALL_MINUTES));
     // Said at once: whoever has to end this run knows how to repeat it.
@@ -108,7 +103,7 @@ impl Run {
             fleet.spillway(balancer, &["fleet", "join", "--yes"])?;
         }
         wait_in_force(&fleet, 0, 1)?;
-        agreement::wait_until_up(&mut fleet)?;
+        wait_until_up(&mut fleet)?;
         let mut connections = LongConnections::new(&fleet.fabric.client)?;
         for batch in 0..CONNECTIONS / TOGETHER {
             let still = [Tunnel::Ip4In6, Tunnel::Ip6Ip6][batch % 2];
@@ -225,5 +220,38 @@ impl Run {
     }
 }
 
-/// The longest that anything may take after many faults at once.
-const LONG_PATIENCE: Duration = PATIENCE.saturating_mul(3);
+/// What balancers had in force when they were last asked: it never goes back.
+#[derive(Default)]
+struct Watch {
+    in_force: BTreeMap<usize, u64>,
+    next: usize,
+}
+
+impl Watch {
+    /// Asks one of them.
+    fn look(&mut self, fleet: &FleetFixture, injector: &mut Injector) -> Result<()> {
+        let balancer = self.next;
+        self.next = (balancer + 1) % fleet.balancers.len();
+        if !injector.answers(balancer) {
+            return Ok(());
+        }
+        // It may just have been started.
+        let Ok(status) = status(fleet, balancer) else { return Ok(()) };
+        if injector.starts_anew(balancer) {
+            self.in_force.remove(&balancer);
+            if status.member {
+                injector.joined(balancer);
+            }
+            return Ok(());
+        }
+        let mut members = status.members.iter();
+        let Some(own) = members.find(|it| it.name == fleet.name(balancer) && it.generation > 0)
+        else {
+            return Ok(());
+        };
+        let now = own.generation;
+        let before = self.in_force.insert(balancer, now).unwrap_or(0);
+        ensure!(now >= before, "{} went back from {before} to {now}", fleet.name(balancer));
+        Ok(())
+    }
+}
