@@ -50,7 +50,7 @@ pub struct PoolMembers {
     pub backends: HashMap<u32, Backend>,
     /// Those that only the previous descriptor's groups have. One that was removed and is there again has two indices, one of
     /// them here.
-    pub former: HashMap<u32, Backend>,
+    pub previous: HashMap<u32, Backend>,
 }
 
 /// A consistent view of what a pool's word names.
@@ -121,11 +121,11 @@ impl<M: Access> Maps<M> {
         let previous = Some(word.previous()).filter(|previous| *previous != 0);
         let previous = previous.and_then(|previous| self.descriptor(previous));
         let formers = previous.map(|previous| self.groups_of(&previous)).unwrap_or_default();
-        let (mut backends, mut former) = (HashMap::new(), HashMap::new());
+        let (mut backends, mut gone) = (HashMap::new(), HashMap::new());
         groups.iter().for_each(|(_, group)| self.add_backends(group, &mut backends));
-        formers.iter().for_each(|(_, group)| self.add_backends(group, &mut former));
-        former.retain(|index, _| !backends.contains_key(index));
-        Some(PoolMembers { groups, backends, former })
+        formers.iter().for_each(|(_, group)| self.add_backends(group, &mut gone));
+        gone.retain(|index, _| !backends.contains_key(index));
+        Some(PoolMembers { groups, backends, previous: gone })
     }
 
     fn add_backends(&self, group: &Group, backends: &mut HashMap<u32, Backend>) {

@@ -102,14 +102,14 @@ impl Keys {
 /// moment, and a sum that falls then would be read as one that began at 0.
 pub(super) fn backends(maps: &PinnedMaps, names: &Names) -> Result<Vec<BackendStats>, MapsError> {
     let mut rows = BTreeMap::new();
-    let mut former = Vec::new();
+    let mut previous = Vec::new();
     for index in names.pools(maps) {
         let pool = names.pool(index);
         let members = maps.pool_members(index)?.unwrap_or_default();
         add_rows(&mut rows, members.backends, &pool);
-        former.push((members.former, pool));
+        previous.push((members.previous, pool));
     }
-    for (backends, pool) in former {
+    for (backends, pool) in previous {
         add_rows(&mut rows, backends, &pool);
     }
     let row = |row: BackendRow| {
