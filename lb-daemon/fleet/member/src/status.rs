@@ -97,6 +97,15 @@ impl GroupShares {
     }
 }
 
+/// What etcd has of a member.
+struct InEtcd {
+    member: FleetMember,
+    is_alive: bool,
+    /// Of this balancer itself also while it is not alive: what it has in force.
+    liveness: Option<Liveness>,
+    understood: Understood,
+}
+
 impl Member {
     /// The fleet as this balancer sees it.
     pub fn status(&self) -> FleetStatus {
@@ -160,13 +169,15 @@ impl Member {
             let Some(member) = snapshot.members.get(&name) else { continue };
             let (peer, compared) = (sharing.peers.get(&name), comparisons.get(&name));
             let mut known = snapshot.alive.get(&name).map(|it| it.document.body.clone());
-            if let Some(own) = known.as_mut().filter(|_| name == *self.name()) {
-                // Etcd has it a moment later.
-                let in_force = self.in_force();
+            if name == *self.name() {
+                // Etcd has it a moment later, or not at all.
+                let (in_force, own) = (self.in_force(), known.get_or_insert_default());
                 (own.revision, own.generation) = (in_force.revision, in_force.generation);
             }
-            let of_fleet = (member.document.body.clone(), known, understood);
-            let shown = self.member_status(&name, of_fleet, compared, peer);
+            let is_alive = snapshot.alive.contains_key(&name);
+            let member = member.document.body.clone();
+            let known = InEtcd { member, is_alive, liveness: known, understood };
+            let shown = self.member_status(&name, known, compared, peer);
             status.members.insert(name, shown);
         }
         status
@@ -234,7 +245,7 @@ impl Member {
     fn member_status(
         &self,
         name: &Name,
-        (member, liveness, understood): (FleetMember, Option<Liveness>, Understood),
+        InEtcd { member, is_alive, liveness, understood }: InEtcd,
         compared: Option<&TableComparison>,
         peer: Option<&PeerStatus>,
     ) -> MemberStatus {
@@ -251,7 +262,7 @@ impl Member {
             is_ready,
             not_ready,
             digest: liveness.as_ref().map(|it| it.digest.clone()).unwrap_or_default(),
-            is_alive: liveness.is_some(),
+            is_alive,
             liveness,
             compared_with: compared.map(|it| it.with.clone()),
             tables_agree: compared.map(|it| it.agree),
