@@ -29,7 +29,7 @@ use crate::{
 pub const HISTORY: usize = 20;
 
 /// How long a piece stays unused before it goes; much longer than a commit.
-pub const GRACE: Duration = Duration::from_secs(600);
+pub const GRACE: Duration = Duration::from_secs(60);
 
 /// Deletions in one transaction: etcd takes 128 operations.
 const BATCH: usize = 100;
@@ -79,6 +79,7 @@ pub struct Collector {
     last_pools: BTreeMap<Name, u64>,
     /// Since when pieces were unused, with the `mod_revision` of the piece: one that was written anew is a new one.
     unused: BTreeMap<(Digest, i64), Instant>,
+    kept_for: Duration,
 }
 
 impl Collector {
@@ -90,7 +91,13 @@ impl Collector {
             last_use: BTreeMap::new(),
             last_pools: BTreeMap::new(),
             unused: BTreeMap::new(),
+            kept_for: Duration::ZERO,
         }
+    }
+
+    /// How long generations are kept that are not among the last [`HISTORY`], as the last pass found.
+    pub const fn kept_for(&self) -> Duration {
+        self.kept_for
     }
 
     /// Keeps the last [`HISTORY`] generations, and those that were applied or replaced, before `now`, less than the longest
@@ -119,7 +126,8 @@ impl Collector {
         let settles = numbered.iter().map(|(_, it)| it.settles);
         let settles = settles.chain(current.iter().map(|it| it.document.body.settles()));
         let applied: Vec<_> = numbered.iter().map(|(_, it)| it.applied_at).collect();
-        let old = removable(&applied, settles.max().unwrap_or_default(), now);
+        self.kept_for = settles.max().unwrap_or_default();
+        let old = removable(&applied, self.kept_for, now);
         let kept = numbered.get(old).map_or(u64::MAX, |(number, _)| *number);
         let base = current.as_ref().map_or(0, |it| it.mod_revision);
         let used = self.last_use.iter().filter(|(_, last)| **last >= kept);

@@ -47,8 +47,8 @@ const FEW_CHANGES: u64 = 60;
 /// Changes between two events.
 const BETWEEN: usize = 15;
 
-/// How long history is kept, and connections stay at their previous home.
-const SETTLE: &str = "20s";
+/// How long connections stay at their previous home. History is kept three times as long.
+const SETTLE: &str = "15s";
 const PORT: u16 = 8080;
 const CONNECTIONS: usize = 100;
 const CLIENTS: usize = 2;
