@@ -221,6 +221,8 @@ async fn with_a_change_a_minute_the_history_has_the_longest_settle_time_and_twen
         if let Some(expected) = EXPECTED.iter().find(|(at, _)| *at == minute) {
             let there = (history(&cluster).len(), pieces(&cluster).len());
             assert_eq!(there, (expected.1, expected.1), "in minute {minute}");
+            let kept_for = if expected.1 == HISTORY { MINUTE * 3 } else { MINUTE * 45 };
+            assert_eq!(collector.kept_for(), kept_for, "in minute {minute}");
         }
     }
     let numbers = history(&cluster);
