@@ -70,7 +70,7 @@ pub(super) fn tls(sandbox: &Sandbox) -> Result<()> {
 /// A cluster that takes no more writes until there is room, and one that goes back to a snapshot.
 pub(super) fn data(sandbox: &Sandbox) -> Result<()> {
     let fabric = FleetFabric::new(sandbox, "data", 1, 1, 3)?;
-    let options = EtcdOptions { quota: Some(8 << 20) };
+    let options = EtcdOptions { quota: Some(8 << 20), retention: None };
     let mut etcd = EtcdCluster::start(&fabric.etcd, None, options)?;
     etcd.ask(&["put", "/x", "first"])?;
     let (id, snapshot) = (etcd.id()?, etcd.save_snapshot("backup")?);

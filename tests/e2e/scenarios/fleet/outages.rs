@@ -229,7 +229,7 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
 
 /// Without space in etcd changes are refused, until there is room.
 pub(super) fn no_space(sandbox: &Sandbox) -> Result<()> {
-    let etcd_options = EtcdOptions { quota: Some(8 << 20) };
+    let etcd_options = EtcdOptions { quota: Some(8 << 20), retention: None };
     let mut fleet = joined_as(sandbox, "nospace", FleetPlan { etcd: 1, etcd_options, ..THREE })?;
     let backend = fleet.fabric.backends[1].v4.to_string();
     let traffic = Traffic::start(&fleet)?;

@@ -21,6 +21,8 @@ const PEER_PORT: u16 = 2380;
 pub struct EtcdOptions {
     /// Bytes that it may store, if not etcd's default (2 GiB).
     pub quota: Option<u64>,
+    /// How long it keeps what was replaced, as in `ETCD_AUTO_COMPACTION_RETENTION`, if not for ever.
+    pub retention: Option<&'static str>,
 }
 
 /// A cluster with a server on each of some hosts. Servers are counted from 0; they and their data go when this goes.
@@ -100,6 +102,8 @@ impl EtcdCluster {
         if let Some(quota) = self.options.quota {
             arguments.push(format!("--quota-backend-bytes={quota}"));
         }
+        arguments
+            .extend(self.options.retention.map(|it| format!("--auto-compaction-retention={it}")));
         if let Some((servers, _)) = &self.tls {
             let Certificate { authority, certificate, key } = &servers[server];
             for of in ["", "peer-"] {

@@ -16,6 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::{
+    etcd::EtcdOptions,
     fixture::{FleetFixture, FleetPlan, HTTP, Tunnel},
     harness,
     wall_clock::WallClock,
@@ -53,7 +54,9 @@ const PORT: u16 = 8080;
 const CONNECTIONS: usize = 100;
 const CLIENTS: usize = 2;
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(100);
-const PLAN: FleetPlan = FleetPlan { per_region: 3, ..FleetPlan::FLEET };
+/// etcd keeps what was replaced for an hour, as docs/fleet.md sets it up; that is compressed too.
+const RETENTION: EtcdOptions = EtcdOptions { quota: None, retention: Some("2m") };
+const PLAN: FleetPlan = FleetPlan { per_region: 3, etcd_options: RETENTION, ..FleetPlan::FLEET };
 /// The balancer whose state is on a disk of its own.
 const ON_DISK: usize = 3;
 /// Lines of each daemon's log that are shown if something breaks, and events.
