@@ -29,7 +29,7 @@ pub(crate) fn run(what: &Simulation) -> Result<ExitCode> {
     }
 }
 
-/// A test at full size, whose name and settings nobody has to know.
+/// Runs the scenario at full size, with its settings in the environment.
 fn run_month(args: &SimulateMonthArgs) -> Result<ExitCode> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["test", "--long", "root", MONTH]);

@@ -6,8 +6,7 @@
 //!
 //! etcd takes 128 comparisons in a transaction, and counts those of a transaction inside too. This bounds no fleet:
 //! - A step forgets at most 50 balancers. Of the others, the next step takes the first ones.
-//! - Statements in etcd are compared of those whose messages do not come to the balancer that decides. If it hears fewer than all
-//!   others but 20, it forgets none: another one may.
+//! - A step that is decided on more than 20 statements is not written: another balancer may hear more of the others.
 //! - One comparison, of the whole range, says that no member changed, joined or was removed.
 //! - Of the contributions to an epoch that is closed, the last 100 are compared. A contribution stays, unless etcd goes back
 //!   to an earlier state. It has then lost the last one too.

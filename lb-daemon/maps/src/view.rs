@@ -50,7 +50,7 @@ pub struct PoolMembers {
     pub backends: HashMap<u32, Backend>,
     /// Those that only the previous descriptor's groups have. One that was removed and is there again has two indices, one of
     /// them here.
-    pub previous: HashMap<u32, Backend>,
+    pub replaced: HashMap<u32, Backend>,
 }
 
 /// A consistent view of what a pool's word names.
@@ -120,12 +120,12 @@ impl<M: Access> Maps<M> {
         let groups = self.groups_of(&self.descriptor(word.current())?);
         let previous = Some(word.previous()).filter(|previous| *previous != 0);
         let previous = previous.and_then(|previous| self.descriptor(previous));
-        let formers = previous.map(|previous| self.groups_of(&previous)).unwrap_or_default();
-        let (mut backends, mut gone) = (HashMap::new(), HashMap::new());
+        let previous = previous.map(|previous| self.groups_of(&previous)).unwrap_or_default();
+        let (mut backends, mut replaced) = (HashMap::new(), HashMap::new());
         groups.iter().for_each(|(_, group)| self.add_backends(group, &mut backends));
-        formers.iter().for_each(|(_, group)| self.add_backends(group, &mut gone));
-        gone.retain(|index, _| !backends.contains_key(index));
-        Some(PoolMembers { groups, backends, previous: gone })
+        previous.iter().for_each(|(_, group)| self.add_backends(group, &mut replaced));
+        replaced.retain(|index, _| !backends.contains_key(index));
+        Some(PoolMembers { groups, backends, replaced })
     }
 
     fn add_backends(&self, group: &Group, backends: &mut HashMap<u32, Backend>) {

@@ -93,8 +93,8 @@ pub struct Forgotten {
     pub old_copies: BTreeSet<Name>,
     /// They were forgotten before and own nothing since: the epoch in [`Membership::members`] is the one that was seen.
     pub still_forgotten: BTreeSet<Name>,
-    /// Those whose messages do not come, so that their statements in [`Membership::statements`] were believed: they are the ones
-    /// that were seen.
+    /// Alive balancers whose messages do not come, so that their statements in etcd were believed when others were found gone. The
+    /// transaction checks that these are unchanged.
     pub stated_by: BTreeSet<Name>,
 }
 

@@ -36,8 +36,8 @@ pub enum OverrideChange {
     /// then on, also after a restart, none but the local ones ends by itself, and other changes than this one and those of local
     /// ones are refused, until [`Self::Unfollow`].
     Follow(Vec<(Key, Override)>),
-    /// Tells that the wall clock was set. Since when targets are gone may be known by what it was before, as a file has it: each
-    /// override whose target is gone stays for an hour from now.
+    /// The wall clock was set, so stored times since when targets are gone may be wrong. Each override whose target is gone stays
+    /// for an hour from now.
     ClockSet,
     /// Keeps what is in force, also the local ones, as overrides of this balancer alone.
     Unfollow,

@@ -175,10 +175,8 @@ impl OverrideLoop {
         // One in between may have had what is gone before and after it.
         let is_next =
             |before: u64| generation == before || before.checked_add(1) == Some(generation);
-        if !before.is_none_or(is_next) {
-            next.forget_absent_since();
-        }
-        if next.observe(&self.observed, now()) {
+        let has_forgotten = !before.is_none_or(is_next) && next.forget_absent_since();
+        if next.observe(&self.observed, now()) || has_forgotten {
             self.overrides = Arc::new(next);
             self.in_force.send_replace(Arc::clone(&self.overrides));
             self.saver.save(&self.overrides);

@@ -244,7 +244,7 @@ impl Member {
         if snapshot.configuration_error.is_some() || !is_in_force {
             return Ok(None);
         }
-        let gone = in_force.overrides.gone(wall_clock::moment().instant);
+        let gone = in_force.overrides.gone(wall_clock::moment());
         let gone: Vec<_> =
             gone.filter_map(|key| deletion(snapshot, key)).take(MAX_CHANGES).collect();
         Ok((!gone.is_empty()).then_some((current.mod_revision, gone)))

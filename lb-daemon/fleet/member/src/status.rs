@@ -97,11 +97,11 @@ impl GroupShares {
     }
 }
 
-/// What etcd has of a member.
-struct InEtcd {
+/// What is known of a member: from etcd, and of this balancer itself what it has in force.
+struct KnownMember {
     member: FleetMember,
     is_alive: bool,
-    /// Of this balancer itself also while it is not alive: what it has in force.
+    /// Of this balancer itself also while it is not alive.
     liveness: Option<Liveness>,
     understood: Understood,
 }
@@ -176,7 +176,7 @@ impl Member {
             }
             let is_alive = snapshot.alive.contains_key(&name);
             let member = member.document.body.clone();
-            let known = InEtcd { member, is_alive, liveness: known, understood };
+            let known = KnownMember { member, is_alive, liveness: known, understood };
             let shown = self.member_status(&name, known, compared, peer);
             status.members.insert(name, shown);
         }
@@ -245,7 +245,7 @@ impl Member {
     fn member_status(
         &self,
         name: &Name,
-        InEtcd { member, is_alive, liveness, understood }: InEtcd,
+        KnownMember { member, is_alive, liveness, understood }: KnownMember,
         compared: Option<&TableComparison>,
         peer: Option<&PeerStatus>,
     ) -> MemberStatus {

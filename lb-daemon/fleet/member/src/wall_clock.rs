@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use lb_fleet::documents::WallTime;
-use lb_model::overrides::{Moment, SAME_END};
+use lb_model::overrides::{CLOCK_TOLERANCE, Moment};
 
 pub(super) fn now() -> WallTime {
     WallTime::from(SystemTime::now())
@@ -25,7 +25,7 @@ pub(super) fn was_set(before: Moment, now: Moment) -> bool {
     let passed = now.instant.saturating_duration_since(before.instant);
     let Some(expected) = before.wall.checked_add(passed) else { return true };
     let difference = now.wall.duration_since(expected).unwrap_or_else(|error| error.duration());
-    difference >= SAME_END
+    difference >= CLOCK_TOLERANCE
 }
 
 #[cfg(test)]

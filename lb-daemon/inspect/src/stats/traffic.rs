@@ -98,18 +98,18 @@ impl Keys {
     }
 }
 
-/// An address has one row. If it was removed and is there again, its earlier index is left out: its counters end at another
-/// moment, and a sum that falls then would be read as one that began at 0.
+/// One row per address. A backend that was removed and added again has two indices until the settle time is over. The earlier
+/// one is left out: a sum would fall when that goes, and look like a counter that began anew.
 pub(super) fn backends(maps: &PinnedMaps, names: &Names) -> Result<Vec<BackendStats>, MapsError> {
     let mut rows = BTreeMap::new();
-    let mut previous = Vec::new();
+    let mut replaced = Vec::new();
     for index in names.pools(maps) {
         let pool = names.pool(index);
         let members = maps.pool_members(index)?.unwrap_or_default();
         add_rows(&mut rows, members.backends, &pool);
-        previous.push((members.previous, pool));
+        replaced.push((members.replaced, pool));
     }
-    for (backends, pool) in previous {
+    for (backends, pool) in replaced {
         add_rows(&mut rows, backends, &pool);
     }
     let row = |row: BackendRow| {

@@ -25,9 +25,8 @@ use crate::{Configuration, GroupSettings, Name, NamedValue, Scaler};
 /// How long an override stays when its object is gone.
 pub const KEPT: Duration = Duration::from_secs(3600);
 
-/// Ends of one override that were computed at different moments and differ by less are the same: both clocks are read one after
-/// the other, and a wall clock that is being synchronized is not set.
-pub const SAME_END: Duration = Duration::from_secs(1);
+/// A wall clock that differs by less from what is expected was not set: both clocks are read one after the other.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Most overrides at a time, without the local ones.
 pub const MOST: usize = 10_000;
@@ -71,9 +70,9 @@ impl Override {
     }
 
     /// Whether it ends at another moment than `other`, which asks for the same: the wall clock was set in between.
-    fn ends_elsewhere(&self, other: &Self) -> bool {
+    fn has_other_end(&self, other: &Self) -> bool {
         let ends = self.until.zip(other.until).map(|(one, other)| (one.instant, other.instant));
-        ends.is_some_and(|(one, other)| one.max(other) - one.min(other) >= SAME_END)
+        ends.is_some_and(|(one, other)| one.max(other) - one.min(other) >= CLOCK_TOLERANCE)
     }
 
     /// Whether its target has been gone for [`KEPT`].
@@ -316,7 +315,7 @@ impl Overrides {
 
     /// Replaces all but the local ones by those of a fleet, as one revision, and follows it from then on. Returns the keys of
     /// those that are new, others or gone. What is as it was keeps what is known of it here: since when its target is gone, and
-    /// when it ends unless the wall clock was set ([`SAME_END`]). Of others that is not known until they are observed: their hour
+    /// when it ends unless the wall clock was set ([`CLOCK_TOLERANCE`]). Of others that is not known until they are observed: their hour
     /// begins with the change.
     pub fn follow(&mut self, shared: impl IntoIterator<Item = (Key, Override)>) -> Vec<Key> {
         let mut before: BTreeMap<_, _> =
@@ -326,9 +325,9 @@ impl Overrides {
             let known = before.remove(&key);
             let it = match known {
                 Some(known) if known.asks_as(&it) => {
-                    let ends_elsewhere = known.ends_elsewhere(&it);
-                    was_clock_set |= ends_elsewhere;
-                    Override { until: if ends_elsewhere { it.until } else { known.until }, ..known }
+                    let has_other_end = known.has_other_end(&it);
+                    was_clock_set |= has_other_end;
+                    Override { until: if has_other_end { it.until } else { known.until }, ..known }
                 }
                 _ => {
                     changed.push(key.clone());
@@ -374,10 +373,16 @@ impl Overrides {
         shared.filter(move |(_, it)| is_overdue(it)).map(|(key, _)| key)
     }
 
-    /// Those of a fleet whose target has been gone for [`KEPT`]: the fleet has to remove them.
-    pub fn gone(&self, now: Instant) -> impl Iterator<Item = &Key> {
+    /// Those of a fleet whose target has been gone for [`KEPT`] by both clocks: the fleet has to remove them. What a file has was
+    /// converted by the wall clock as it was at the start, which may have been set since.
+    pub fn gone(&self, now: Moment) -> impl Iterator<Item = &Key> {
         let shared = self.entries.iter().filter(|(key, _)| !key.is_local());
-        shared.filter(move |(_, it)| it.is_gone(now)).map(|(key, _)| key)
+        let is_gone = move |it: &Override| {
+            let by_wall =
+                it.absent_since.and_then(|since| now.wall.duration_since(since.wall).ok());
+            it.is_gone(now.instant) && by_wall.is_some_and(|absent| absent >= KEPT)
+        };
+        shared.filter(move |(_, it)| is_gone(it)).map(|(key, _)| key)
     }
 
     /// Whether this balancer ends it, and no fleet.
@@ -417,8 +422,12 @@ impl Overrides {
     }
 
     /// Forgets since when objects are gone: a generation that was not observed may have had them, or the wall clock was set.
-    pub fn forget_absent_since(&mut self) {
-        self.entries.values_mut().for_each(|it| it.absent_since = None);
+    /// Returns whether any was.
+    pub fn forget_absent_since(&mut self) -> bool {
+        let absent = self.entries.values_mut().filter(|it| it.absent_since.is_some());
+        let is_changed = absent.map(|it| it.absent_since = None).count() > 0;
+        self.revision += u64::from(is_changed);
+        is_changed
     }
 
     /// Notes which of them have an object in a configuration. Returns whether that changed.

@@ -364,11 +364,13 @@ fn following_replaces_all_and_keeps_what_is_as_it_was() {
 
     let long = now.instant + Duration::from_secs(4000);
     assert_eq!((overrides.next_end(), overrides.expire(long)), (None, vec![]));
-    let gone = |after| {
-        let now = now.instant + Duration::from_secs(after);
+    let gone = |after, shown| {
+        let wall = now.wall + Duration::from_secs(shown);
+        let now = Moment { wall, instant: now.instant + Duration::from_secs(after) };
         overrides.gone(now).cloned().collect::<Vec<_>>()
     };
-    assert_eq!((gone(3599), gone(3600)), (vec![], vec![two]));
+    assert_eq!((gone(3599, 3599), gone(3600, 3600)), (vec![], vec![two]));
+    assert_eq!((gone(7200, 3599), gone(3599, 7200)), (vec![], vec![]), "by both clocks");
     let overdue = |after, time| {
         let now = now.instant + Duration::from_secs(after);
         overrides.overdue(now, Duration::from_secs(time)).cloned().collect::<Vec<_>>()

@@ -70,6 +70,9 @@ impl Sharing {
         let mut forgotten = self.forgettable(now);
         forgotten.gone.retain(|name| awaited.contains(name));
         forgotten.old_copies.retain(|name| awaited.contains(name));
+        if forgotten.gone.is_empty() {
+            forgotten.stated_by.clear();
+        }
         (!forgotten.is_empty()).then_some(EpochStep::Forget(forgotten))
     }
 
@@ -78,14 +81,16 @@ impl Sharing {
     fn forgettable(&self, now: Duration) -> Forgotten {
         let Membership { members, alive, .. } = &self.membership;
         let others = || members.keys().filter(|name| **name != self.name);
-        let said: Option<Vec<_>> = others()
+        let reports: Option<Vec<_>> = others()
             .filter(|name| alive.contains(*name))
-            .map(|name| self.said_by(name, now).map(|(_, silent)| silent))
+            .map(|name| self.last_report_of(name, now).map(|(_, silent)| silent))
             .collect();
-        // What one said whose last messages were lost counts too.
+        // The last message of one whose later ones were lost counts too.
         let heard: Vec<_> = others().filter_map(|name| self.heard(name, SILENCE, now)).collect();
         let is_gone = |name: &&Name| {
-            said.as_ref().is_some_and(|said| said.iter().all(|silent| silent.contains(*name)))
+            reports
+                .as_ref()
+                .is_some_and(|reports| reports.iter().all(|silent| silent.contains(*name)))
                 && !alive.contains(*name)
                 && !self.owns_nothing(name)
                 && self.is_silent(name, now)
@@ -93,11 +98,13 @@ impl Sharing {
         };
         let is_old = |name: &&Name| !self.owns_nothing(name) && self.lost_its_store(name, now);
         let own = self.ledger.is_old_copy.then_some(&self.name);
+        let gone: BTreeSet<Name> = others().filter(is_gone).cloned().collect();
+        let stated_by = if gone.is_empty() { BTreeSet::new() } else { self.stated_by(now) };
         Forgotten {
-            gone: others().filter(is_gone).cloned().collect(),
+            gone,
             old_copies: others().filter(is_old).chain(own).cloned().collect(),
             still_forgotten: BTreeSet::new(),
-            stated_by: self.stated_by(now),
+            stated_by,
         }
     }
 
@@ -167,7 +174,7 @@ impl Sharing {
         let others = self.membership.members.keys().filter(|name| **name != self.name);
         others
             .filter(|name| !except.contains(*name))
-            .all(|name| self.said_by(name, now).is_some_and(|(of, _)| of == epoch))
+            .all(|name| self.last_report_of(name, now).is_some_and(|(of, _)| of == epoch))
     }
 
     /// Whether a peer has the result of an epoch to which this balancer said nothing. An epoch is closed when all said what

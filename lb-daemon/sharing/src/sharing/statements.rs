@@ -19,7 +19,11 @@ impl Sharing {
     }
 
     /// The last epoch that a member has, and whom it does not hear: by its messages, or by its statement in etcd.
-    pub(super) fn said_by(&self, member: &Name, now: Duration) -> Option<(u64, &BTreeSet<Name>)> {
+    pub(super) fn last_report_of(
+        &self,
+        member: &Name,
+        now: Duration,
+    ) -> Option<(u64, &BTreeSet<Name>)> {
         if let Some(message) = self.heard(member, RECENT, now) {
             return Some((message.epoch, &message.silent));
         }
@@ -27,7 +31,7 @@ impl Sharing {
         Some((statement.epoch, &statement.silent))
     }
 
-    /// Those that are alive, and of which [`Self::said_by`] takes the statement.
+    /// Those that are alive, and of which [`Self::last_report_of`] takes the statement.
     pub(super) fn stated_by(&self, now: Duration) -> BTreeSet<Name> {
         let has_stated = |name: &&Name| self.membership.statements.contains_key(*name);
         let silent = self.others_alive().filter(|name| self.heard(name, RECENT, now).is_none());

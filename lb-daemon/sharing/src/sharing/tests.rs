@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     Transfer,
+    epoch::{EpochStep, Forgotten, Statement},
     fixture::{group, name},
 };
 
@@ -156,6 +157,43 @@ fn one_that_hears_of_an_epoch_that_it_missed_enforces_nothing() {
     b.set_membership(SECOND, b.membership.clone(), Some(epoch));
     stored_round(&mut b, SECOND);
     assert!(!b.is_overtaken() && b.ledger().epoch == 2 && enforced(&b) == Parts::NONE);
+}
+
+#[test]
+fn a_step_names_those_on_whose_statements_it_was_decided() {
+    let names = |texts: &[&str]| texts.iter().map(|text| name(text)).collect::<BTreeSet<Name>>();
+    let statement = || Statement { epoch: 0, silent: names(&["d"]) };
+    let membership = || Membership {
+        members: names(&["a", "b", "c", "d"]).into_iter().map(|name| (name, 0)).collect(),
+        alive: names(&["a", "b", "c"]),
+        statements: [(name("b"), statement()), (name("c"), statement())].into(),
+    };
+    let (mut a, mut c) = (balancer("a", false), balancer("c", false));
+    let mut steps = Vec::new();
+    for second in 1..=40 {
+        let now = second * SECOND;
+        a.set_membership(now, membership(), None);
+        c.set_membership(now, membership(), None);
+        stored_round(&mut a, now);
+        stored_round(&mut c, now);
+        tell_at(now, &mut c, &mut a);
+        steps.extend(a.epoch_step(now));
+    }
+    // The messages of c come, and say what its statement says.
+    let forgotten =
+        Forgotten { gone: names(&["d"]), stated_by: names(&["b"]), ..Forgotten::default() };
+    assert_eq!(steps.last(), Some(&EpochStep::Open { number: 1, forgotten }));
+    // An old copy is forgotten on what it says itself.
+    let step = |a: &mut Sharing, membership: Membership| {
+        a.set_membership(40 * SECOND, membership, None);
+        a.epoch_step(40 * SECOND)
+    };
+    let alive = names(&["a", "b", "c", "d"]);
+    a.ledger.is_old_copy = true;
+    let forgotten = Forgotten { old_copies: names(&["a"]), ..Forgotten::default() };
+    let expected = Some(EpochStep::Open { number: 1, forgotten });
+    let statements = ["b", "d"].map(|text| (name(text), statement())).into();
+    assert_eq!(step(&mut a, Membership { alive, statements, ..membership() }), expected);
 }
 
 #[test]

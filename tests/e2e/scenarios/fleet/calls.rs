@@ -133,7 +133,7 @@ pub(super) fn own_portion(fleet: &FleetFixture, balancer: usize) -> Result<f64> 
     Ok(portions.get(fleet.name(balancer)).copied().unwrap_or(0.0))
 }
 
-/// Waits until some balancers own one whole, as each of them says itself: nobody hears of a mute one's new portion.
+/// Waits until some balancers own one whole, as each of them says itself: a mute one tells the others of no new portion.
 pub(super) fn wait_until_owned_by(fleet: &FleetFixture, balancers: &[usize]) -> Result<()> {
     until("a whole is owned by these", PATIENCE, || {
         let sum: f64 = balancers.iter().map(|at| own_portion(fleet, *at)).sum::<Result<f64>>()?;

@@ -18,7 +18,7 @@ const SEED: u64 = 7;
 const CONNECTIONS: usize = 200;
 
 /// It has a row of its own for as long as its earlier number is in the maps, and counts from 0.
-pub(crate) fn is_one(sandbox: &Sandbox) -> Result<()> {
+pub(crate) fn has_one_row(sandbox: &Sandbox) -> Result<()> {
     let fixture = MetricsFixture::start(sandbox, "returned")?;
     let MetricsFixture { balancer, fabric, .. } = &fixture;
     balancer.apply(&fixture.configuration(false))?;

@@ -125,16 +125,25 @@ impl EtcdCluster {
         let own = self.ask_at(server, &["endpoint", "status", "--write-out=fields"])?;
         let id = format!("{:x}", field(&own, "MemberID")?);
         self.kill(server)?;
-        let changed = |arguments: &[&str]| {
-            // Refused until the others have found out that it is gone, and that they agree.
-            until("etcd changes its members", PATIENCE, || {
-                Ok(self.ask_at(other, arguments).ok().map(drop))
-            })
+        // Refused until the others have found out that it is gone, and that they agree. One whose answer was lost may be done.
+        let changed = |arguments: &[&str], done: &str| {
+            let mut last = None;
+            let changed = until("etcd changes its members", PATIENCE, || {
+                let error = match self.ask_at(other, arguments) {
+                    Ok(_) => return Ok(Some(())),
+                    Err(error) => error,
+                };
+                let is_done = last.is_some() && format!("{error:#}").contains(done);
+                last = Some(error);
+                Ok(is_done.then_some(()))
+            });
+            changed.with_context(|| format!("{arguments:?}: {last:?}"))
         };
-        changed(&["member", "remove", &id])?;
+        changed(&["member", "remove", &id], "member not found")?;
         fs::remove_dir_all(self.data(server)).context("remove a server's data")?;
         let (name, url) = (self.hosts[server].name(), self.peer_url(server));
-        changed(&["member", "add", name, &format!("--peer-urls={url}")])?;
+        let add = ["member", "add", name, &format!("--peer-urls={url}")];
+        changed(&add, "Peer URLs already exists")?;
         self.spawn_as(server, ClusterState::Existing)?;
         self.wait_until_it_answers(server)
     }

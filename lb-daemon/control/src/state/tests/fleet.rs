@@ -9,7 +9,7 @@ use lb_store::{Generation, decode_shared, encode_shared};
 const KEY: &str = "hash_key = \"000102030405060708090a0b0c0d0e0f\"\n";
 
 /// [`WEB`] as a fleet shares it.
-fn web_of_fleet() -> String {
+pub(super) fn web_of_fleet() -> String {
     format!("{KEY}{WEB}")
 }
 
@@ -20,7 +20,7 @@ fn weight(weight: u32) -> String {
 }
 
 /// A generation of a fleet.
-fn shared(number: u64, text: &str) -> Apply {
+pub(super) fn shared(number: u64, text: &str) -> Apply {
     Apply {
         configuration: request(text),
         shared: Some(number),
@@ -31,7 +31,7 @@ fn shared(number: u64, text: &str) -> Apply {
 }
 
 impl Daemon {
-    async fn put(&self, apply: Apply) -> Result<Applied, Refusal> {
+    pub(super) async fn put(&self, apply: Apply) -> Result<Applied, Refusal> {
         self.running.commands.apply(apply, None).await.unwrap()
     }
 

@@ -2,7 +2,10 @@
 
 use std::time::SystemTime;
 
-use super::*;
+use super::{
+    fleet::{shared, web_of_fleet},
+    *,
+};
 use crate::command::{Actor, OverrideChange, OverridesChanged};
 use lb_config::Reason;
 use lb_model::overrides::{Action, Key, Kind, Moment, Override, Percent};
@@ -184,6 +187,21 @@ async fn an_hour_begins_anew_when_the_clock_was_set() {
     assert_eq!(daemon.get(FIRST).await.absent_since, None);
     daemon.restart().await;
     assert!(daemon.get(gone).await.absent_since.is_some(), "it is stored");
+}
+
+/// What a generation in between did is not known.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_is_back_after_a_generation_was_skipped_is_there() {
+    let daemon = Daemon::new();
+    daemon.put(shared(1, &web_of_fleet())).await.unwrap();
+    daemon.follow(drains(&[FIRST])).await;
+    let without = web_of_fleet().replace("10.0.0.1", "10.0.0.3");
+    daemon.put(shared(2, &without)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(daemon.get(FIRST).await.absent_since.is_some());
+    daemon.put(shared(4, &web_of_fleet())).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(daemon.get(FIRST).await.absent_since, None);
 }
 
 #[tokio::test(start_paused = true)]

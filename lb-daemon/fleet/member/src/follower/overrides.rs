@@ -31,23 +31,20 @@ pub(crate) struct OverrideFollower {
     conditions: Conditions,
     shown: Shown,
     part: Part,
-    in_force: Option<InForce>,
-}
-
-struct InForce {
-    overrides: BTreeMap<Key, Versioned<SharedOverride>>,
-    /// When their ends were computed.
-    since: Moment,
+    in_force: Option<BTreeMap<Key, Versioned<SharedOverride>>>,
+    /// When the times of those in force were computed last, by the wall clock as it was then.
+    computed_at: Moment,
 }
 
 impl OverrideFollower {
-    pub(super) const fn new(
+    pub(super) fn new(
         commands: Commands,
         conditions: Conditions,
         shown: Shown,
         part: Part,
     ) -> Self {
-        Self { commands, conditions, shown, part, in_force: None }
+        let computed_at = wall_clock::moment();
+        Self { commands, conditions, shown, part, in_force: None, computed_at }
     }
 
     /// Runs until the daemon stops.
@@ -70,9 +67,8 @@ impl OverrideFollower {
     async fn follow(&mut self, snapshot: &Snapshot) -> Result<bool, Stopping> {
         // A fleet without a configuration has nothing that could replace what this balancer has.
         let now = wall_clock::moment();
-        let before = self.in_force.as_ref();
-        let was_set = before.is_some_and(|it| wall_clock::was_set(it.since, now));
-        let is_followed = !was_set && before.is_some_and(|it| it.overrides == snapshot.overrides);
+        let was_set = wall_clock::was_set(self.computed_at, now);
+        let is_followed = !was_set && self.in_force.as_ref() == Some(&snapshot.overrides);
         if is_followed || snapshot.configuration.is_none() {
             return Ok(true);
         }
@@ -88,7 +84,8 @@ impl OverrideFollower {
         match self.commands.change_overrides(change, false, by).await? {
             Ok(_) => {
                 self.conditions.end(&FLEET_OVERRIDES);
-                self.in_force = Some(InForce { overrides: snapshot.overrides.clone(), since: now });
+                self.in_force = Some(snapshot.overrides.clone());
+                self.computed_at = now;
                 Ok(true)
             }
             Err(refusal) => {

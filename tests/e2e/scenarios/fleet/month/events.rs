@@ -9,7 +9,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::{certificates::Certificate, etcd::EtcdCluster};
 use lb_tests::{
-    daemon::answers::{self, member},
+    daemon::{
+        Balancer,
+        answers::{self, member},
+    },
     process::{PATIENCE, until},
     random::Random,
     topology::Cut,
@@ -24,7 +27,7 @@ use super::{Month, ON_DISK, pipeline::drain_of};
 
 const HOUR: i64 = 3600;
 /// A balancer that starts ends no overrides for half a minute: its clock was compared with none until then.
-const LOOKED_FOR: Duration = PATIENCE.saturating_mul(2);
+pub(super) const LOOKED_FOR: Duration = PATIENCE.saturating_mul(2);
 /// More changes than are kept beside those of the last settle time.
 const MORE_THAN_KEPT: usize = 25;
 /// Subject of the condition about certificate files.
@@ -44,7 +47,7 @@ pub(super) enum Event {
     EtcdServerReplaced,
     EtcdDefragmented,
     EtcdLeaderKilled,
-    UpgradedAndRolledBack,
+    EachReplaced,
     DiskFull,
     DiskSilent,
     Suspended,
@@ -65,7 +68,7 @@ const ALL: [Event; 18] = [
     Event::EtcdServerReplaced,
     Event::EtcdDefragmented,
     Event::EtcdLeaderKilled,
-    Event::UpgradedAndRolledBack,
+    Event::EachReplaced,
     Event::DiskFull,
     Event::DiskSilent,
     Event::Suspended,
@@ -107,7 +110,7 @@ impl Month {
                 self.changes(5)?;
                 self.etcd()?.start_all()
             }
-            Event::UpgradedAndRolledBack => self.upgrade_and_roll_back(),
+            Event::EachReplaced => self.replace_each(),
             Event::DiskFull => self.fill_disk(),
             Event::DiskSilent => self.silence_disk(),
             Event::Suspended => self.suspend(),
@@ -236,9 +239,17 @@ impl Month {
         let begun = Instant::now();
         self.pipeline.drain(&self.fleet, &backend, Some(TIME))?;
         let key = drain_of(&backend);
+        let is_there = |balancer: &Balancer| -> Result<bool> {
+            Ok(balancer.overrides()?.overrides.iter().any(|it| it.name == key))
+        };
+        for balancer in &self.fleet.balancers {
+            until("the drain is in force", PATIENCE, || {
+                Ok((is_there(balancer)? || begun.elapsed() >= TIME).then_some(()))
+            })?;
+        }
         for balancer in &self.fleet.balancers {
             until("the drain has ended", LOOKED_FOR, || {
-                let is_there = balancer.overrides()?.overrides.iter().any(|it| it.name == key);
+                let is_there = is_there(balancer)?;
                 ensure!(is_there || begun.elapsed() >= TIME - SECOND, "it ended too early");
                 Ok((!is_there).then_some(()))
             })?;
@@ -335,8 +346,9 @@ impl Month {
         })
     }
 
-    /// One daemon after the other is replaced while its packet path goes on, and the last one once more.
-    fn upgrade_and_roll_back(&mut self) -> Result<()> {
+    /// As in an upgrade that is rolled back at the last host: one daemon after the other is replaced while its packet path goes
+    /// on. It is the same version; what an older one cannot read has tests of its own.
+    fn replace_each(&mut self) -> Result<()> {
         let all = 0..self.fleet.balancers.len();
         for balancer in all.clone().chain(all.last()) {
             self.fleet.balancers[balancer].stop()?;
@@ -398,7 +410,7 @@ impl Month {
         let others: Vec<_> = others.collect();
         self.fleet.fabric.cut(mute, Cut::Peers)?;
         let words = format!("no messages come from {}", self.fleet.name(mute));
-        let listener = others.iter().find(|it| **it != mute).context("nobody listens")?;
+        let listener = others.iter().find(|it| **it != mute).context("no third balancer")?;
         wait_for_condition(&self.fleet, *listener, ("fleet peers", &words))?;
         self.take_out(lost)?;
         self.fleet.power_off(lost)?;

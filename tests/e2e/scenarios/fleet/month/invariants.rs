@@ -3,12 +3,9 @@
 use std::{collections::BTreeSet, fmt, fs, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{
-    daemon::scrape,
-    process::{PATIENCE, until},
-};
+use lb_tests::{daemon::scrape, process::until};
 
-use super::Month;
+use super::{Month, events::LOOKED_FOR};
 
 /// Keys that etcd may have: twenty generations and those of a settle time, with their pieces, and what balancers say.
 const MOST_KEYS: u64 = 3000;
@@ -18,8 +15,6 @@ const MOST_BYTES: u64 = 8 << 20;
 const MOST_MEMORY: u64 = 160 << 20;
 /// Series of a balancer's metrics.
 const MOST_SERIES: usize = 1000;
-/// A balancer that starts ends no overrides for half a minute.
-const LATE: std::time::Duration = PATIENCE;
 
 /// The largest of each that there was.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +69,7 @@ impl Month {
         drains.retain(|_, drain| drain.ends.is_none_or(|ends| ends > now));
         let wanted: BTreeSet<_> = drains.keys().cloned().collect();
         for balancer in &self.fleet.balancers {
-            until("there are the overrides that were asked for", LATE * 2, || {
+            until("there are the overrides that were asked for", LOOKED_FOR, || {
                 let overrides = balancer.overrides()?.overrides;
                 let has: BTreeSet<_> = overrides.into_iter().map(|it| it.name).collect();
                 let lost: Vec<_> = wanted.difference(&has).collect();

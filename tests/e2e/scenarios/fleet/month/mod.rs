@@ -68,7 +68,7 @@ pub(super) fn passes(sandbox: &Sandbox) -> Result<()> {
     let seed = number(SEED)?.unwrap_or_else(|| sample.seed());
     let all = if sample.is_everything() { ALL_CHANGES } else { FEW_CHANGES };
     let changes = number(CHANGES)?.unwrap_or(all);
-    // Said at once: whoever has to end this run knows how to repeat it.
+    // At once: a run that is ended by hand can be repeated too.
     eprintln!("{SEED}={seed} {CHANGES}={changes}");
     let mut month = Month::start(sandbox, seed)?;
     while (month.pipeline.made() as u64) < changes {
@@ -94,6 +94,7 @@ struct Month {
     /// What happens before everything happens once more, the next one last.
     coming: Vec<Event>,
     random: Random,
+    events: usize,
     sizes: Sizes,
     longest_agreement: Duration,
     log: Vec<String>,
@@ -141,6 +142,7 @@ impl Month {
             out: BTreeSet::new(),
             coming: Vec::new(),
             random: Random::new(seed),
+            events: 0,
             sizes: Sizes::default(),
             longest_agreement: Duration::ZERO,
             log: Vec::new(),
@@ -157,6 +159,7 @@ impl Month {
         let event = self.coming.pop().context("there are no events")?;
         self.changes(BETWEEN)?;
         self.note(format!("{event:?}"));
+        self.events += 1;
         self.happen(event).with_context(|| format!("{event:?}"))?;
         self.agree().with_context(|| format!("after {event:?}"))?;
         for balancer in std::mem::take(&mut self.out) {
@@ -192,7 +195,7 @@ impl Month {
         self.log.push(line);
     }
 
-    /// What happened, for whoever has to find out why.
+    /// What happened, for finding out why.
     fn describe(&mut self) -> String {
         let last = |lines: &[String]| lines[lines.len().saturating_sub(LOG)..].join("\n");
         let mut text = format!("{}\nchanges:\n{}", last(&self.log), last(self.pipeline.log()));
@@ -214,7 +217,7 @@ impl Month {
              connections broken, {answered} requests answered; {}",
             self.pipeline.made(),
             self.pipeline.tried_again(),
-            self.log.len() / 2,
+            self.events,
             self.begun.elapsed(),
             self.longest_agreement,
             self.connections.connections().len(),

@@ -38,7 +38,7 @@ pub(super) fn configuration(fleet: &FleetFixture) -> Result<String> {
 
 /// What a pool has to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct ExpectedPool {
     /// Weights of its backends.
     weights: BTreeMap<String, u32>,
     /// Connections a second.
@@ -48,10 +48,10 @@ struct Wanted {
 /// The changes of the month.
 pub(super) struct Pipeline {
     random: Random,
-    wanted: Wanted,
+    expected: ExpectedPool,
     /// What a rollback gives back, and its number; `None`: it is not known.
-    before: Option<(u64, Wanted)>,
-    /// The generation of `wanted`, if it was answered.
+    before: Option<(u64, ExpectedPool)>,
+    /// The generation of `expected`, if it was answered.
     generation: Option<u64>,
     /// Overrides that have to be there, by their paths.
     drains: BTreeMap<String, Drain>,
@@ -79,7 +79,7 @@ impl Pipeline {
         let weights = fleet.fabric.backends.iter().map(|it| (it.v4.to_string(), 1)).collect();
         Ok(Self {
             random: Random::new(seed ^ 0x5eed),
-            wanted: Wanted { weights, capacity: 1000 },
+            expected: ExpectedPool { weights, capacity: 1000 },
             before: None,
             generation: Some(1),
             drains: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl Pipeline {
     }
 
     pub(super) fn has(&self, backend: &str) -> bool {
-        self.wanted.weights.contains_key(backend)
+        self.expected.weights.contains_key(backend)
     }
 
     /// Whether it is drained until that is taken back.
@@ -120,14 +120,14 @@ impl Pipeline {
 
     /// Makes a change at random.
     pub(super) fn change(&mut self, fleet: &FleetFixture) -> Result<()> {
-        let backends: Vec<_> = self.wanted.weights.keys().cloned().collect();
+        let backends: Vec<_> = self.expected.weights.keys().cloned().collect();
         let backend = &backends[self.random.below(backends.len() as u64) as usize];
         match self.random.below(16) {
             0 | 1 => {
                 let capacity = 1000 + 10 * self.random.below(100);
                 let limit = format!("{}={capacity}/s", REGIONS[0]);
                 self.ask(fleet, &["pool", "update", "v4", "--capacity", &limit])?;
-                self.wanted.capacity = capacity;
+                self.expected.capacity = capacity;
             }
             2 if self.before.is_some() => self.roll_back(fleet)?,
             3 | 4 if self.is_drained(backend) => self.undrain(fleet, backend)?,
@@ -138,16 +138,16 @@ impl Pipeline {
                 let (text, pool) = (weight.to_string(), ["--pool", "v4"]);
                 let update = ["backend", "update", backend, pool[0], pool[1], "--weight", &text];
                 self.ask(fleet, &update)?;
-                self.wanted.weights.insert(backend.clone(), weight);
+                self.expected.weights.insert(backend.clone(), weight);
             }
         }
         Ok(())
     }
 
     fn roll_back(&mut self, fleet: &FleetFixture) -> Result<()> {
-        let Some((number, wanted)) = self.before.take() else { return Ok(()) };
+        let Some((number, expected)) = self.before.take() else { return Ok(()) };
         self.ask(fleet, &["rollback", &number.to_string(), "--yes"])?;
-        self.wanted = wanted;
+        self.expected = expected;
         self.before = None;
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Pipeline {
 
     pub(super) fn remove(&mut self, fleet: &FleetFixture, backend: &str) -> Result<()> {
         self.ask(fleet, &["backend", "delete", backend, "--pool", "v4", "--yes"])?;
-        self.wanted.weights.remove(backend);
+        self.expected.weights.remove(backend);
         // A rollback would bring it back.
         self.before = None;
         Ok(())
@@ -184,7 +184,7 @@ impl Pipeline {
 
     pub(super) fn add(&mut self, fleet: &FleetFixture, backend: &str, region: &str) -> Result<()> {
         self.ask(fleet, &["backend", "create", backend, "--pool", "v4", "--region", region])?;
-        self.wanted.weights.insert(backend.into(), 1);
+        self.expected.weights.insert(backend.into(), 1);
         self.before = None;
         Ok(())
     }
@@ -198,17 +198,18 @@ impl Pipeline {
             let balancer = self.any(fleet);
             let output = fleet.balancers[balancer].try_cli(&all, None)?;
             let code = output.status.code().context("spillway was killed")?;
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.lines().next().unwrap_or_default();
-            self.log.push(format!("{}: {}: {code} {said}", fleet.name(balancer), words.join(" ")));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let message = stderr.lines().next().unwrap_or_default();
+            let command = words.join(" ");
+            self.log.push(format!("{}: {command}: {code} {message}", fleet.name(balancer)));
             if code == 0 {
                 return Ok(Some(serde_json::from_slice::<Changed>(&output.stdout).ok()));
             }
             // It was made before, and only the answer was lost.
-            if said.contains(NOT_YET) || (is_again && code == NOT_FOUND) {
+            if message.contains(NOT_YET) || (is_again && code == NOT_FOUND) {
                 return Ok(Some(None));
             }
-            let is_made = is_again && code == CONFLICT && said.contains("exists");
+            let is_made = is_again && code == CONFLICT && message.contains("exists");
             ensure!(is_made || [UNAVAILABLE, CONFLICT].contains(&code), "{words:?}: {output:?}");
             is_again = true;
             self.tried_again += 1;
@@ -220,7 +221,7 @@ impl Pipeline {
             return Ok(());
         }
         let now = changed.filter(|it| !it.changes.is_empty()).map(|it| it.generation);
-        self.before = self.generation.zip(now).map(|(before, _)| (before, self.wanted.clone()));
+        self.before = self.generation.zip(now).map(|(before, _)| (before, self.expected.clone()));
         self.generation = now;
         Ok(())
     }
@@ -237,8 +238,8 @@ impl Pipeline {
         let weights = pool.backends.iter().map(|it| (it.address.clone(), it.weight.unwrap_or(1)));
         let groups = pool.groups.iter().filter(|it| it.region == REGIONS[0]);
         let capacity = groups.filter_map(|it| it.capacity_per_second).next().unwrap_or(0.0);
-        let has = Wanted { weights: weights.collect(), capacity: capacity as u64 };
-        ensure!(has == self.wanted, "there is {has:?}\nand not {:?}", self.wanted);
+        let has = ExpectedPool { weights: weights.collect(), capacity: capacity as u64 };
+        ensure!(has == self.expected, "there is {has:?}\nand not {:?}", self.expected);
         Ok(())
     }
 }
