@@ -19,7 +19,7 @@ use lb_tests::{
 };
 use nix::sys::signal::Signal;
 use rcgen::date_time_ymd;
-use spillway_proto::v1::BackendState;
+use spillway_proto::v1::{BackendState, Condition};
 
 use super::super::calls::{condition, wait_for_condition, wait_until_owned_by};
 use super::super::members::status;
@@ -363,7 +363,12 @@ impl Month {
         self.disk.fill()?;
         self.pipeline.away.insert(ON_DISK);
         self.changes(2)?;
-        wait_for_condition(&self.fleet, ON_DISK, ("fleet record", "No space left on device"))?;
+        // Which of its files does not fit follows from the blocks that they have.
+        until("it says that the disk is full", PATIENCE, || {
+            let conditions = self.fleet.balancers[ON_DISK].status()?.conditions;
+            let is_full = |it: &Condition| it.text.contains("No space left on device");
+            Ok(conditions.iter().any(is_full).then_some(()))
+        })?;
         self.changes(3)?;
         self.disk.free()?;
         self.pipeline.away.remove(&ON_DISK);
