@@ -8,11 +8,11 @@ use lb_tests::{daemon::scrape, process::until};
 use super::{Month, events::LOOKED_FOR};
 
 /// Keys that etcd may have: twenty generations and those of a settle time, with their pieces, and what balancers say.
-const MOST_KEYS: u64 = 3000;
+const MOST_KEYS: u64 = 1500;
 /// Bytes that etcd's data may take; etcd itself compacts and keeps some past.
 const MOST_BYTES: u64 = 8 << 20;
 /// Memory of a daemon of its own, bytes, also in a debug build.
-const MOST_MEMORY: u64 = 160 << 20;
+const MOST_MEMORY: u64 = 128 << 20;
 /// Series of a balancer's metrics.
 const MOST_SERIES: usize = 1000;
 
