@@ -360,11 +360,11 @@ impl Month {
     }
 
     fn fill_disk(&mut self) -> Result<()> {
-        self.disk.fill()?;
         self.pipeline.away.insert(ON_DISK);
-        self.changes(2)?;
-        // Which of its files does not fit follows from the blocks that they have.
         until("it says that the disk is full", PATIENCE, || {
+            // The daemon replaces files, which makes room for the next ones: it is filled again.
+            self.disk.fill()?;
+            self.changes(1)?;
             let conditions = self.fleet.balancers[ON_DISK].status()?.conditions;
             let is_full = |it: &Condition| it.text.contains("No space left on device");
             Ok(conditions.iter().any(is_full).then_some(()))
