@@ -23,8 +23,11 @@ pub(super) fn set_up(root: &Path) -> Result<()> {
     while umount2("/sys/fs/bpf", MntFlags::MNT_DETACH).is_ok() {}
     fresh("proc", Path::new("/proc"))?;
     fresh("tmpfs", Path::new("/run"))?;
-    // Programs that are killed leave what they share in memory.
-    fresh("tmpfs", Path::new("/dev/shm"))?;
+    // Programs that are killed leave what they share in memory. A guest with a kernel of its own has no such folder.
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() {
+        fresh("tmpfs", shared)?;
+    }
     mount_bpf(root)?;
     let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().context("run ip")?;
     if !up.success() {
