@@ -350,7 +350,13 @@ pub(super) fn silent_server(sandbox: &Sandbox) -> Result<()> {
     let before = leases()?;
     ensure!(before.len() == 3, "{before:?}");
     let (mut generation, mut slowest) = (1, Duration::ZERO);
-    for server in (0..3).filter(|server| *server != leader) {
+    let mut frozen = Vec::new();
+    while frozen.len() < 2 {
+        // One that is back may have been elected.
+        let leader = etcd.leader()?;
+        let mut others = (0..3).filter(|it| *it != leader && !frozen.contains(it));
+        let server = others.next().or_else(|| (0..3).find(|it| *it != leader)).context("one")?;
+        frozen.push(server);
         etcd.freeze(server)?;
         for at in 0..3 {
             generation += 1;
@@ -367,6 +373,9 @@ pub(super) fn silent_server(sandbox: &Sandbox) -> Result<()> {
             }
         }
         etcd.thaw(server)?;
+        until("the server is back", PATIENCE, || {
+            Ok(etcd.ask_at(server, &["endpoint", "health"]).ok().map(drop))
+        })?;
     }
     wait_in_force(&fleet, 0, generation)?;
     ensure!(leases()? == before, "{:?}, not {before:?}", leases()?);
