@@ -55,16 +55,25 @@ impl Fleet {
         for (key, value) in values {
             if puts.len() == MOST_PUTS || size + value.len() > MAX_VALUE {
                 let full = mem::take(&mut puts);
-                self.transact(Txn::new().and_then(full)).await?;
+                self.put_together(full).await?;
                 size = 0;
             }
             size += key.len() + value.len();
             puts.push(TxnOp::put(key, value, None));
         }
         if !puts.is_empty() {
-            self.transact(Txn::new().and_then(puts)).await?;
+            self.put_together(puts).await?;
         }
         Ok(())
+    }
+
+    /// A value may be put again: a server that is silent holds nothing up, and leaves nothing in doubt.
+    async fn put_together(&self, puts: Vec<TxnOp>) -> Result<(), EtcdError> {
+        let put = |mut kv: KvClient| {
+            let transaction = Txn::new().and_then(puts.clone());
+            async move { kv.txn(transaction).await }
+        };
+        self.written(self.servers().ask(Client::kv_client, put).await).map(drop)
     }
 
     /// Marks that a transaction changes what the revision covers.

@@ -274,3 +274,26 @@ async fn changes_go_on_while_a_server_is_stopped() {
         wired.cluster.leader().await;
     }
 }
+
+/// Without that a change is refused now and then, although two servers answer.
+#[tokio::test]
+async fn pieces_are_put_at_another_server_if_one_is_silent() {
+    let wired = Wired::start().await;
+    let mut fleets = Vec::new();
+    for number in 0..20 {
+        fleets.push((number, wired.fleet(&format!("lb-{number}")).await));
+    }
+    wired.wires[0].silence();
+    // At once: after a while the connections to the silent one end by themselves.
+    let commits = fleets.into_iter().map(|(number, fleet)| {
+        tokio::spawn(async move {
+            let committed = fleet.commit(&attempt(None, format!("{number}").as_bytes())).await;
+            // All but the first one come too late.
+            let is_refused = matches!(committed, Err(CommitError::Etcd(_)));
+            assert!(!is_refused, "{number}: {committed:?}");
+        })
+    });
+    for commit in commits.collect::<Vec<_>>() {
+        commit.await.unwrap();
+    }
+}
