@@ -48,6 +48,7 @@ impl Sharing {
         let members = self.membership.members.keys();
         forgotten.still_forgotten =
             members.filter(|name| self.owns_nothing(name)).cloned().collect();
+        forgotten.stated_by = self.statements_on(&forgotten.gone, now);
         let number = self.highest_epoch() + 1;
         // A balancer that has not entered the last epoch yet could not tell what became of its parts.
         let all_follow = self.all_have(current, &forgotten.names(), now);
@@ -70,9 +71,7 @@ impl Sharing {
         let mut forgotten = self.forgettable(now);
         forgotten.gone.retain(|name| awaited.contains(name));
         forgotten.old_copies.retain(|name| awaited.contains(name));
-        if forgotten.gone.is_empty() {
-            forgotten.stated_by.clear();
-        }
+        forgotten.stated_by = self.statements_on(&forgotten.gone, now);
         (!forgotten.is_empty()).then_some(EpochStep::Forget(forgotten))
     }
 
@@ -98,13 +97,10 @@ impl Sharing {
         };
         let is_old = |name: &&Name| !self.owns_nothing(name) && self.lost_its_store(name, now);
         let own = self.ledger.is_old_copy.then_some(&self.name);
-        let gone: BTreeSet<Name> = others().filter(is_gone).cloned().collect();
-        let stated_by = if gone.is_empty() { BTreeSet::new() } else { self.stated_by(now) };
         Forgotten {
-            gone,
+            gone: others().filter(is_gone).cloned().collect(),
             old_copies: others().filter(is_old).chain(own).cloned().collect(),
-            still_forgotten: BTreeSet::new(),
-            stated_by,
+            ..Forgotten::default()
         }
     }
 

@@ -31,11 +31,15 @@ impl Sharing {
         Some((statement.epoch, &statement.silent))
     }
 
-    /// Those that are alive, and of which [`Self::last_report_of`] takes the statement.
-    pub(super) fn stated_by(&self, now: Duration) -> BTreeSet<Name> {
-        let has_stated = |name: &&Name| self.membership.statements.contains_key(*name);
-        let silent = self.others_alive().filter(|name| self.heard(name, RECENT, now).is_none());
-        silent.filter(has_stated).cloned().collect()
+    /// Balancers on whose statements some were found gone: those that are alive, and of which [`Self::last_report_of`] takes the
+    /// statement.
+    pub(super) fn statements_on(&self, gone: &BTreeSet<Name>, now: Duration) -> BTreeSet<Name> {
+        let is_believed = |name: &&Name| {
+            !gone.is_empty()
+                && self.heard(name, RECENT, now).is_none()
+                && self.membership.statements.contains_key(*name)
+        };
+        self.others_alive().filter(is_believed).cloned().collect()
     }
 
     /// The members from which it has not heard for [`SILENCE`].
