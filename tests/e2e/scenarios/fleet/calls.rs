@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_e2e::fixture::{FleetFixture, FleetPlan, Health};
+use lb_e2e::fixture::{FleetFixture, FleetPlan, Health, Tunnel};
 use lb_tests::{
     daemon::answers::{self, shared_group},
     process::{PATIENCE, until},
@@ -12,7 +12,7 @@ use lb_tests::{
 };
 use spillway_proto::v1::FleetStatus;
 
-use super::members::status;
+use super::members::{status, wait_in_force};
 
 /// Exit statuses of `spillway`, as docs/cli.md has them.
 pub(super) const USAGE: i32 = 2;
@@ -29,15 +29,31 @@ pub(super) fn joined_as(sandbox: &Sandbox, name: &str, plan: FleetPlan) -> Resul
 
 /// All balancers join, with the first one's configuration, and are ready.
 pub(super) fn join_all(fleet: &mut FleetFixture) -> Result<()> {
-    let text = text(fleet)?;
-    fleet.balancers[0].apply(&text)?;
+    found_with(fleet, &text(fleet)?)?;
+    fleet.wait_up()
+}
+
+/// The first balancer founds the fleet with a configuration, and all others join and have it in force.
+pub(super) fn found_with(fleet: &FleetFixture, text: &str) -> Result<()> {
+    fleet.balancers[0].apply(text)?;
     for balancer in 0..fleet.balancers.len() {
-        // Without --yes: the first one founds the fleet, and the others have nothing to lose.
+        // Without --yes: none of them has anything to lose.
         fleet.spillway(balancer, &["fleet", "join"])?;
     }
-    fleet.wait_up()?;
-    super::members::wait_in_force(fleet, 0, 1)?;
-    Ok(())
+    wait_in_force(fleet, 0, 1).map(drop)
+}
+
+/// Services beside those of a fixture, for long connections through some tunnels.
+pub(super) fn long_services(tunnels: &[Tunnel], port: u16) -> String {
+    let service = |tunnel: &Tunnel| {
+        format!(
+            "[[service]]\nname = \"long-{}\"\naddress = \"{}\"\nport = {port}\nprotocol = \"tcp\"\npool = \"{}\"\n",
+            tunnel.name(),
+            tunnel.vip(),
+            tunnel.pool()
+        )
+    };
+    tunnels.iter().map(service).collect()
 }
 
 /// The configuration that [`joined_as`] begins with.

@@ -350,13 +350,13 @@ pub(super) fn silent_server(sandbox: &Sandbox) -> Result<()> {
     let before = leases()?;
     ensure!(before.len() == 3, "{before:?}");
     let (mut generation, mut slowest) = (1, Duration::ZERO);
-    let mut frozen = Vec::new();
-    while frozen.len() < 2 {
+    let mut frozen = None;
+    for _ in 0..2 {
         // One that is back may have been elected.
         let leader = etcd.leader()?;
-        let mut others = (0..3).filter(|it| *it != leader && !frozen.contains(it));
-        let server = others.next().or_else(|| (0..3).find(|it| *it != leader)).context("one")?;
-        frozen.push(server);
+        let mut others = (0..3).filter(|it| *it != leader && Some(*it) != frozen);
+        let server = others.next().context("there are three servers")?;
+        frozen = Some(server);
         etcd.freeze(server)?;
         for at in 0..3 {
             generation += 1;

@@ -15,7 +15,7 @@ use lb_tests::{
 };
 
 use super::super::agreement::LONG_PATIENCE;
-use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE};
+use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE, long_services};
 use super::inject::Injector;
 use super::{PORT, SETTLE};
 
@@ -76,15 +76,7 @@ impl Changes {
         let text = document.text();
         let head = "health_checks = [\"page\"]\n";
         let (before, after) = text.split_once(head).context("no pool")?;
-        let mut services = String::new();
-        for tunnel in [Tunnel::Ipip, Tunnel::Ip4In6, Tunnel::Ip6Ip6] {
-            services += &format!(
-                "[[service]]\nname = \"long-{}\"\naddress = \"{}\"\nport = {PORT}\nprotocol = \"tcp\"\npool = \"{}\"\n",
-                tunnel.name(),
-                tunnel.vip(),
-                tunnel.pool()
-            );
-        }
+        let services = long_services(&[Tunnel::Ipip, Tunnel::Ip4In6, Tunnel::Ip6Ip6], PORT);
         // Tables of equal size, whatever a balancer had before.
         let after = after.replace(head, &format!("{head}slots = 1009\n"));
         let region = REGIONS[0];

@@ -29,7 +29,8 @@ use lb_tests::{
 };
 
 use super::agreement::{wait_for_agreement, wait_until_up};
-use super::members::{status, wait_in_force};
+use super::calls::found_with;
+use super::members::status;
 use changes::Changes;
 use inject::Injector;
 
@@ -98,11 +99,7 @@ impl Run {
         let nodes = fleet.fabric.backends.iter().map(|backend| &backend.node);
         let server = LongConnectionServer::start(nodes, PORT)?;
         let changes = Changes::new(&fleet, seed)?;
-        fleet.balancers[0].apply(&changes.configuration(&[1; 4]))?;
-        for balancer in 0..fleet.balancers.len() {
-            fleet.spillway(balancer, &["fleet", "join", "--yes"])?;
-        }
-        wait_in_force(&fleet, 0, 1)?;
+        found_with(&fleet, &changes.configuration(&[1; 4]))?;
         wait_until_up(&mut fleet)?;
         let mut connections = LongConnections::new(&fleet.fabric.client)?;
         for batch in 0..CONNECTIONS / TOGETHER {

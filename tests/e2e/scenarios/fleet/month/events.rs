@@ -33,47 +33,28 @@ const MORE_THAN_KEPT: usize = 25;
 /// Subject of the condition about certificate files.
 const TLS: &str = "TLS of etcd";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    ServerRetired,
-    AddressUsedAgain,
-    HourPasses,
-    DrainEnds,
-    StandbySwitchedOn,
-    RebootedAhead,
-    RebootedBehind,
-    CertificateLate,
-    KeyBeforeCertificate,
-    EtcdServerReplaced,
-    EtcdDefragmented,
-    EtcdLeaderKilled,
-    EachReplaced,
-    DiskFull,
-    DiskSilent,
-    Suspended,
-    MuteAndLost,
-    DaemonKilled,
-}
+/// What is done, and what it is called.
+pub(super) type Event = (&'static str, fn(&mut Month) -> Result<()>);
 
 const ALL: [Event; 18] = [
-    Event::ServerRetired,
-    Event::AddressUsedAgain,
-    Event::HourPasses,
-    Event::DrainEnds,
-    Event::StandbySwitchedOn,
-    Event::RebootedAhead,
-    Event::RebootedBehind,
-    Event::CertificateLate,
-    Event::KeyBeforeCertificate,
-    Event::EtcdServerReplaced,
-    Event::EtcdDefragmented,
-    Event::EtcdLeaderKilled,
-    Event::EachReplaced,
-    Event::DiskFull,
-    Event::DiskSilent,
-    Event::Suspended,
-    Event::MuteAndLost,
-    Event::DaemonKilled,
+    ("a server is retired", Month::retire_server),
+    ("an address is used again", Month::use_address_again),
+    ("an hour passes", Month::let_an_hour_pass),
+    ("a drain ends", Month::drain_for_a_while),
+    ("a standby is switched on", Month::switch_on_standby),
+    ("a host reboots with its clock ahead", |month| month.reboot(HOUR)),
+    ("a host reboots with its clock behind", |month| month.reboot(-HOUR)),
+    ("a certificate is renewed late", Month::renew_late),
+    ("a key is renewed before its certificate", Month::renew_key_first),
+    ("a server of etcd is replaced", Month::replace_etcd_server),
+    ("etcd is defragmented", |month| month.etcd()?.defragment()),
+    ("the leader of etcd is killed", Month::kill_etcd_leader),
+    ("each daemon is replaced", Month::replace_each),
+    ("a disk is full", Month::fill_disk),
+    ("a disk is silent", Month::silence_disk),
+    ("a host is suspended", Month::suspend),
+    ("one is lost beside a mute one", Month::lose_one_beside_a_mute_one),
+    ("a daemon is killed", Month::kill_daemon),
 ];
 
 /// All, once each.
@@ -87,42 +68,25 @@ pub(super) fn shuffled(random: &mut Random) -> Vec<Event> {
 }
 
 impl Month {
-    pub(super) fn happen(&mut self, event: Event) -> Result<()> {
-        match event {
-            Event::ServerRetired => self.retire_server(),
-            Event::AddressUsedAgain => self.use_address_again(),
-            Event::HourPasses => self.let_an_hour_pass(),
-            Event::DrainEnds => self.drain_for_a_while(),
-            Event::StandbySwitchedOn => self.switch_on_standby(),
-            Event::RebootedAhead => self.reboot(HOUR),
-            Event::RebootedBehind => self.reboot(-HOUR),
-            Event::CertificateLate => self.renew_late(),
-            Event::KeyBeforeCertificate => self.renew_key_first(),
-            Event::EtcdServerReplaced => {
-                let size = self.etcd()?.size() as u64;
-                let server = self.random.below(size) as usize;
-                self.etcd()?.replace(server)
-            }
-            Event::EtcdDefragmented => self.etcd()?.defragment(),
-            Event::EtcdLeaderKilled => {
-                let leader = self.etcd()?.leader()?;
-                self.etcd()?.kill(leader)?;
-                self.changes(5)?;
-                self.etcd()?.start_all()
-            }
-            Event::EachReplaced => self.replace_each(),
-            Event::DiskFull => self.fill_disk(),
-            Event::DiskSilent => self.silence_disk(),
-            Event::Suspended => self.suspend(),
-            Event::MuteAndLost => self.lose_one_beside_a_mute_one(),
-            Event::DaemonKilled => {
-                let balancer = self.any();
-                self.fleet.balancers[balancer].kill()?;
-                self.pipeline.away.insert(balancer);
-                self.changes(3)?;
-                self.start_again(balancer)
-            }
-        }
+    fn replace_etcd_server(&mut self) -> Result<()> {
+        let size = self.etcd()?.size() as u64;
+        let server = self.random.below(size) as usize;
+        self.etcd()?.replace(server)
+    }
+
+    fn kill_etcd_leader(&mut self) -> Result<()> {
+        let leader = self.etcd()?.leader()?;
+        self.etcd()?.kill(leader)?;
+        self.changes(5)?;
+        self.etcd()?.start_all()
+    }
+
+    fn kill_daemon(&mut self) -> Result<()> {
+        let balancer = self.any();
+        self.fleet.balancers[balancer].kill()?;
+        self.pipeline.away.insert(balancer);
+        self.changes(3)?;
+        self.start_again(balancer)
     }
 
     pub(super) fn etcd(&mut self) -> Result<&mut EtcdCluster> {

@@ -67,16 +67,16 @@ impl Month {
         let drains = self.pipeline.drains();
         // What ends about now may be there or not.
         drains.retain(|_, drain| drain.ends.is_none_or(|ends| ends > now));
-        let wanted: BTreeSet<_> = drains.keys().cloned().collect();
+        let expected: BTreeSet<_> = drains.keys().cloned().collect();
         for balancer in &self.fleet.balancers {
             until("there are the overrides that were asked for", LOOKED_FOR, || {
                 let overrides = balancer.overrides()?.overrides;
                 let has: BTreeSet<_> = overrides.into_iter().map(|it| it.name).collect();
-                let lost: Vec<_> = wanted.difference(&has).collect();
+                let lost: Vec<_> = expected.difference(&has).collect();
                 ensure!(lost.is_empty(), "{lost:?} ended by themselves");
-                Ok((has == wanted).then_some(()))
+                Ok((has == expected).then_some(()))
             })
-            .with_context(|| format!("{wanted:?}, and not {:?}", balancer.overrides()))?;
+            .with_context(|| format!("{expected:?}, and not {:?}", balancer.overrides()))?;
         }
         Ok(())
     }

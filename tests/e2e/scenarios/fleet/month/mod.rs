@@ -32,7 +32,7 @@ use lb_tests::{
 
 use super::{
     agreement::{wait_for_agreement, wait_until_up},
-    members::wait_in_force,
+    calls::found_with,
 };
 use events::Event;
 use invariants::Sizes;
@@ -118,11 +118,7 @@ impl Month {
         let nodes = fleet.fabric.backends.iter().map(|backend| &backend.node);
         let server = LongConnectionServer::start(nodes, PORT)?;
         let pipeline = Pipeline::new(&fleet, seed)?;
-        fleet.balancers[0].apply(&pipeline::configuration(&fleet)?)?;
-        for balancer in 0..fleet.balancers.len() {
-            fleet.spillway(balancer, &["fleet", "join"])?;
-        }
-        wait_in_force(&fleet, 0, 1)?;
+        found_with(&fleet, &pipeline::configuration(&fleet)?)?;
         wait_until_up(&mut fleet)?;
         let mut connections = LongConnections::new(&fleet.fabric.client)?;
         for still in [Tunnel::Ip4In6, Tunnel::Ip6Ip6] {
@@ -156,16 +152,16 @@ impl Month {
         if self.coming.is_empty() {
             self.coming = events::shuffled(&mut self.random);
         }
-        let event = self.coming.pop().context("there are no events")?;
+        let (name, happen) = self.coming.pop().context("there are no events")?;
         self.changes(BETWEEN)?;
-        self.note(format!("{event:?}"));
+        self.note(name.to_owned());
         self.events += 1;
-        self.happen(event).with_context(|| format!("{event:?}"))?;
-        self.agree().with_context(|| format!("after {event:?}"))?;
+        happen(self).context(name)?;
+        self.agree().with_context(|| format!("after: {name}"))?;
         for balancer in std::mem::take(&mut self.out) {
             self.fleet.fabric.put_back(balancer)?;
         }
-        self.ensure_invariants().with_context(|| format!("after {event:?}"))?;
+        self.ensure_invariants().with_context(|| format!("after: {name}"))?;
         self.connections.all_go_on(&[])?;
         self.requests.wait_for(2 * CLIENTS as u64)
     }

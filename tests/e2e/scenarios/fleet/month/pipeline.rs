@@ -11,7 +11,7 @@ use lb_tests::{daemon::printed::Changed, process::until, random::Random, topolog
 use spillway_proto::v1::Configuration;
 
 use super::super::agreement::LONG_PATIENCE;
-use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE};
+use super::super::calls::{CONFLICT, NOT_FOUND, UNAVAILABLE, long_services, reweigh};
 use super::{PORT, SETTLE};
 
 /// Weights are at most this: of 1009 slots two backends with it leave one of weight 1 more than 100, and no balancer
@@ -25,15 +25,7 @@ pub(super) fn configuration(fleet: &FleetFixture) -> Result<String> {
     let text = fleet.configuration_with(Health::DEFAULT, "1000/s", None)?;
     let slots = "slots = 1009\n";
     let text = text.replace(slots, &format!("{slots}settle_time = \"{SETTLE}\"\n"));
-    let still = [Tunnel::Ip4In6, Tunnel::Ip6Ip6].map(|tunnel| {
-        format!(
-            "[[service]]\nname = \"long-{}\"\naddress = \"{}\"\nport = {PORT}\nprotocol = \"tcp\"\npool = \"{}\"\n",
-            tunnel.name(),
-            tunnel.vip(),
-            tunnel.pool()
-        )
-    });
-    Ok(text + &still.concat())
+    Ok(text + &long_services(&[Tunnel::Ip4In6, Tunnel::Ip6Ip6], PORT))
 }
 
 /// What a pool has to have.
@@ -135,9 +127,7 @@ impl Pipeline {
             3 if self.drains.is_empty() => self.drain(fleet, backend, None)?,
             _ => {
                 let weight = 1 + self.random.below(WEIGHTS) as u32;
-                let (text, pool) = (weight.to_string(), ["--pool", "v4"]);
-                let update = ["backend", "update", backend, pool[0], pool[1], "--weight", &text];
-                self.ask(fleet, &update)?;
+                self.ask(fleet, &reweigh(backend, &weight.to_string())[..7])?;
                 self.expected.weights.insert(backend.clone(), weight);
             }
         }
