@@ -205,9 +205,10 @@ pub(crate) fn watches(client: &Client) -> WatchClient {
 ///
 /// # Errors
 /// The answer, or [`EtcdError::NoAnswer`].
-pub(crate) async fn timed<T>(
-    answer: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, EtcdError> {
+pub(crate) async fn timed<T, E>(answer: impl Future<Output = Result<T, E>>) -> Result<T, EtcdError>
+where
+    EtcdError: From<E>,
+{
     let answer = tokio::time::timeout(REQUEST_TIME, answer).await;
     Ok(answer.map_err(|_| EtcdError::NoAnswer)??)
 }

@@ -60,6 +60,11 @@ impl EtcdError {
         }
     }
 
+    /// Whether no server said anything, so that another one may.
+    pub(crate) fn is_without_answer(&self) -> bool {
+        matches!(self, Self::NoAnswer | Self::NotConnected(_) | Self::Unreachable(_))
+    }
+
     /// Whether the answer has more bytes than this balancer takes.
     pub(crate) fn is_too_large(&self) -> bool {
         matches!(self, Self::Refused(text) if text.contains("message length too large"))
@@ -148,7 +153,7 @@ const ENDED: [&str; 4] = [
 ];
 
 /// Whether there was no connection, so that the request cannot have been carried out.
-pub(crate) fn is_not_connected(error: &etcd_client::Error) -> bool {
+fn is_not_connected(error: &etcd_client::Error) -> bool {
     let causes = match error {
         etcd_client::Error::GRpcStatus(status) => status.source().map(error_chain::message),
         etcd_client::Error::TransportError(error) => Some(error_chain::message(error)),

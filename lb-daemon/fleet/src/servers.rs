@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{EtcdError, client::timed, error::is_not_connected};
+use crate::{EtcdError, client::timed};
 
 /// How long one server is waited for before another one is asked too.
 const ANSWER: Duration = Duration::from_millis(1500);
@@ -82,7 +82,7 @@ impl Servers {
         }
     }
 
-    /// Makes a request that may be made several times: one server that is slow or silent does not hold it up.
+    /// Makes a request that may be made several times: one server that is slow, silent or dies meanwhile does not hold it up.
     ///
     /// # Errors
     /// That of the request, or [`EtcdError::NoAnswer`].
@@ -105,8 +105,12 @@ impl Servers {
                     waiting.push((Arc::clone(server), answer));
                 }
                 let limit = if next.is_some() { ANSWER } else { Duration::MAX };
-                match timeout(limit, first(&mut waiting)).await {
-                    Ok((server, Err(error))) if is_not_connected(&error) => {
+                let Ok((server, answer)) = timeout(limit, first(&mut waiting)).await else {
+                    next.iter().for_each(Server::note_silence);
+                    continue;
+                };
+                match answer.map_err(EtcdError::from) {
+                    Err(error) if error.is_without_answer() => {
                         server.note_silence();
                         if tries == TRIES {
                             return Err(error);
@@ -114,8 +118,7 @@ impl Servers {
                         tries += 1;
                         sleep(BETWEEN_TRIES).await;
                     }
-                    Ok((_, answer)) => return answer,
-                    Err(_) => next.iter().for_each(Server::note_silence),
+                    answer => return answer,
                 }
             }
         };
@@ -187,8 +190,7 @@ impl Server {
         let mut kv = self.client.kv_client();
         let asked = timeout(PROBE, kv.get(&*self.probed, Some(options))).await;
         let answer = asked.map(|answer| answer.map_err(EtcdError::from));
-        use EtcdError::{NoAnswer, NotConnected, Unreachable};
-        !matches!(answer, Err(_) | Ok(Err(NoAnswer | NotConnected(_) | Unreachable(_))))
+        answer.is_ok_and(|answer| !answer.is_err_and(|error| error.is_without_answer()))
     }
 
     /// Others are asked from now on, until it answers.

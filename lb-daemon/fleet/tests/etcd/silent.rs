@@ -40,6 +40,8 @@ struct Wire {
     is_silent: Arc<AtomicBool>,
     /// Whether the next request makes it silent, at whichever server.
     is_armed: Arc<AtomicBool>,
+    /// Connections end when a request arrives.
+    is_cut: Arc<AtomicBool>,
     /// Bytes that were lost.
     lost: Arc<AtomicUsize>,
 }
@@ -48,8 +50,8 @@ impl Wire {
     async fn start(to: SocketAddr, is_armed: Arc<AtomicBool>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (is_silent, lost) = (Arc::default(), Arc::default());
-        let wire = Self { address, is_silent, is_armed, lost };
+        let (is_silent, is_cut, lost) = (Arc::default(), Arc::default(), Arc::default());
+        let wire = Self { address, is_silent, is_armed, is_cut, lost };
         let accepted = wire.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -66,6 +68,10 @@ impl Wire {
     async fn carry_requests(self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
         let mut bytes = vec![0; 1 << 16];
         while let Ok(count @ 1..) = from.read(&mut bytes).await {
+            if self.is_cut.load(Ordering::SeqCst) {
+                self.lost.fetch_add(count, Ordering::SeqCst);
+                break;
+            }
             if self.is_armed.swap(false, Ordering::SeqCst) {
                 self.silence();
             }
@@ -296,4 +302,21 @@ async fn pieces_are_put_at_another_server_if_one_is_silent() {
     for commit in commits.collect::<Vec<_>>() {
         commit.await.unwrap();
     }
+}
+
+/// Without that a request fails that another server would have answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_connection_ends_is_made_at_another_server() {
+    let wired = Wired::start().await;
+    let mut fleets = Vec::new();
+    for number in 0..30 {
+        fleets.push(wired.fleet(&format!("lb-{number}")).await);
+    }
+    wired.wires[0].is_cut.store(true, Ordering::SeqCst);
+    for fleet in &fleets {
+        fleet.current().await.unwrap();
+        let committed = fleet.commit(&attempt(None, b"pieces")).await;
+        assert!(!matches!(committed, Err(CommitError::Etcd(_))), "{committed:?}");
+    }
+    assert!(wired.has_lost(), "no connection was ended");
 }
