@@ -342,8 +342,12 @@ impl Month {
     fn silence_disk(&mut self) -> Result<()> {
         self.disk.freeze()?;
         self.pipeline.away.insert(ON_DISK);
-        self.changes(2)?;
-        wait_for_condition(&self.fleet, ON_DISK, ("store", "the disk does not answer"))?;
+        until("it says that the disk is silent", PATIENCE, || {
+            // Drains are no generations, and it notices when it stores one.
+            self.changes(1)?;
+            let cause = condition(&self.fleet, ON_DISK, "store")?;
+            Ok(cause.filter(|cause| cause.contains("the disk does not answer")))
+        })?;
         self.changes(3)?;
         self.disk.thaw()?;
         self.pipeline.away.remove(&ON_DISK);

@@ -126,7 +126,9 @@ impl Pipeline {
             // One at a time, so that those that are left have room.
             3 if self.drains.is_empty() => self.drain(fleet, backend, None)?,
             _ => {
-                let weight = 1 + self.random.below(WEIGHTS) as u32;
+                // Another one than it has: to ask for what is there changes nothing.
+                let step = 1 + self.random.below(WEIGHTS - 1) as u32;
+                let weight = 1 + (self.expected.weights[backend] - 1 + step) % WEIGHTS as u32;
                 self.ask(fleet, &reweigh(backend, &weight.to_string())[..7])?;
                 self.expected.weights.insert(backend.clone(), weight);
             }
