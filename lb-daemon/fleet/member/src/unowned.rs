@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_base::conditions::{ConditionReason, Subject};
+use lb_fleet::documents::Liveness;
 use lb_model::Name;
 use lb_sharing::{GroupKey, GroupReport};
 use tokio::time::Instant;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use super::{
     Member,
     membership::has_been_forgotten,
-    sharing::{GroupShare, SharingStatus},
+    sharing::{GroupShare, LEDGER, SharingStatus},
 };
 
 /// Subject of the condition that a part of a capacity has no owner.
@@ -34,29 +35,52 @@ impl Unowned {
     /// Looks at what all balancers say that they own.
     pub(super) fn look(&mut self, member: &Member) {
         match self.note(member.find_unowned(), Instant::now()) {
-            Some(problem) => member.conditions().begin(&FLEET_PORTIONS, &problem),
+            Some((group, part)) => {
+                let problem = sentence(&group, part, &member.find_unstored());
+                member.conditions().begin(&FLEET_PORTIONS, &problem);
+            }
             None => member.conditions().end(&FLEET_PORTIONS),
         }
     }
 
-    /// Takes note of what has no owner now. Returns what is wrong, once it has lasted.
-    fn note(&mut self, found: Option<(GroupKey, f64)>, now: Instant) -> Option<String> {
+    /// Takes note of what has no owner now. Returns it once it has lasted.
+    fn note(&mut self, found: Option<(GroupKey, f64)>, now: Instant) -> Option<(GroupKey, f64)> {
         let since = found.as_ref().map(|_| self.since.unwrap_or(now));
         self.since = since;
         let has_lasted = since.is_some_and(|since| now.duration_since(since) >= LASTS);
-        found.filter(|_| has_lasted).map(|(group, part)| sentence(&group, part))
+        found.filter(|_| has_lasted)
     }
 }
 
-fn sentence(GroupKey { pool, region, .. }: &GroupKey, part: f64) -> String {
+/// What is wrong, and what mends it. What others give to a balancer whose disk fails is on its way until the disk is mended;
+/// no reason to create it again.
+fn sentence(GroupKey { pool, region, .. }: &GroupKey, part: f64, unstored: &[String]) -> String {
+    let remedy = match unstored.join(", ").as_str() {
+        "" => "if balancers reach each other, `spillway fleet leave --abandon` at one of them, and `join` there, make the \
+               others create it again"
+            .to_owned(),
+        names => format!("it waits for the disk of {names} (condition `{}` there)", LEDGER.text()),
+    };
     format!(
-        "no balancer owns {:.0} % of the capacity of pool {pool} in region {region}: if balancers reach each other, \
-         `spillway fleet leave --abandon` at one of them, and `join` there, make the others create it again",
+        "no balancer owns {:.0} % of the capacity of pool {pool} in region {region}: {remedy}",
         part * 100.0
     )
 }
 
+/// Whether a balancer shows that it cannot store its portions.
+fn is_unstored(liveness: &Liveness) -> bool {
+    let shown = format!("{}: ", LEDGER.text());
+    liveness.conditions.iter().any(|text| text.starts_with(&shown))
+}
+
 impl Member {
+    /// Balancers that show that they cannot store their portions, this one too.
+    fn find_unstored(&self) -> Vec<String> {
+        let alive = self.view().snapshot.map(|snapshot| snapshot.alive.clone()).unwrap_or_default();
+        let unstored = alive.iter().filter(|(_, shown)| is_unstored(&shown.document.body));
+        unstored.map(|(name, _)| name.to_string()).collect()
+    }
+
     /// The group of which most has no owner. `None`: there is none, or not all balancers are heard.
     fn find_unowned(&self) -> Option<(GroupKey, f64)> {
         let snapshot = self.view().snapshot?;
@@ -165,8 +189,21 @@ mod tests {
 
     #[test]
     fn the_sentence_says_how_much_and_what_to_do() {
-        let text = sentence(&group("web"), 0.411);
+        let text = sentence(&group("web"), 0.411, &[]);
         assert!(text.starts_with("no balancer owns 41 % of the capacity of pool web in region eu"));
         assert!(text.contains("`spillway fleet leave --abandon`"));
+        let waits = sentence(&group("web"), 0.411, &["lb-2".into(), "lb-4".into()]);
+        assert!(waits.ends_with(
+            ": it waits for the disk of lb-2, lb-4 (condition `ledger of the fleet` there)"
+        ));
+    }
+
+    #[test]
+    fn a_balancer_that_cannot_store_its_portions_is_known_by_what_it_shows() {
+        let shows =
+            |text: &str| Liveness { conditions: [text.into()].into(), ..Default::default() };
+        assert!(is_unstored(&shows("ledger of the fleet: the disk does not answer")));
+        assert!(!is_unstored(&shows("store: the disk does not answer")));
+        assert!(!is_unstored(&Liveness::default()));
     }
 }

@@ -39,6 +39,7 @@ pub(crate) use ledger_file::LedgerFile;
 pub(crate) use peers::{
     Answers, AskedPeer, PeerCredentials, PeerErrors, PeerSecurity, TableDigests, balancers, owner,
 };
+pub(crate) use sharing_loop::LEDGER;
 pub(crate) use status::{GroupShare, PeerStatus, SharingStatus};
 
 /// A pool and a region.

@@ -47,7 +47,8 @@ const MOST_OF_TIME: u32 = 20;
 /// A disk that takes longer does not answer.
 const SLOW_DISK: Duration = Duration::from_secs(2);
 
-const LEDGER: Subject = Subject::new(ConditionReason::Store, "ledger of the fleet");
+/// Subject of the condition that the disk does not take what this balancer owns.
+pub(crate) const LEDGER: Subject = Subject::new(ConditionReason::Store, "ledger of the fleet");
 const PORTIONS: Subject = Subject::new(ConditionReason::PacketPath, "portions of capacities");
 
 /// What the loop is made of.
