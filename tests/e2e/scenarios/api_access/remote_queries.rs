@@ -93,8 +93,11 @@ fn ended(output: &Output, code: i32, error: &str) -> Result<()> {
 /// A viewer with a certificate, on a host that has no pins, sees what root sees on the balancer.
 pub(crate) fn over_tls(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "elsewhere", Health::QUICK)?;
+    // Both lives have to be through with the tracepoints, lest more of them are there from one look to the next.
+    fixture.balancer.traces_drops()?;
     let server = Fabric::BALANCER_V4;
     let spillway = tls::over_tls(&mut fixture, &server.to_string(), "viewer")?;
+    fixture.balancer.traces_drops()?;
     rest(&fixture)?;
     let vip = Tunnel::Ipip.endpoint(HTTP);
     name_over_http(&fixture.fabric.client, Random::new(5).client(vip.ip()), vip)?;
