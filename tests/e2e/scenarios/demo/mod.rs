@@ -1,7 +1,6 @@
 //! Demo and experiments report what happened, and leave nothing behind.
 
 mod failover;
-mod million;
 mod overflow;
 pub(crate) mod run;
 mod tour;
@@ -20,5 +19,4 @@ pub(crate) const CASES: &[Case] = &[
         "the_silent_host_holds_up_nginx_alone",
         failover::the_silent_host_holds_up_nginx_alone,
     ),
-    Case::alone("each_request_has_one_backend", million::each_request_has_one_backend),
 ];
