@@ -82,7 +82,7 @@ impl Servers {
         }
     }
 
-    /// Makes a request that may be made several times: one server that is slow, silent or dies meanwhile does not hold it up.
+    /// Makes a request that may be made several times: one server that is slow, is silent or dies does not hold it up.
     ///
     /// # Errors
     /// That of the request, or [`EtcdError::NoAnswer`].
@@ -189,8 +189,9 @@ impl Server {
         let options = GetOptions::new().with_serializable().with_keys_only();
         let mut kv = self.client.kv_client();
         let asked = timeout(PROBE, kv.get(&*self.probed, Some(options))).await;
-        let answer = asked.map(|answer| answer.map_err(EtcdError::from));
-        answer.is_ok_and(|answer| !answer.is_err_and(|error| error.is_without_answer()))
+        let answer =
+            asked.map_or(Err(EtcdError::NoAnswer), |answer| answer.map_err(EtcdError::from));
+        !answer.is_err_and(|error| error.is_without_answer())
     }
 
     /// Others are asked from now on, until it answers.

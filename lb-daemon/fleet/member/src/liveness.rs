@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lb_base::conditions::{ConditionReason, Conditions, differ_in_figures_alone};
+use lb_base::conditions::{ConditionReason, Conditions, Subject, differ_in_figures_alone};
 use lb_fleet::{
     Document,
     documents::Liveness,
@@ -78,7 +78,7 @@ pub(super) async fn report(
             // What the settings ask for is no problem that the others should report.
             let texts = conditions.now().into_iter();
             let texts = texts.filter(|it| it.reason != ConditionReason::FleetInsecure);
-            let texts = texts.map(|it| format!("{}: {}", it.subject, it.cause));
+            let texts = texts.map(|it| shown_condition(&it.subject, &it.cause));
             last_texts = texts.take(MOST_CONDITIONS).collect();
             texts_at = Some(Instant::now());
         }
@@ -99,6 +99,17 @@ pub(super) async fn report(
             is_new
         });
     }
+}
+
+/// A condition as others see it.
+fn shown_condition(subject: &str, cause: &str) -> String {
+    format!("{subject}: {cause}")
+}
+
+/// Whether a balancer shows a condition about a subject.
+pub(super) fn shows(liveness: &Liveness, subject: &Subject) -> bool {
+    let beginning = shown_condition(subject.text(), "");
+    liveness.conditions.iter().any(|text| text.starts_with(&beginning))
 }
 
 /// Whether conditions differ in more than figures.
@@ -234,5 +245,21 @@ impl Member {
         let has_none =
             |group| status.groups.get(group).is_some_and(|share| share.enforced == Parts::NONE);
         limited.any(|(group, _)| has_none(group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_of_another_balancer_is_known_by_its_subject() {
+        let subject = Subject::new(ConditionReason::Store, "ledger of the fleet");
+        let shows_it = |text: String| {
+            shows(&Liveness { conditions: [text].into(), ..Default::default() }, &subject)
+        };
+        assert!(shows_it(shown_condition("ledger of the fleet", "the disk does not answer")));
+        assert!(!shows_it(shown_condition("store", "the disk does not answer")));
+        assert!(!shows(&Liveness::default(), &subject));
     }
 }

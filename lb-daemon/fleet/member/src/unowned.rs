@@ -4,13 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lb_base::conditions::{ConditionReason, Subject};
-use lb_fleet::documents::Liveness;
 use lb_model::Name;
 use lb_sharing::{GroupKey, GroupReport};
 use tokio::time::Instant;
 
 use super::{
     Member,
+    liveness::shows,
     membership::has_been_forgotten,
     sharing::{GroupShare, LEDGER, SharingStatus},
 };
@@ -67,17 +67,11 @@ fn sentence(GroupKey { pool, region, .. }: &GroupKey, part: f64, unstored: &[Str
     )
 }
 
-/// Whether a balancer shows that it cannot store its portions.
-fn is_unstored(liveness: &Liveness) -> bool {
-    let shown = format!("{}: ", LEDGER.text());
-    liveness.conditions.iter().any(|text| text.starts_with(&shown))
-}
-
 impl Member {
     /// Balancers that show that they cannot store their portions, this one too.
     fn find_unstored(&self) -> Vec<String> {
-        let alive = self.view().snapshot.map(|snapshot| snapshot.alive.clone()).unwrap_or_default();
-        let unstored = alive.iter().filter(|(_, shown)| is_unstored(&shown.document.body));
+        let Some(snapshot) = self.view().snapshot else { return Vec::new() };
+        let unstored = snapshot.alive.iter().filter(|(_, it)| shows(&it.document.body, &LEDGER));
         unstored.map(|(name, _)| name.to_string()).collect()
     }
 
@@ -196,14 +190,5 @@ mod tests {
         assert!(waits.ends_with(
             ": it waits for the disk of lb-2, lb-4 (condition `ledger of the fleet` there)"
         ));
-    }
-
-    #[test]
-    fn a_balancer_that_cannot_store_its_portions_is_known_by_what_it_shows() {
-        let shows =
-            |text: &str| Liveness { conditions: [text.into()].into(), ..Default::default() };
-        assert!(is_unstored(&shows("ledger of the fleet: the disk does not answer")));
-        assert!(!is_unstored(&shows("store: the disk does not answer")));
-        assert!(!is_unstored(&Liveness::default()));
     }
 }

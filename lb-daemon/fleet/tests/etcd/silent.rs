@@ -40,7 +40,7 @@ struct Wire {
     is_silent: Arc<AtomicBool>,
     /// Whether the next request makes it silent, at whichever server.
     is_armed: Arc<AtomicBool>,
-    /// Connections end when a request arrives.
+    /// Whether connections end when a request arrives.
     is_cut: Arc<AtomicBool>,
     /// Bytes that were lost.
     lost: Arc<AtomicUsize>,

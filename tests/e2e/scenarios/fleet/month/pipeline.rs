@@ -129,7 +129,9 @@ impl Pipeline {
                 // Another one than it has: to ask for what is there changes nothing.
                 let step = 1 + self.random.below(WEIGHTS - 1) as u32;
                 let weight = 1 + (self.expected.weights[backend] - 1 + step) % WEIGHTS as u32;
-                self.ask(fleet, &reweigh(backend, &weight.to_string())[..7])?;
+                let text = weight.to_string();
+                let [change @ .., _wait] = reweigh(backend, &text);
+                self.ask(fleet, &change)?;
                 self.expected.weights.insert(backend.clone(), weight);
             }
         }
