@@ -4,6 +4,8 @@
 //! A test run of the kernel passes the same buffer to the program repeatedly, grown by the headers that were added. The
 //! wrapper removes these, writes the next flow's packet, and jumps into the program under test.
 
+pub mod requests;
+
 use aya_ebpf::{
     bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX},
     btf_maps::{Array, DevMapHash, PerCpuArray, ProgramArray},

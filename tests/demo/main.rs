@@ -4,12 +4,13 @@
 //! command line, sends real HTTP requests by Debian's tools, and holds what clients, backends and
 //! balancer say against each other. When it ends, however it ends, all it made is gone.
 //!
-//! [`tour`] shows a failover in a few seconds. [`overflow`] and [`failover`] are experiments of
+//! [`tour`] shows a failover in a few seconds. [`overflow`], [`failover`] and [`million`] are experiments of
 //! others, done again with Spillway.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "its unit tests may be blunt")]
 
 mod failover;
+mod million;
 mod overflow;
 mod shared;
 mod tour;
@@ -45,6 +46,8 @@ enum Run {
     Overflow(overflow::Options),
     /// A host falls silent: a plain nginx as the proxy beside Spillway
     Failover(failover::Options),
+    /// Google's "a million requests a second": 200 backends behind one address, by packets
+    Million(million::Options),
 }
 
 fn main() -> ExitCode {
@@ -68,5 +71,6 @@ fn run(sandbox: &Sandbox, arguments: &Arguments, screen: &mut Screen) -> Result<
         None | Some(Run::Tour) => tour::run(&environment("")?, screen),
         Some(Run::Overflow(options)) => overflow::run(&environment("overflow")?, options, screen),
         Some(Run::Failover(options)) => failover::run(&environment("failover")?, options, screen),
+        Some(Run::Million(options)) => million::run(&environment("million")?, options, screen),
     }
 }

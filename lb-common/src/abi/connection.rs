@@ -31,13 +31,16 @@ pub struct HandshakeEntry {
     pub decision: u64,
 }
 
+/// The bit of a decision that says home.
+const HOME: u32 = 23;
+
 impl HandshakeEntry {
     /// The entry of a SYN with sequence number `number`, of a flow with `tag`.
     #[inline(always)]
     pub const fn new(number: u32, tag: u32, placed: Placement, is_home: bool, now: Coarse) -> Self {
         let syn = number as u64 | (tag as u64) << 32;
         let decision = (placed.backend as u64 & 0x7f_ffff)
-            | (is_home as u64) << 23
+            | (is_home as u64) << HOME
             | (placed.incarnation as u64) << 24
             | (now.0 & 0xffff) << 32
             | check(syn) << 48;
@@ -83,10 +86,16 @@ impl HandshakeEntry {
         }
     }
 
-    /// Whether that was home.
+    /// Whether that was home, or the connection has a displaced entry.
     #[inline(always)]
     pub const fn is_home(self) -> bool {
-        self.decision >> 23 & 1 != 0
+        self.decision >> HOME & 1 != 0
+    }
+
+    /// The same of a connection that has a displaced entry.
+    #[inline(always)]
+    pub const fn released(self) -> Self {
+        Self { decision: self.decision | 1 << HOME, ..self }
     }
 }
 

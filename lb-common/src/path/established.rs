@@ -98,6 +98,9 @@ fn find_displaced<T: Tables + ?Sized, O: Observe>(
         let budget = if v4 { limiter::DISPLACED_V4 } else { limiter::DISPLACED_V6 };
         let done = insert_entry(tables, query, budget, (placed, found), now);
         tables.count(if done { Event::DisplacedInserted } else { Event::DisplacedRefused });
+        if done {
+            tables.release_handshake(line, placed);
+        }
     }
     Some(choice)
 }

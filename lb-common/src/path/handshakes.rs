@@ -165,6 +165,19 @@ pub fn write<T: Tables + ?Sized>(tables: &T, line: Line, new: HandshakeEntry) {
     tables.set_handshake_entry(line.index(), best, new);
 }
 
+/// Marks what SYNs of a flow decided, if they went to this backend, as decisions for home: the flow has a displaced entry
+/// that says the same, so that the next SYN of this line that needs a cell may take theirs. Without that, SYNs which come
+/// within one coarse unit would overwrite each other before their handshakes are over.
+#[inline(always)]
+pub fn release<T: Tables + ?Sized>(tables: &T, line: Line, placed: Placement) {
+    for cell in 0..CELLS_PER_LINE {
+        let Some(entry) = tables.handshake_entry(line.index(), cell) else { break };
+        if entry.counts(line.tag(), line.now) && entry.placement() == placed {
+            tables.set_handshake_entry(line.index(), cell, entry.released());
+        }
+    }
+}
+
 /// A packet of an open connection, as matching needs it: `{sequence number 32, ends 1}` from the
 /// low end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

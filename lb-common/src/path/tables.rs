@@ -10,7 +10,7 @@ use crate::{
     abi::{
         backend::{Backend, BackendStateWord},
         clock::{Coarse, Nanoseconds},
-        connection::{DisplacedWord, HandshakeEntry},
+        connection::{DisplacedWord, HandshakeEntry, Placement},
         counter::{Event, GroupCounter},
         limiter::LimitWord,
         member::{Accepts, MemberWord},
@@ -131,6 +131,11 @@ pub trait Tables {
     #[inline(always)]
     fn find_handshake(&self, line: Line, segment: Segment) -> HandshakeMatch {
         handshakes::find_handshake(self, line, segment)
+    }
+    /// Gives up the handshake entry of a connection that has a displaced entry: [`handshakes::release`].
+    #[inline(always)]
+    fn release_handshake(&self, line: Line, placed: Placement) {
+        handshakes::release(self, line, placed);
     }
     /// Counts a connection that went to a further region: [`admit::count_overflow`].
     #[inline(always)]

@@ -131,6 +131,26 @@ fn connections_in_one_line_of_records_do_not_mix() {
 }
 
 #[test]
+fn of_a_full_line_the_record_of_an_open_connection_goes_before_that_of_a_handshake() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
+    let clients = of_one_line(&fixture, 5);
+    for &client in &clients[..4] {
+        assert_eq!(fixture.syn(client, 77), Ok(3));
+    }
+    // All within a second, so that none is older: the first one's ACK is still on its way.
+    for &client in &clients[1..4] {
+        assert_eq!(fixture.ack(client, 78), Ok(3));
+    }
+    assert_eq!(fixture.syn(clients[4], 77), Ok(3));
+    for &client in &clients {
+        assert_eq!(fixture.ack(client, 78), Ok(3));
+    }
+    assert_eq!(fixture.displaced_count(), 5);
+}
+
+#[test]
 fn of_a_full_line_the_record_that_says_home_goes_before_older_ones() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);

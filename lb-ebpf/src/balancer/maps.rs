@@ -13,8 +13,8 @@ use lb_common::{
         backend::{Backend, BackendStateWord, shared_key},
         clock::{Coarse, Nanoseconds},
         connection::{
-            CELLS_PER_LINE, DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, flow_key_v4,
-            flow_key_v6,
+            CELLS_PER_LINE, DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, Placement,
+            flow_key_v4, flow_key_v6,
         },
         counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
         limiter::{LimitWord, Limiter},
@@ -353,6 +353,12 @@ impl Tables for Maps {
     #[inline(always)]
     fn find_handshake(&self, line: Line, segment: Segment) -> HandshakeMatch {
         HandshakeMatch(subprograms::find_handshake(line.flow, line.now.0, segment.0))
+    }
+
+    #[inline(always)]
+    fn release_handshake(&self, line: Line, placed: Placement) {
+        let Placement { backend, incarnation } = placed;
+        subprograms::release_handshake(line.flow, line.now.0, backend, incarnation.into());
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 
 use aya_ebpf::{bindings::xdp_md, programs::XdpContext};
 use lb_common::{
-    abi::{clock::Coarse, connection::HandshakeEntry, pool::GroupHead, service::ServiceKey},
+    abi::{clock::Coarse, connection::{HandshakeEntry, Placement}, pool::GroupHead, service::ServiceKey},
     flow_hash::FlowHash,
     path::{
         Choice, Search, Unobserved, admit,
@@ -68,6 +68,14 @@ global! {
     fn find_handshake(flow: u64, now: u64, segment: u64) -> u64 {
         let line = Line { flow, now: Coarse(now) };
         Maps::open().map_or(0, |maps| handshakes::find_handshake(&maps, line, Segment(segment)).0)
+    }
+    /// [`handshakes::release`]; the backend, and its incarnation.
+    fn release_handshake(flow: u64, now: u64, backend: u32, incarnation: u32) -> u64 {
+        if let Some(maps) = Maps::open() {
+            let placed = Placement { backend, incarnation: incarnation as u8 };
+            handshakes::release(&maps, Line { flow, now: Coarse(now) }, placed);
+        }
+        0
     }
     /// [`capture::after`].
     fn capture_after(context: *mut xdp_md, ended: u64) -> u64 {

@@ -34,3 +34,21 @@ pub fn sender(context: XdpContext) -> u32 {
 pub fn sink(context: XdpContext) -> u32 {
     lb_ebpf::bench::sink(&context)
 }
+
+/// Sends packets of requests.
+#[xdp]
+pub fn request_sender(context: XdpContext) -> u32 {
+    lb_ebpf::bench::requests::send_requests(&context)
+}
+
+/// Counts packets of requests where backends get them.
+#[xdp]
+pub fn request_sink(context: XdpContext) -> u32 {
+    lb_ebpf::bench::requests::receive_requests(&context)
+}
+
+/// The least that puts a packet into a tunnel.
+#[xdp]
+pub fn tunnel_floor(context: XdpContext) -> u32 {
+    lb_ebpf::bench::requests::tunnel_floor(&context)
+}

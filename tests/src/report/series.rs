@@ -12,7 +12,7 @@ pub struct Series {
 }
 
 /// Something that happened at a time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Event {
     /// Seconds since the start.
     pub at: f64,

@@ -1,6 +1,7 @@
 //! Demo and experiments report what happened, and leave nothing behind.
 
 mod failover;
+mod million;
 mod overflow;
 pub(crate) mod run;
 mod tour;
@@ -19,4 +20,5 @@ pub(crate) const CASES: &[Case] = &[
         "the_silent_host_holds_up_nginx_alone",
         failover::the_silent_host_holds_up_nginx_alone,
     ),
+    Case::alone("each_request_has_one_backend", million::each_request_has_one_backend),
 ];
