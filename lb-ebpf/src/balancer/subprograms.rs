@@ -3,7 +3,12 @@
 
 use aya_ebpf::{bindings::xdp_md, programs::XdpContext};
 use lb_common::{
-    abi::{clock::Coarse, connection::{HandshakeEntry, Placement}, pool::GroupHead, service::ServiceKey},
+    abi::{
+        clock::Coarse,
+        connection::{HandshakeEntry, Placement},
+        pool::GroupHead,
+        service::ServiceKey,
+    },
     flow_hash::FlowHash,
     path::{
         Choice, Search, Unobserved, admit,

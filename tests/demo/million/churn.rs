@@ -93,12 +93,35 @@ impl Stages {
 #[derive(Debug)]
 pub(crate) struct Churn {
     pub(crate) stages: Stages,
-    /// Requests that had begun at each backend, every [`STEP`].
-    pub(crate) samples: Vec<ByBackend>,
+    /// What backends had got, every [`STEP`].
+    pub(crate) samples: Vec<Sample>,
     /// What happened, and when.
     pub(crate) events: Vec<Event>,
     /// All of it.
     pub(crate) whole: Arrived,
+}
+
+/// What backends had got at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// Requests that had begun at each.
+    pub(crate) begun: ByBackend,
+    /// Requests with packets at two of them, the first of which is none of those that fail.
+    pub(crate) strays: u64,
+}
+
+/// Those of a count by backend that are strays: [`Sample::strays`].
+pub(crate) fn strays(split: &ByBackend) -> u64 {
+    of(split, lasting()) + of(split, added())
+}
+
+impl Churn {
+    /// Seconds from the beginning to the ends of steps in which requests became strays.
+    pub(crate) fn stray_times(&self) -> Vec<f64> {
+        let ends = (1..).map(|step| STEP.as_secs_f64() * f64::from(step));
+        let pairs = self.samples.windows(2).zip(ends);
+        pairs.filter(|(pair, _)| pair[1].strays > pair[0].strays).map(|(_, end)| end).collect()
+    }
 }
 
 /// The numbers of backends that fail.
@@ -127,11 +150,7 @@ struct PlannedChange {
 pub(crate) const STEP: Duration = Duration::from_millis(100);
 
 /// Has backends fail, come back and be added, with a pause between.
-pub(crate) fn measure(
-    setup: &mut Setup,
-    between: Duration,
-    screen: &Screen,
-) -> Result<Churn> {
+pub(crate) fn measure(setup: &mut Setup, between: Duration, screen: &Screen) -> Result<Churn> {
     screen.heading("Backends fail, come back, and are added");
     let load = Load { through: Through::Balancer, rate: Some(RATE), clients: 6 };
     let Setup { generators, probes, balancer, site, file, .. } = setup;
@@ -163,11 +182,11 @@ pub(crate) fn measure(
 }
 
 /// What has begun at each backend, again and again.
-fn sample(site: &Site, is_over: &AtomicBool) -> Result<Vec<ByBackend>> {
+fn sample(site: &Site, is_over: &AtomicBool) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     let start = Instant::now();
     while !is_over.load(Ordering::Relaxed) {
-        samples.push(site.begun()?);
+        samples.push(Sample { begun: site.begun()?, strays: strays(&site.split()?) });
         pause((start + STEP * samples.len() as u32).saturating_duration_since(Instant::now()));
     }
     Ok(samples)

@@ -33,7 +33,7 @@ const CPUS: usize = 2;
 const STEADY: Duration = Duration::from_secs(60);
 
 /// Between two events while backends fail, come back and are added.
-const BETWEEN: Duration = Duration::from_secs(12);
+const BETWEEN: Duration = Duration::from_secs(15);
 
 /// How it is done.
 #[derive(Debug, Args)]
@@ -62,7 +62,7 @@ pub(crate) fn run(environment: &Environment, options: &Options, screen: &mut Scr
     screen.title("Spillway: a million requests a second");
     let mut setup = setup::Setup::new(environment, screen)?;
     let start = start::measure(&mut setup, screen)?;
-    let steady = steady::measure(&mut setup, options.scaled(STEADY), options.is_trial(), screen)?;
+    let steady = steady::measure(&mut setup, options.scaled(STEADY), screen)?;
     let churn = churn::measure(&mut setup, options.scaled(BETWEEN), screen)?;
     outcome::conclude(environment, options, &outcome::Record { start, steady, churn }, screen)
 }

@@ -11,6 +11,7 @@ use anyhow::Result;
 use lb_tests::{
     daemon::{Balancer, Check, Document, Member, Pool, Service},
     packets::objects,
+    process::{PATIENCE, until},
     topology::REGIONS,
     traffic::Nginx,
 };
@@ -27,6 +28,10 @@ pub(crate) const SETTLE: Duration = Duration::from_secs(10);
 /// Displaced connections that the balancer has room for. While slots move, each new connection of one takes an entry, so
 /// that the usual number is too small for so many connections (docs/operations.md, "Remaps").
 const DISPLACED: u32 = 1 << 22;
+
+/// The longest time until nothing is known of the connections of a service that is gone: 64 s after the last SYN that was
+/// displaced, and some rounds of the daemon.
+const FORGOTTEN: Duration = Duration::from_secs(120);
 
 /// Everything that plays.
 pub(crate) struct Setup {
@@ -78,6 +83,17 @@ impl Setup {
         screen.done("the balancer's daemon, with an empty store");
         let file = environment.file("web.toml");
         Ok(Self { generators, probes, balancer, site, file, _server: server })
+    }
+
+    /// Takes the service away, and all that is remembered of its connections with it, and waits until it is back.
+    pub(crate) fn forget_connections(&self) -> Result<()> {
+        self.balancer.apply("# nothing")?;
+        self.balancer.apply(&file(backends(false)))?;
+        self.balancer.wait_up(&addresses(backends(false)), PATIENCE)?;
+        until("no connection is displaced", FORGOTTEN, || {
+            let remembered = self.balancer.stats()?.remembered;
+            Ok(remembered.pools_with_displaced.is_empty().then_some(()))
+        })
     }
 }
 

@@ -111,6 +111,11 @@ impl Site {
         by_backend(&self.counters("BEGUN")?)
     }
 
+    /// Requests so far of which a second backend got a packet, by the one that got the SYN.
+    pub(crate) fn split(&self) -> Result<ByBackend> {
+        by_backend(&self.counters("SPLIT")?)
+    }
+
     fn counters(&self, name: &str) -> Result<PerCpuArray<&MapData, u64>> {
         let map = self.sink.map(name).with_context(|| format!("bench.o has no {name}"))?;
         Ok(PerCpuArray::try_from(map)?)

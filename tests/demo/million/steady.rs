@@ -1,16 +1,17 @@
 //! As many requests as two CPUs send, balance and count; before and after it as many as pass the floor program.
 //!
-//! Requests that come before all backends are up make displaced connections, and while there are any, each packet is looked
-//! up among them. So the rate is measured twice: at once, and when that is over.
+//! Requests that come before all backends are up make displaced connections, and for ten minutes after the last packet of
+//! one, each packet is looked up among them. So the rate is measured twice: at once, and of a service that was up before
+//! the first request came.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use lb_tests::process::{pause, until};
+use lb_tests::process::pause;
 
 use super::{
     generator::{Load, Sent},
-    setup::{Setup, addresses, backends},
+    setup::Setup,
     site::Through,
     tally::{Tally, total},
 };
@@ -20,8 +21,6 @@ use crate::shared::Screen;
 const FLOOR: f64 = 0.25;
 /// Part of the time that the balancer is measured for while connections are displaced.
 const EARLY: f64 = 0.1;
-/// Until none is any more: 64 s after the last one was, and then all are looked at.
-const DISPLACED: Duration = Duration::from_secs(180);
 /// Until as many requests are open as later on.
 const BEGINNING: Duration = Duration::from_secs(1);
 
@@ -57,22 +56,12 @@ impl Steady {
     }
 }
 
-/// Sends as much as goes, past the balancer for `time`. A trial does not wait until no connection is displaced.
-pub(crate) fn measure(
-    setup: &mut Setup,
-    time: Duration,
-    is_trial: bool,
-    screen: &Screen,
-) -> Result<Steady> {
+/// Sends as much as goes, past the balancer for `time`.
+pub(crate) fn measure(setup: &mut Setup, time: Duration, screen: &Screen) -> Result<Steady> {
     screen.heading("As many requests as two CPUs send, balance and count");
-    setup.balancer.wait_up(&addresses(backends(false)), Duration::from_secs(10))?;
     let early = send(setup, Through::Balancer, 2, time.mul_f64(EARLY), screen)?;
-    if !is_trial {
-        until("no connection is displaced", DISPLACED, || {
-            Ok(setup.balancer.stats()?.remembered.pools_with_displaced.is_empty().then_some(()))
-        })?;
-        screen.done("no connection is displaced any more");
-    }
+    setup.forget_connections()?;
+    screen.done("the service was taken away and is back: no connection is displaced");
     let before = send(setup, Through::Floor, 3, time.mul_f64(FLOOR), screen)?;
     let balancer = send(setup, Through::Balancer, 4, time, screen)?;
     let after = send(setup, Through::Floor, 5, time.mul_f64(FLOOR), screen)?;

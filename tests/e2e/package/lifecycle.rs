@@ -1,12 +1,16 @@
 //! Installation, upgrade, removal and purge leave on a host exactly what they should.
 
-use std::fs;
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_e2e::{container::Container, leftovers::pinned_below};
+use lb_e2e::{container::Container, harness::note, leftovers::pinned_below};
 use lb_tests::{
     daemon::{XdpMode, xdp_mode},
-    process::eventually,
+    process::{eventually, until},
     topology::Fabric,
 };
 
@@ -15,6 +19,8 @@ use crate::{
     host::{broken_links, dpkg, given, show},
 };
 
+/// The longest time from the command that installs the package to a connection through the balancer.
+const FIRST_CONNECTION: Duration = Duration::from_secs(30);
 /// What the package says of programs that no daemon looks after.
 const UNATTENDED: &str = "The program in the kernel goes on with packets";
 
@@ -87,19 +93,48 @@ impl PackageFixture {
     }
 
     pub(crate) fn set_up(&self) -> Result<()> {
+        self.set_up_receiver()?;
+        self.set_up_balancer()?;
+        self.wait_up()?;
+        self.under_load(|| Ok(()))?;
+        Ok(())
+    }
+
+    fn set_up_receiver(&self) -> Result<()> {
         let (vip, source) = (Fabric::VIP_V4, Fabric::BALANCER_V4);
         let settings =
             format!("interface = [\"eth0\"]\nallow-source = [\"{source}\"]\nvip = [\"{vip}\"]\n");
         self.receiver.write("/etc/spillway/receiver.toml", settings)?;
-        self.receiver.run(["systemctl", "enable", "--now", RECEIVER])?;
+        self.receiver.run(["systemctl", "enable", "--now", RECEIVER]).map(drop)
+    }
+
+    fn set_up_balancer(&self) -> Result<()> {
         let settings = "interface = [\"eth0\"]\nregion = \"eu\"\n\
                         apply = \"/etc/spillway/configuration.toml\"\n";
         self.balancer.write("/etc/spillway/balancer.toml", settings)?;
         self.configure(80)?;
-        self.balancer.run(["systemctl", "enable", "--now", BALANCER])?;
-        self.wait_up()?;
-        self.under_load(|| Ok(()))?;
-        Ok(())
+        self.balancer.run(["systemctl", "enable", "--now", BALANCER]).map(drop)
+    }
+
+    /// A balancer's host that knows nothing of the package serves within seconds; the backend's host is ready.
+    pub(crate) fn serve_at_once(&self) -> Result<()> {
+        let deb = given("SPILLWAY_DEB")?;
+        dpkg(&self.receiver, "--install", &deb)?;
+        self.set_up_receiver()?;
+        let package = "/tmp/spillway.deb";
+        self.balancer.write(package, fs::read(&deb)?)?;
+        let begun = Instant::now();
+        self.balancer.run(["apt-get", "install", "--yes", package])?;
+        self.set_up_balancer()?;
+        let vip = SocketAddr::from((Fabric::VIP_V4, 80));
+        let connect = || TcpStream::connect_timeout(&vip, Duration::from_millis(200));
+        until("a connection through the balancer", LIMIT, || {
+            Ok(self.fabric.client.enter(connect)?.ok().map(drop))
+        })?;
+        let took = begun.elapsed();
+        note(format!("first connection {:.1} s after apt-get install began", took.as_secs_f64()));
+        ensure!(took <= FIRST_CONNECTION, "the first connection came after {took:?}");
+        self.balancer.run(["rm", package]).map(drop)
     }
 
     pub(crate) fn upgrade(&self) -> Result<()> {

@@ -89,6 +89,8 @@ fn from_installation_to_purge(sandbox: &Sandbox) -> Result<()> {
     fixture.by_hand()?;
     fixture.remove_and_install_again()?;
     fixture.purge()?;
+    fixture.serve_at_once()?;
+    fixture.purge()?;
 
     for (container, before) in [balancer, receiver].into_iter().zip(before) {
         let left: Vec<_> = files(container)?.difference(&before).cloned().collect();
