@@ -146,8 +146,8 @@ struct PlannedChange {
     slots_moved: u64,
 }
 
-/// How many requests each backend had got, every tenth of a second.
-pub(crate) const STEP: Duration = Duration::from_millis(100);
+/// Time between two looks at what backends have got.
+pub(crate) const STEP: Duration = Duration::from_millis(500);
 
 /// Has backends fail, come back and be added, with a pause between.
 pub(crate) fn measure(setup: &mut Setup, between: Duration, screen: &Screen) -> Result<Churn> {

@@ -62,7 +62,7 @@ pub(crate) fn run(environment: &Environment, options: &Options, screen: &mut Scr
     screen.title("Spillway: a million requests a second");
     let mut setup = setup::Setup::new(environment, screen)?;
     let start = start::measure(&mut setup, screen)?;
-    let steady = steady::measure(&mut setup, options.scaled(STEADY), screen)?;
+    let steady = steady::measure(&mut setup, options.scaled(STEADY), options.is_trial(), screen)?;
     let churn = churn::measure(&mut setup, options.scaled(BETWEEN), screen)?;
     outcome::conclude(environment, options, &outcome::Record { start, steady, churn }, screen)
 }

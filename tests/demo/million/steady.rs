@@ -56,12 +56,19 @@ impl Steady {
     }
 }
 
-/// Sends as much as goes, past the balancer for `time`.
-pub(crate) fn measure(setup: &mut Setup, time: Duration, screen: &Screen) -> Result<Steady> {
+/// Sends as much as goes, past the balancer for `time`. A trial does not wait until no connection is displaced.
+pub(crate) fn measure(
+    setup: &mut Setup,
+    time: Duration,
+    is_trial: bool,
+    screen: &Screen,
+) -> Result<Steady> {
     screen.heading("As many requests as two CPUs send, balance and count");
     let early = send(setup, Through::Balancer, 2, time.mul_f64(EARLY), screen)?;
-    setup.forget_connections()?;
-    screen.done("the service was taken away and is back: no connection is displaced");
+    if !is_trial {
+        setup.forget_connections()?;
+        screen.done("the service was taken away and is back: no connection is displaced");
+    }
     let before = send(setup, Through::Floor, 3, time.mul_f64(FLOOR), screen)?;
     let balancer = send(setup, Through::Balancer, 4, time, screen)?;
     let after = send(setup, Through::Floor, 5, time.mul_f64(FLOOR), screen)?;

@@ -43,11 +43,12 @@ pub(crate) fn show(host: &Container, unit: &str, property: &str) -> Result<Strin
     Ok(text.trim().to_owned())
 }
 
-/// Every file that is not somebody else's business: dpkg's own records, logs, and what is mounted.
+/// Every file that is not somebody else's business: records of dpkg and apt, logs, and what is mounted.
 pub(crate) fn files(host: &Container) -> Result<BTreeSet<String>> {
     let names = host.run(["find", "/", "-xdev", "!", "-path", "/proc/*"])?;
     let run = host.run(["find", "/run", "/tmp", "-name", "*spillway*"])?;
-    const OTHERS: [&str; 4] = ["/var/lib/dpkg/", "/var/log/", "/var/cache/", "/etc/group"];
+    const OTHERS: [&str; 5] =
+        ["/var/lib/dpkg/", "/var/lib/apt/", "/var/log/", "/var/cache/", "/etc/group"];
     let all = names.lines().chain(run.lines()).map(str::to_owned);
     let files: BTreeSet<_> =
         all.filter(|name| !OTHERS.iter().any(|other| name.starts_with(other))).collect();
