@@ -211,7 +211,7 @@ each packet counts as one on the wire.
 Spillway runs as in production, with health checks and receivers on its backends, and answers go past it. nftables
 translates destinations by a hash of the client and masquerades. haproxy (`mode tcp`) and nginx (`stream`, a worker a
 CPU) accept and connect, with defaults. Without a balancer the router spreads connections over the backends (ECMP by
-address and port): those of the others, or Spillway's. Connections are made by wrk, 64 at a time, each with one short HTTP request. Uploads are eight
+address and port). Connections are made by wrk, 64 at a time, each with one short HTTP request. Uploads are eight
 connections that write all the time.
 
 ";

@@ -2,7 +2,7 @@
 //! the balancer's.
 //!
 //! Spillway's backends are those of one region, which have receivers. All others have the backends of the other region,
-//! as many on the same kind of links, so that no receiver costs them anything. The router spreads connections over either.
+//! as many on the same kind of links, so that no receiver costs them anything.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -40,7 +40,7 @@ impl Network {
         {
             nodes.push((peer, add_node(&mut fabric, peer, number)?));
         }
-        spread_by_router(&fabric, &[(Peer::Ecmp, OTHERS), (Peer::EcmpToReceivers, SPILLWAYS)])?;
+        spread_by_router(&fabric)?;
         fabric.net.ready()?;
         for node in [&fabric.client].into_iter().chain(nodes.iter().map(|(_, node)| node)) {
             // So many connections a second need more ports than there usually are.
@@ -81,22 +81,19 @@ fn add_node(fabric: &mut Fabric, peer: Peer, number: u8) -> Result<Node> {
     Ok(node)
 }
 
-/// Has the router spread these VIPs over the backends of a region by itself, by address and port.
-fn spread_by_router(fabric: &Fabric, peers: &[(Peer, &str)]) -> Result<()> {
+/// Has the router spread a VIP over the backends by itself, by address and port.
+fn spread_by_router(fabric: &Fabric) -> Result<()> {
+    let vip = Peer::Ecmp.vip();
+    let mut route = format!("route add {vip}");
+    for backend in fabric.region_backends(OTHERS) {
+        backend.add_vip(IpAddr::from(vip))?;
+        route += &format!(" nexthop via {}", backend.v4);
+    }
     // By addresses, protocol and ports as they stand in the packet (policy 3). Policy 1 takes the hash that the sending
     // socket left at the packet, which a retransmission changes.
     fabric.router.sysctls(&[
         ("net.ipv4.fib_multipath_hash_policy", "3"),
         ("net.ipv4.fib_multipath_hash_fields", "55"),
     ])?;
-    for (peer, region) in peers {
-        let vip = peer.vip();
-        let mut route = format!("route add {vip}");
-        for backend in fabric.region_backends(region) {
-            backend.add_vip(IpAddr::from(vip))?;
-            route += &format!(" nexthop via {}", backend.v4);
-        }
-        fabric.router.ip(&route)?;
-    }
-    Ok(())
+    fabric.router.ip(&route)
 }
