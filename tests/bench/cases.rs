@@ -43,6 +43,16 @@ impl Case {
         CaseName { case: self.name.into(), flows: self.flows, unit }
     }
 
+    /// Whether any balancer that tunnels in IP can be asked for it, whose maps somebody filled once: test runs of packets
+    /// that need neither other maps nor what packets before them left.
+    pub(crate) fn is_for_any(&self) -> bool {
+        self.situation == Situation::Steady
+            && self.live.is_none()
+            && self.services == 0
+            && self.form == Form::IP_IN_IP
+            && self.capture == NOTHING
+    }
+
     const fn katran(self, katran: &'static str) -> Self {
         Self { katran: Some(katran), ..self }
     }

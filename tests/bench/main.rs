@@ -9,6 +9,7 @@ mod control;
 mod document;
 mod effort;
 mod measure;
+mod peer_program;
 mod peers;
 mod question;
 mod report;
@@ -28,6 +29,7 @@ use against::Other;
 use cases::Case;
 use document::{Document, Facts};
 use effort::Effort;
+use peer_program::PeerSource;
 use report::{Report, Timing};
 use serve::Server;
 
@@ -62,6 +64,13 @@ struct Arguments {
     /// Measure Spillway beside nftables, haproxy and nginx, and nothing else.
     #[arg(long, conflicts_with = "against")]
     peers: bool,
+    /// Measure another balancer's packet program beside Spillway's, by turns, and nothing else: a script that loads it,
+    /// fills its maps and pins it as $PINS/program.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "peers", "document"])]
+    peer_program: Option<PathBuf>,
+    /// Where a bench that serves has it pin things, on a BPF file system.
+    #[arg(long, value_name = "FOLDER", requires_all = ["peer_program", "serve"])]
+    pins: Option<PathBuf>,
     /// Measure everything, and write performance.md beside the figures.
     #[arg(long, conflicts_with_all = ["against", "peers", "only"], requires_all = ["date", "commit", "command"])]
     document: bool,
@@ -91,7 +100,9 @@ enum OtherBench {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     if arguments.serve {
-        return serve::serve(&arguments.objects, arguments.realtime);
+        let peer = arguments.peer_program.zip(arguments.pins);
+        let peer = peer.map(|(script, pins)| PeerSource { script, pins });
+        return serve::serve(&arguments.objects, arguments.realtime, peer.as_ref());
     }
     let sandbox = sandbox::enter();
     let Arguments { objects, quick, realtime, only, .. } = arguments;
@@ -109,6 +120,12 @@ fn main() -> Result<()> {
     {
         let other = Other { name, program, objects: there };
         let comparison = against::compare(&objects, &other, &effort, &out)?;
+        println!("{}", comparison.table());
+        return comparison.write(&out);
+    }
+    if let Some(script) = arguments.peer_program {
+        let source = PeerSource { script, pins: sandbox.bpffs("peer")? };
+        let comparison = against::beside(&objects, &source, &effort)?;
         println!("{}", comparison.table());
         return comparison.write(&out);
     }

@@ -13,6 +13,7 @@ use lb_tests::test_run::{
 };
 
 use crate::cases::{CASES, Case, DISTINCT};
+use crate::peer_program::PeerProgram;
 use crate::question::{CaseName, Sample};
 
 const XDP_DROP: u32 = 1;
@@ -26,6 +27,8 @@ const REMEMBERED: u32 = 100_000;
 pub(crate) struct Bench {
     objects: PathBuf,
     programs: Programs,
+    /// Measured instead of this revision's balancer.
+    peer: Option<PeerProgram>,
     realtime: bool,
     veths: Option<Veths>,
     filled: Option<usize>,
@@ -37,11 +40,12 @@ impl Bench {
     ///
     /// # Errors
     /// An object that is missing or that the kernel refuses.
-    pub(crate) fn load(objects: &Path, realtime: bool) -> Result<Self> {
+    pub(crate) fn load(objects: &Path, realtime: bool, peer: Option<PeerProgram>) -> Result<Self> {
         let programs = Programs::load(objects)?;
         Ok(Self {
             objects: objects.into(),
             programs,
+            peer,
             realtime,
             veths: None,
             filled: None,
@@ -49,12 +53,19 @@ impl Bench {
         })
     }
 
+    /// What it measures.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &'static Case> {
+        CASES.iter().filter(|case| self.peer.is_none() || case.is_for_any())
+    }
+
     /// One round of so many packets: this revision's balancer, then its floor.
     ///
     /// # Errors
     /// A case that there is not, or a run that fails or ends with the wrong action.
     pub(crate) fn round(&mut self, name: &CaseName, packets: u32) -> Result<Sample> {
-        let number = CASES.iter().position(|case| case.name() == *name);
+        let is_asked = |case: &Case| case.name() == *name;
+        ensure!(self.cases().any(is_asked), "{name}: no such case");
+        let number = CASES.iter().position(is_asked);
         let number = number.with_context(|| format!("{name}: no such case"))?;
         let case = &CASES[number];
         if self.filled != Some(number) {
@@ -138,12 +149,15 @@ impl Bench {
             self.programs.run(Target::Balancer, &frame(packet), packets, action)?;
         }
         let least = if grown(case) == 0 { XDP_PASS } else { XDP_TX };
-        let mut time = |target, action| -> Result<f64> {
-            self.programs.set(settings)?;
-            let time = self.programs.run(target, &frame(case.packet), packets, action)?;
-            Ok(time.as_nanos() as f64)
+        let frame = frame(case.packet);
+        self.programs.set(settings)?;
+        let value = match &self.peer {
+            Some(peer) => self.programs.run_other(peer.fd()?, &frame, packets, action)?,
+            None => self.programs.run(Target::Balancer, &frame, packets, action)?,
         };
-        Ok(Sample { value: time(Target::Balancer, action)?, floor: time(Target::Floor, least)? })
+        self.programs.set(settings)?;
+        let floor = self.programs.run(Target::Floor, &frame, packets, least)?;
+        Ok(Sample { value: value.as_nanos() as f64, floor: floor.as_nanos() as f64 })
     }
 }
 

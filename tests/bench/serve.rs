@@ -7,18 +7,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::cases::CASES;
+use crate::cases::Case;
 use crate::measure::Bench;
+use crate::peer_program::{PeerProgram, PeerSource};
 use crate::question::{Answer, CaseName, Hello, Question, Sample};
 
-/// Answers questions until standard input ends. With `realtime` no ordinary process takes the CPU during a test run.
+/// Answers questions until standard input ends. With `realtime` no ordinary process takes the CPU during a test run. With
+/// `peer` that program is what is measured.
 ///
 /// # Errors
 /// Objects that cannot be loaded, or a line that is no question.
-pub(crate) fn serve(objects: &Path, realtime: bool) -> Result<()> {
+pub(crate) fn serve(objects: &Path, realtime: bool, peer: Option<&PeerSource>) -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("make a network namespace")?;
-    let mut bench = Bench::load(objects, realtime)?;
-    say(&Hello { cases: CASES.iter().map(|case| case.name()).collect() })?;
+    let mut bench = Bench::load(objects, realtime, peer.map(PeerProgram::load).transpose()?)?;
+    say(&Hello { cases: bench.cases().map(Case::name).collect() })?;
     for line in stdin().lines() {
         let line = line.context("read a question")?;
         let question: Question =
@@ -59,10 +61,26 @@ impl Server {
     /// # Errors
     /// A program that cannot be started or does not serve.
     pub(crate) fn start(program: &Path, objects: &Path, realtime: bool) -> Result<Self> {
+        Self::start_with(program, objects, realtime, None)
+    }
+
+    /// The same of one that measures another balancer's program.
+    ///
+    /// # Errors
+    /// As there, and a program that cannot be loaded.
+    pub(crate) fn start_with(
+        program: &Path,
+        objects: &Path,
+        realtime: bool,
+        peer: Option<&PeerSource>,
+    ) -> Result<Self> {
         let mut command = Command::new(program);
         command.arg("--serve").arg("--objects").arg(objects);
         if realtime {
             command.arg("--realtime");
+        }
+        if let Some(PeerSource { script, pins }) = peer {
+            command.arg("--peer-program").arg(script).arg("--pins").arg(pins);
         }
         let mut child = command
             .stdin(Stdio::piped())

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -133,9 +133,10 @@ pub(crate) struct BenchArgs {
     /// Build another revision too, in target/against, and measure both by turns
     #[arg(long, value_name = "REVISION")]
     pub(crate) against: Option<String>,
-    /// Measure Spillway beside nftables, haproxy and nginx, and nothing else
-    #[arg(long, conflicts_with = "against")]
-    pub(crate) peers: bool,
+    /// Measure Spillway beside others, and nothing else: nftables, haproxy and nginx, or another balancer's packet
+    /// program, which a script loads (CONTRIBUTING.md)
+    #[arg(long, value_name = "SCRIPT", num_args = 0..=1, conflicts_with = "against")]
+    pub(crate) peers: Option<Option<PathBuf>>,
     /// Measure everything and write docs/performance.md
     #[arg(long, conflicts_with_all = ["against", "peers"])]
     pub(crate) document: bool,

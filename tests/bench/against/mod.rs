@@ -1,4 +1,5 @@
-//! Two revisions in one run: each fills and runs its own objects, in processes that take turns.
+//! Two revisions in one run, or another balancer and this tree: each fills and runs its own objects, in processes that take
+//! turns.
 
 mod table;
 mod whole_runs;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::effort::Effort;
+use crate::peer_program::PeerSource;
 use crate::question::{CaseName, Sample};
 use crate::serve::{Server, serves};
 use crate::turns::{by_turns, medians};
@@ -31,6 +33,8 @@ pub(crate) enum Mode {
     Rounds,
     /// By whole runs of its bench, which cannot serve.
     WholeRuns,
+    /// Round by round, and again where the floor moved: another balancer's program.
+    SteadyRounds,
 }
 
 /// What was found.
@@ -46,6 +50,8 @@ pub(crate) struct Comparison {
     pub(crate) only_here: Vec<CaseName>,
     /// Cases that only one of the two has.
     pub(crate) only_there: Vec<CaseName>,
+    /// Cases that were thrown away: the floor never stood still.
+    pub(crate) thrown_away: Vec<CaseName>,
 }
 
 /// A case of both revisions.
@@ -91,7 +97,77 @@ pub(crate) fn compare(
         rows,
         only_here: only(&here.cases, &there_cases),
         only_there: only(&there_cases, &here.cases),
+        thrown_away: Vec::new(),
     })
+}
+
+/// Measures another balancer's packet program and this tree's. Where the floor moves, what was measured is thrown away.
+///
+/// # Errors
+/// A program that cannot be loaded or does not do what is asked of it, or a floor that stands still in no case.
+pub(crate) fn beside(
+    own_objects: &Path,
+    source: &PeerSource,
+    effort: &Effort,
+) -> Result<Comparison> {
+    let own = current_exe().context("find our own program")?;
+    let mut here = Server::start(&own, own_objects, effort.realtime)?;
+    let mut there = Server::start_with(&own, own_objects, effort.realtime, Some(source))?;
+    let names: Vec<_> = there.cases.iter().filter(|name| effort.includes(name)).cloned().collect();
+    ensure!(!names.is_empty(), "no case of other balancers has {:?} in its name", effort.only);
+    let (mut rows, mut thrown_away) = (Vec::new(), Vec::new());
+    for name in names {
+        match steady_rounds(&mut here, &mut there, &name, effort)? {
+            Some(row) => rows.push(row),
+            None => thrown_away.push(name),
+        }
+    }
+    ensure!(!rows.is_empty(), "the floor stood still in no case: this machine does other work");
+    let other = source.script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (mode, [only_here, only_there]) = (Mode::SteadyRounds, Default::default());
+    Ok(Comparison { other, mode, rows, only_here, only_there, thrown_away })
+}
+
+/// How far the floor may move between the halves of a measurement and between the sides, as a part of it. The kernel counts
+/// whole nanoseconds, so that one more is no movement.
+const MOST_DRIFT: f64 = 0.03;
+const RESOLUTION: f64 = 1.0;
+/// How often a case is measured until the floor stands still.
+const TRIES: usize = 10;
+
+/// A case, measured while the floor stood still; none if it never does.
+fn steady_rounds(
+    here: &mut Server,
+    there: &mut Server,
+    name: &CaseName,
+    effort: &Effort,
+) -> Result<Option<Row>> {
+    for _ in 0..TRIES {
+        eprintln!("{name}");
+        let mut sides = [&mut *there, &mut *here];
+        let samples = by_turns(sides.len(), effort.rounds(name.unit), |side| {
+            sides[side].round(name, effort.packets(name.unit))
+        })?;
+        let drift = drift(&samples);
+        if drift <= MOST_DRIFT {
+            let [there, here] = [0, 1].map(|side: usize| medians(&samples[side]));
+            return Ok(Some(Row { name: name.clone(), there, here }));
+        }
+        eprintln!("  thrown away: the floor moved by {:.1} %", drift * 100.0);
+    }
+    Ok(None)
+}
+
+/// How far the floor moved: the highest over the lowest of its medians, of each half of the rounds of each side, less 1.
+fn drift(samples: &[Vec<Sample>]) -> f64 {
+    let halves = samples.iter().flat_map(|side| {
+        let (first, second) = side.split_at(side.len() / 2);
+        [first, second]
+    });
+    let floors: Vec<f64> = halves.map(|half| medians(half).floor).collect();
+    let most = floors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let least = floors.into_iter().fold(f64::INFINITY, f64::min);
+    if most - least <= RESOLUTION { 0.0 } else { most / least - 1.0 }
 }
 
 /// Case by case, round by round.
@@ -109,4 +185,30 @@ fn round_by_round(here: &mut Server, there: &mut Server, effort: &Effort) -> Res
         rows.push(Row { name, there: medians(&samples[0]), here: medians(&samples[1]) });
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floors(all: &[&[f64]]) -> Vec<Vec<Sample>> {
+        let sample = |&floor: &f64| Sample { value: 100.0, floor };
+        all.iter().map(|side| side.iter().map(sample).collect()).collect()
+    }
+
+    #[test]
+    fn a_floor_that_stands_still_does_not_drift_whatever_single_rounds_do() {
+        let still = floors(&[&[50.0, 50.0, 90.0, 50.0, 50.0, 50.0], &[50.0; 6]]);
+        assert_eq!(drift(&still), 0.0);
+        // What it may be by rounding.
+        assert_eq!(drift(&floors(&[&[22.0, 22.0, 23.0, 23.0], &[22.0; 4]])), 0.0);
+    }
+
+    #[test]
+    fn a_floor_moves_in_time_or_from_side_to_side() {
+        let in_time = floors(&[&[50.0, 50.0, 55.0, 55.0], &[50.0, 50.0, 55.0, 55.0]]);
+        assert!((drift(&in_time) - 0.1).abs() < 1e-9);
+        let between_sides = floors(&[&[50.0; 4], &[52.0; 4]]);
+        assert!((drift(&between_sides) - 0.04).abs() < 1e-9);
+    }
 }

@@ -14,6 +14,9 @@ impl Comparison {
         let Self { other, mode, .. } = self;
         let mut out = match mode {
             Mode::Rounds => format!("{other} and this tree by turns, round by round: medians\n"),
+            Mode::SteadyRounds => format!(
+                "{other} and this tree by turns, round by round, while the floor stood still: medians\n"
+            ),
             Mode::WholeRuns => format!(
                 "{other} cannot be asked for single rounds: whole quick runs of its bench by turns \
                  with as many rounds of this tree, medians\n"
@@ -21,6 +24,7 @@ impl Comparison {
         };
         out += &self.part(Unit::Nanoseconds, "ns a packet", "above");
         out += &self.part(Unit::Mpps, "million packets a second", "ratio");
+        out += &list("thrown away, since the floor moved", &self.thrown_away);
         out += &list("only in this tree", &self.only_here);
         out += &list(&format!("only in {other}"), &self.only_there);
         out
@@ -62,8 +66,13 @@ impl Comparison {
     /// A folder or file that cannot be written.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let rows: Vec<Value> = self.rows.iter().map(Row::to_json).collect();
-        let mode = if self.mode == Mode::Rounds { "rounds" } else { "whole runs" };
-        let all = json!({ "other": self.other, "mode": mode, "rows": rows });
+        let mode = match self.mode {
+            Mode::Rounds => "rounds",
+            Mode::WholeRuns => "whole runs",
+            Mode::SteadyRounds => "steady rounds",
+        };
+        let all = json!({ "other": self.other, "mode": mode, "rows": rows,
+                          "thrown_away": self.thrown_away });
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let path = folder.join("against.json");
         std::fs::write(&path, serde_json::to_vec_pretty(&all)?)
@@ -130,6 +139,7 @@ mod tests {
             rows: vec![row(Unit::Nanoseconds, (155.0, 55.0), (110.0, 60.0))],
             only_here: vec![CaseName { case: "new".into(), flows: 1, unit: Unit::Mpps }],
             only_there: vec![],
+            thrown_away: vec![],
         };
         let table = comparison.table();
         let line = table.lines().find(|line| line.starts_with("udp")).unwrap();

@@ -98,11 +98,22 @@ impl Programs {
         action: u32,
     ) -> Result<Duration> {
         let jump = self.program(target)?.fd()?.try_clone()?;
-        let (answered, duration) = run(&mut self.bench, &jump, frame, repeat)?;
-        anyhow::ensure!(
-            answered == action,
-            "{target:?} answered action {answered} instead of {action}"
-        );
+        self.run_other(&jump, frame, repeat, action).with_context(|| format!("{target:?}"))
+    }
+
+    /// The same around a program of somebody else's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_other(
+        &mut self,
+        jump: &ProgramFd,
+        frame: &[u8],
+        repeat: u32,
+        action: u32,
+    ) -> Result<Duration> {
+        let (answered, duration) = run(&mut self.bench, jump, frame, repeat)?;
+        anyhow::ensure!(answered == action, "it answered action {answered} instead of {action}");
         Ok(duration)
     }
 }

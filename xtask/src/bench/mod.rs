@@ -25,10 +25,17 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::purpose(purpose(&args.args)), args.no_install)?;
     build::everything(ready, true, Programs::All)?;
     let mut all: Vec<OsString> = Vec::new();
-    for (flag, is_given) in
-        [("--quick", args.quick), ("--peers", args.peers), ("--document", args.document)]
-    {
+    for (flag, is_given) in [("--quick", args.quick), ("--document", args.document)] {
         all.extend(is_given.then(|| flag.into()));
+    }
+    match &args.peers {
+        None => {}
+        Some(None) => all.push("--peers".into()),
+        Some(Some(script)) => {
+            let script = std::path::absolute(script)?;
+            anyhow::ensure!(script.is_file(), "--peers: {}: no such file", script.display());
+            all.extend(["--peer-program".into(), script.into()]);
+        }
     }
     if args.document {
         all.extend(facts(args)?);
