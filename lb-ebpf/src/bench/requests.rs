@@ -213,7 +213,7 @@ pub fn receive_requests(context: &XdpContext) -> u32 {
     let backend = u32::from(packet[33]);
     let port = u64::from(u16::from_be_bytes([packet[54], packet[55]]));
     let low = u64::from(u32::from_be_bytes([0, packet[47], packet[48], packet[49]]));
-    let number = (port.wrapping_sub(FIRST_PORT) / GENERATORS & 0xffff) << 24 | low;
+    let number = ((port.wrapping_sub(FIRST_PORT) / GENERATORS) & 0xffff) << 24 | low;
     let is_first = packet[67] & (SYN | ACK) == SYN;
     let index = (port % GENERATORS * REMEMBERED + number % REMEMBERED) as u32;
     let before = Request(kernel::word(&REQUESTS, index).unwrap_or_default());
