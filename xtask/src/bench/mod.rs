@@ -5,10 +5,10 @@ mod git;
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::build::{self, Programs};
 use crate::cli::BenchArgs;
@@ -20,22 +20,20 @@ use crate::workspace;
 
 /// `cargo xtask bench`.
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
-    // Before anything is installed or built: a revision that there is not ends it.
+    // Before anything is installed or built: a revision or a script that there is not ends it.
     let commit = args.against.as_deref().map(git::commit).transpose()?;
+    let peer = args.peers.as_ref().and_then(Option::as_ref);
+    let peer = peer.map(|it| script(it)).transpose()?;
     let ready = setup::ensure(&Wants::purpose(purpose(&args.args)), args.no_install)?;
     build::everything(ready, true, Programs::All)?;
     let mut all: Vec<OsString> = Vec::new();
     for (flag, is_given) in [("--quick", args.quick), ("--document", args.document)] {
         all.extend(is_given.then(|| flag.into()));
     }
-    match &args.peers {
-        None => {}
-        Some(None) => all.push("--peers".into()),
-        Some(Some(script)) => {
-            let script = std::path::absolute(script)?;
-            anyhow::ensure!(script.is_file(), "--peers: {}: no such file", script.display());
-            all.extend(["--peer-program".into(), script.into()]);
-        }
+    if let Some(script) = peer {
+        all.extend(["--peer-program".into(), script.into()]);
+    } else if args.peers.is_some() {
+        all.push("--peers".into());
     }
     if args.document {
         all.extend(facts(args)?);
@@ -51,6 +49,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
         ui::note(&format!("{} is written", to.display()));
     }
     Ok(code)
+}
+
+/// The script of another balancer's program, wherever it is run.
+fn script(path: &Path) -> Result<PathBuf> {
+    ensure!(path.is_file(), "--peers: {}: no such file", path.display());
+    Ok(std::path::absolute(path)?)
 }
 
 /// What the machine must have. The bench of the daemon has servers of its own.
