@@ -70,8 +70,8 @@ pub(crate) struct DemoArgs {
     /// Only list what is missing, install nothing
     #[arg(long)]
     pub(crate) no_install: bool,
-    /// What to show: nothing for the tour, or an experiment with its own options, `overflow` or
-    /// `failover` (`failover --help`); all is passed on to the demo
+    /// What to show: nothing for the tour, or an experiment with its own options, `overflow`,
+    /// `failover` or `million` (`million --help`); all is passed on to the demo
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
 }

@@ -94,7 +94,7 @@ impl HandshakeMatch {
         self.0 & FOUND != 0
     }
 
-    /// Whether that SYN went home.
+    /// Whether that SYN went home, or its connection has a displaced entry.
     #[inline(always)]
     pub const fn is_home(self) -> bool {
         HandshakeEntry { syn: 0, decision: self.0 }.is_home()

@@ -143,15 +143,10 @@ fn steady_rounds(
     effort: &Effort,
 ) -> Result<Option<Row>> {
     for _ in 0..TRIES {
-        eprintln!("{name}");
-        let mut sides = [&mut *there, &mut *here];
-        let samples = by_turns(sides.len(), effort.rounds(name.unit), |side| {
-            sides[side].round(name, effort.packets(name.unit))
-        })?;
+        let samples = rounds(here, there, name, effort)?;
         let drift = drift(&samples);
         if drift <= MOST_DRIFT {
-            let [there, here] = [0, 1].map(|side: usize| medians(&samples[side]));
-            return Ok(Some(Row { name: name.clone(), there, here }));
+            return Ok(Some(Row::new(name, &samples)));
         }
         eprintln!("  thrown away: the floor moved by {:.1} %", drift * 100.0);
     }
@@ -176,15 +171,31 @@ fn round_by_round(here: &mut Server, there: &mut Server, effort: &Effort) -> Res
     let names: Vec<CaseName> = here.cases.iter().filter(both).cloned().collect();
     let mut rows = Vec::new();
     for name in names {
-        eprintln!("{name}");
-        let packets = effort.packets(name.unit);
-        let mut sides = [&mut *there, &mut *here];
-        let samples = by_turns(sides.len(), effort.rounds(name.unit), |side| {
-            sides[side].round(&name, packets)
-        })?;
-        rows.push(Row { name, there: medians(&samples[0]), here: medians(&samples[1]) });
+        rows.push(Row::new(&name, &rounds(here, there, &name, effort)?));
     }
     Ok(rows)
+}
+
+/// One case: the samples of the other side, and of this tree.
+fn rounds(
+    here: &mut Server,
+    there: &mut Server,
+    name: &CaseName,
+    effort: &Effort,
+) -> Result<Vec<Vec<Sample>>> {
+    eprintln!("{name}");
+    let mut sides = [there, here];
+    by_turns(sides.len(), effort.rounds(name.unit), |side| {
+        sides[side].round(name, effort.packets(name.unit))
+    })
+}
+
+impl Row {
+    /// The medians of a case's [`rounds`].
+    fn new(name: &CaseName, samples: &[Vec<Sample>]) -> Self {
+        let [there, here] = [0, 1].map(|side: usize| medians(&samples[side]));
+        Self { name: name.clone(), there, here }
+    }
 }
 
 #[cfg(test)]
