@@ -33,21 +33,22 @@ pub(crate) fn is_something_there(place: &Place) -> Result<bool> {
 
 /// Removes what is there. The caller has the lock.
 pub(crate) fn remove(place: &Place) -> Result<()> {
-    let namespaces = namespaces(place)?;
-    until("processes of the lab are gone", PATIENCE, || {
+    // An `ip` that was at work when its lab was killed goes on by itself: what it just makes cannot be deleted yet, or
+    // is there a moment later.
+    let mut said = String::new();
+    until("namespaces of the lab are gone", PATIENCE, || {
+        let namespaces = namespaces(place)?;
         let pids = pids_in(&namespaces)?;
         for pid in &pids {
             // It may have ended since, and one that starts others has to be looked for again.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
-        Ok(pids.is_empty().then_some(()))
-    })?;
-    for namespace in namespaces {
-        let output = Command::new("ip").args(["netns", "delete", &namespace]).output();
-        let output = output.context("start ip")?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(output.status.success(), "ip netns delete {namespace}: {said}");
-    }
+        if pids.is_empty() {
+            said = namespaces.iter().map(|it| delete(it)).collect::<Result<_>>()?;
+        }
+        Ok(namespaces.is_empty().then_some(()))
+    })
+    .with_context(|| said)?;
     // Packet programs and maps go with their pins, these with the file system. One may lie above another.
     while umount2(&place.bpf(), MntFlags::MNT_DETACH).is_ok() {}
     let mounts = fs::read_to_string("/proc/self/mountinfo").context("mounts")?;
@@ -59,6 +60,12 @@ pub(crate) fn remove(place: &Place) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Deletes a namespace, and returns what `ip` has to say against it.
+fn delete(namespace: &str) -> Result<String> {
+    let output = Command::new("ip").args(["netns", "delete", namespace]).output();
+    Ok(String::from_utf8_lossy(&output.context("start ip")?.stderr).into_owned())
 }
 
 /// Namespaces that have a name of this lab.

@@ -45,6 +45,11 @@ pub(super) fn broken_or_half_built(sandbox: &Sandbox) -> Result<()> {
     until("it sleeps", PATIENCE, || {
         Ok(shell.run("ip netns pids spillway-lab-eu1 | wc -l")?.starts_with('1').then_some(()))
     })?;
+    // As `ip` leaves it that is killed, or at work still: the file cannot go at once.
+    shell.run("touch /run/netns/spillway-lab-eu2")?;
+    shell.run(
+        "ip netns add spillway-lab-eu3; eu3=/run/netns/spillway-lab-eu3; mount --bind $eu3 $eu3",
+    )?;
     // The next lab removes them too.
     ensure!(shell.run(SMALL)?.starts_with("a lab that is half built is removed first\n"));
     shell.run(DOWN)?;
