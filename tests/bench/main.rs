@@ -16,7 +16,6 @@ mod report;
 mod requests;
 mod serve;
 mod tables;
-mod turns;
 
 use std::env::current_exe;
 use std::path::PathBuf;
@@ -160,9 +159,10 @@ fn time(server: &mut Server, effort: &Effort) -> Result<Vec<Timing>> {
     for name in cases::CASES.iter().map(Case::name).filter(|name| effort.includes(name)) {
         eprintln!("{name}");
         let packets = effort.packets(name.unit);
-        let samples =
-            turns::by_turns(1, effort.rounds(name.unit), |_| server.round(&name, packets))?;
-        timings.push(Timing { name, median: turns::medians(&samples[0]) });
+        let samples = lb_tests::turns::by_turns(1, effort.rounds(name.unit), |_| {
+            server.round(&name, packets)
+        })?;
+        timings.push(Timing { name, median: question::medians(&samples[0]) });
     }
     anyhow::ensure!(!timings.is_empty(), "no case has {:?} in its name", effort.only);
     Ok(timings)

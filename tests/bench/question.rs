@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use lb_tests::statistics::median;
 use serde::{Deserialize, Serialize};
 
 /// The first line.
@@ -68,6 +69,13 @@ pub(crate) struct Sample {
     pub(crate) floor: f64,
 }
 
+/// The median of the values, and that of the floors.
+pub(crate) fn medians(samples: &[Sample]) -> Sample {
+    let middle =
+        |part: fn(&Sample) -> f64| median(&mut samples.iter().map(part).collect::<Vec<_>>());
+    Sample { value: middle(|sample| sample.value), floor: middle(|sample| sample.floor) }
+}
+
 impl fmt::Display for CaseName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} flows", self.case, self.flows)
@@ -100,5 +108,12 @@ mod tests {
         assert_eq!(serde_json::from_str::<Answer>(answer).unwrap(), expected);
         let error = serde_json::from_str::<Answer>(r#"{"error":"no such case"}"#).unwrap();
         assert_eq!(error, Answer::Error("no such case".into()));
+    }
+
+    #[test]
+    fn values_and_floors_have_medians_of_their_own() {
+        let sample = |value, floor| Sample { value, floor };
+        let samples = [sample(1.0, 30.0), sample(9.0, 10.0), sample(2.0, 20.0)];
+        assert_eq!(medians(&samples), sample(2.0, 20.0));
     }
 }

@@ -4,14 +4,15 @@
 //! command line, sends real HTTP requests by Debian's tools, and holds what clients, backends and
 //! balancer say against each other. When it ends, however it ends, all it made is gone.
 //!
-//! [`tour`] shows a failover in a few seconds. [`overflow`], [`failover`] and [`million`] are experiments of
-//! others, done again with Spillway.
+//! [`tour`] shows a failover in a few seconds. [`overflow`], [`failover`], [`million`] and [`profile`] are experiments
+//! of others, done again with Spillway.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "its unit tests may be blunt")]
 
 mod failover;
 mod million;
 mod overflow;
+mod profile;
 mod shared;
 mod tour;
 
@@ -48,6 +49,8 @@ enum Run {
     Failover(failover::Options),
     /// Google's "a million requests a second": 200 backends behind one address, by packets
     Million(million::Options),
+    /// What a balancer costs: fetches straight, through Spillway, nginx and haproxy, near and far
+    Profile(profile::Options),
 }
 
 fn main() -> ExitCode {
@@ -72,5 +75,6 @@ fn run(sandbox: &Sandbox, arguments: &Arguments, screen: &mut Screen) -> Result<
         Some(Run::Overflow(options)) => overflow::run(&environment("overflow")?, options, screen),
         Some(Run::Failover(options)) => failover::run(&environment("failover")?, options, screen),
         Some(Run::Million(options)) => million::run(&environment("million")?, options, screen),
+        Some(Run::Profile(options)) => profile::run(&environment("profile")?, options, screen),
     }
 }

@@ -23,3 +23,4 @@ pub mod syns;
 pub mod test_run;
 pub mod topology;
 pub mod traffic;
+pub mod turns;

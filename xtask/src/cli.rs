@@ -71,7 +71,7 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     pub(crate) no_install: bool,
     /// What to show: nothing for the tour, or an experiment with its own options, `overflow`,
-    /// `failover` or `million` (`million --help`); all is passed on to the demo
+    /// `failover`, `million` or `profile` (`million --help`); all is passed on to the demo
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
 }

@@ -8,12 +8,12 @@ use std::env::current_exe;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::turns::by_turns;
 
 use crate::effort::Effort;
 use crate::peer_program::PeerSource;
-use crate::question::{CaseName, Sample};
+use crate::question::{CaseName, Sample, medians};
 use crate::serve::{Server, serves};
-use crate::turns::{by_turns, medians};
 
 /// Another revision, built.
 #[derive(Clone, Debug)]

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use lb_tests::turns::by_turns;
 use serde::Deserialize;
 
 use super::{Other, Row};
 use crate::effort::Effort;
-use crate::question::{CaseName, Sample, Unit};
+use crate::question::{CaseName, Sample, Unit, medians};
 use crate::serve::Server;
-use crate::turns::{by_turns, medians};
 
 /// Whole runs of each.
 const fn turns(quick: bool) -> usize {

@@ -1,6 +1,5 @@
 //! Starts each of them, as plain as its manual shows it.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::time::Duration;
@@ -13,10 +12,13 @@ use lb_tests::daemon::{
 use lb_tests::process::{PATIENCE, Running, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node};
+use lb_tests::traffic::{Front, UPLOAD_PORT, haproxy, nginx_stream};
 
 use super::Peer;
 use super::network::{Network, SPILLWAYS};
-use super::upload;
+
+/// Ports of each VIP.
+const PORTS: [u16; 2] = [80, UPLOAD_PORT];
 
 /// What runs; it ends with this.
 pub(super) struct Balancers {
@@ -35,12 +37,13 @@ pub(super) fn start(
     let node = |peer| network.node(peer).context("it has no node");
     let backends = network.backends();
     nftables(node(Peer::Nftables)?, &backends).context("nftables")?;
+    let front = |peer: Peer| Front { vip: peer.vip(), ports: &PORTS, backends: &backends };
     let mut proxies = vec![
-        haproxy(node(Peer::Haproxy)?, &backends).context("haproxy")?,
-        nginx(node(Peer::NginxStream)?, &backends).context("nginx")?,
+        haproxy(node(Peer::Haproxy)?, &front(Peer::Haproxy)).context("haproxy")?,
+        nginx_stream(node(Peer::NginxStream)?, &front(Peer::NginxStream)).context("nginx")?,
     ];
     for peer in Peer::ALL {
-        for port in [80, upload::PORT] {
+        for port in PORTS {
             let what = format!("{}: a connection to port {port}", peer.name());
             let to = (peer.vip(), port).into();
             let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1));
@@ -96,7 +99,7 @@ fn document(vip: IpAddr, members: Vec<Member>) -> Document {
             is_tunnelled: false,
         }],
         pools: vec![Pool { name: "web".into(), checks: vec!["web".into()], members }],
-        services: vec![service("web", 80), service("upload", upload::PORT)],
+        services: vec![service("web", 80), service("upload", UPLOAD_PORT)],
     }
 }
 
@@ -128,71 +131,11 @@ fn rules(vip: Ipv4Addr, backends: &[Ipv4Addr]) -> String {
     }}
 }}
 ",
-        upload::PORT,
+        UPLOAD_PORT,
         backends.len(),
         numbered.join(", "),
         backends.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     )
-}
-
-fn haproxy(node: &Node, backends: &[Ipv4Addr]) -> Result<Running> {
-    let vip = Peer::Haproxy.vip();
-    node.ip(&format!("address add {vip}/32 dev lo"))?;
-    let mut text = format!(
-        "global
-    maxconn 4000
-defaults
-    mode tcp
-    maxconn 4000
-    timeout connect 10s
-    timeout client 60s
-    timeout server 60s
-listen balancer
-    bind {vip}:80 backlog 4096
-    bind {vip}:{} backlog 4096
-    balance roundrobin
-",
-        upload::PORT
-    );
-    for (n, backend) in backends.iter().enumerate() {
-        // Without a port: the one that the client asked for.
-        writeln!(text, "    server backend{n} {backend}")?;
-    }
-    let file = node.directory().join("haproxy.cfg");
-    fs::write(&file, text).context("write haproxy.cfg")?;
-    node.spawn("haproxy", ["-db".as_ref(), "-f".as_ref(), file.as_os_str()])
-}
-
-fn nginx(node: &Node, backends: &[Ipv4Addr]) -> Result<Running> {
-    let (vip, directory) = (Peer::NginxStream.vip(), node.directory().display());
-    node.ip(&format!("address add {vip}/32 dev lo"))?;
-    let mut text = format!(
-        "load_module /usr/lib/nginx/modules/ngx_stream_module.so;
-daemon off;
-user root;
-worker_processes auto;
-pid {directory}/pid;
-error_log {directory}/error.log;
-worker_rlimit_nofile 10000;
-events {{ worker_connections 4096; }}
-stream {{
-"
-    );
-    for port in [80, upload::PORT] {
-        write!(text, "    upstream port{port} {{")?;
-        for backend in backends {
-            write!(text, " server {backend}:{port};")?;
-        }
-        writeln!(text, " }}")?;
-        writeln!(
-            text,
-            "    server {{ listen {vip}:{port} backlog=4096; proxy_pass port{port}; }}"
-        )?;
-    }
-    text += "}\n";
-    let file = node.directory().join("nginx.conf");
-    fs::write(&file, text).context("write nginx.conf")?;
-    node.spawn("nginx", ["-e".as_ref(), "error.log".as_ref(), "-c".as_ref(), file.as_os_str()])
 }
 
 #[cfg(test)]

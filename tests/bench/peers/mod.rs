@@ -1,9 +1,7 @@
 //! Spillway beside nftables, haproxy and nginx: the same clients, veths and backends, by turns in one run.
 
 mod balancers;
-mod cpu;
 mod network;
-mod upload;
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -13,13 +11,13 @@ use serde_json::{Value, json};
 
 use lb_tests::{
     daemon::Binaries,
+    process::Busy,
     sandbox::Sandbox,
     statistics::median,
-    traffic::{Wrk, WrkReport},
+    traffic::{Wrk, WrkReport, upload},
+    turns::by_turns,
 };
 
-use crate::turns::by_turns;
-use cpu::Busy;
 use network::Network;
 
 /// Connections that wrk has at the same time.
@@ -139,7 +137,7 @@ fn sample(network: &Network, peer: Peer, time: Duration) -> Result<PeerSample> {
     let WrkReport { answered, failed, bad_status } = wrk.run(network.client(), &url)?;
     let (cpu, elapsed) = (busy.since()?, begin.elapsed());
     ensure!(answered > 0 && bad_status == 0, "{answered} answers, {bad_status} of them bad");
-    let upload = upload::run(network.client(), peer.vip(), UPLOADS, time)?;
+    let upload = upload(network.client(), peer.vip(), UPLOADS, time)?;
     ensure!(upload.bytes > 0, "no byte was uploaded");
     Ok(PeerSample {
         connections: answered as f64 / elapsed.as_secs_f64(),

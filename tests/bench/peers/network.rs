@@ -10,10 +10,9 @@ use anyhow::Result;
 
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, Node};
-use lb_tests::traffic::Nginx;
+use lb_tests::traffic::{Nginx, UploadServer};
 
 use super::Peer;
-use super::upload::UploadServer;
 
 /// Backends of each.
 const BACKENDS: u8 = 3;
@@ -38,7 +37,7 @@ impl Network {
         for (peer, number) in
             [Peer::Nftables, Peer::Haproxy, Peer::NginxStream].into_iter().zip(11..)
         {
-            nodes.push((peer, add_node(&mut fabric, peer, number)?));
+            nodes.push((peer, fabric.add_arm(&format!("peer{number}"), number, peer.vip())?));
         }
         spread_by_router(&fabric)?;
         fabric.net.ready()?;
@@ -66,19 +65,6 @@ impl Network {
     pub(super) fn backends(&self) -> Vec<Ipv4Addr> {
         self.fabric.region_backends(OTHERS).map(|backend| backend.v4).collect()
     }
-}
-
-/// A node beside the balancer, to which the router sends a VIP.
-fn add_node(fabric: &mut Fabric, peer: Peer, number: u8) -> Result<Node> {
-    let end = format!("peer{number}");
-    let node = fabric.net.node(&end)?;
-    // The same size as of the balancer's link.
-    fabric.net.link(&node, "eth0", &fabric.router, &end, 1600)?;
-    let ([gateway, own], vip) = ([1, 2].map(|host| Ipv4Addr::new(10, number, 0, host)), peer.vip());
-    fabric.router.ip(&format!("address add {gateway}/24 dev {end}\nroute add {vip} via {own}"))?;
-    node.ip(&format!("address add {own}/24 dev eth0\nroute add default via {gateway}"))?;
-    node.sysctls(&[("net.ipv4.ip_forward", "1")])?;
-    Ok(node)
 }
 
 /// Has the router spread a VIP over the backends by itself, by address and port.

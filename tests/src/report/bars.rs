@@ -17,6 +17,15 @@ pub struct Bar {
     pub colour: u8,
 }
 
+/// Bars that are compared with each other.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What stands above them.
+    pub heading: String,
+    /// From top to bottom.
+    pub bars: Vec<Bar>,
+}
+
 /// Draws bars, the longest of `width` characters; eighths of a character count.
 pub fn bars(bars: &[Bar], width: usize, ink: Ink) -> String {
     const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];

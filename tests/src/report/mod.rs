@@ -9,9 +9,9 @@ mod series;
 mod svg;
 
 pub use agreement::{Agreement, BackendCount, ClientCount, Disagreement};
-pub use bars::{Bar, bars};
+pub use bars::{Bar, Panel, bars};
 pub use chart::chart;
 pub use colours::{Colour, Ink};
 pub use histogram::Histogram;
 pub use series::{Event, Series};
-pub use svg::{Curve, curves, histogram, svg};
+pub use svg::{Curve, curves, histogram, panels, svg};

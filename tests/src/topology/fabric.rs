@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::Result;
 
 use super::backend::{REGIONS, add_regions};
-use super::parts::{add_balancer, add_client, add_router};
+use super::parts::{FABRIC_MTU, add_balancer, add_client, add_router};
 use super::{Backend, Node, Topology};
 use crate::sandbox::Sandbox;
 
@@ -95,6 +95,22 @@ impl Fabric {
     /// The backends of one region.
     pub fn region_backends(&self, region: &str) -> impl Iterator<Item = &Backend> {
         self.backends.iter().filter(move |backend| backend.region == region)
+    }
+
+    /// Adds a node on an arm like the balancer's, which forwards, and to which the router sends a VIP. `number`, other
+    /// than those of regions, makes its subnet, 10.`number`.0.0/24, of which it has the second address.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn add_arm(&mut self, name: &str, number: u8, vip: Ipv4Addr) -> Result<Node> {
+        let node = self.net.node(name)?;
+        self.net.link(&node, "eth0", &self.router, name, FABRIC_MTU)?;
+        let [gateway, own] = [1, 2].map(|host| Ipv4Addr::new(10, number, 0, host));
+        self.router
+            .ip(&format!("address add {gateway}/24 dev {name}\nroute add {vip} via {own}"))?;
+        node.ip(&format!("address add {own}/24 dev eth0\nroute add default via {gateway}"))?;
+        node.sysctls(&[("net.ipv4.ip_forward", "1")])?;
+        Ok(node)
     }
 
     /// Has the router send a further VIP to the balancer; backends get it by [`Backend::add_vip`].

@@ -11,6 +11,7 @@ mod fleet_fabric;
 mod node;
 mod object;
 mod parts;
+mod slow_link;
 mod tags;
 
 use anyhow::{Context as _, Result, ensure};
@@ -20,6 +21,7 @@ pub use fabric::Fabric;
 pub use fleet_fabric::{Cut, FleetFabric};
 pub use node::Node;
 pub use parts::Host;
+pub use slow_link::SlowLink;
 
 use crate::{
     process::{PATIENCE, until},

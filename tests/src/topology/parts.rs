@@ -9,7 +9,7 @@ use super::{Fabric, Node, Topology};
 /// Largest IP packet on the client's link.
 const CLIENT_MTU: u32 = 1500;
 /// Largest IP packet elsewhere: room for a client's packet and an outer IPv6 header.
-const FABRIC_MTU: u32 = 1600;
+pub(super) const FABRIC_MTU: u32 = 1600;
 
 /// A host with one interface, `eth0`, and a default route by the first host of each of its subnets.
 #[derive(Clone, Debug)]

@@ -84,6 +84,30 @@ impl Curl {
         parse(&String::from_utf8_lossy(&output.stdout))
     }
 
+    /// Asks for a page so many times, one after the other, each time by a connection of its own; pages are thrown away.
+    ///
+    /// # Errors
+    /// When curl cannot be run.
+    pub fn fresh(&self, url: &str, times: usize, patience: Duration) -> Result<Vec<Timed>> {
+        let patience = format!("{:.3}", patience.as_secs_f64());
+        let url = format!("{url}?[1-{times}]");
+        let mut command = self.node.command("curl");
+        command.args(["--silent", "--output", "/dev/null", "--header", "Connection: close"]);
+        command.args([
+            "--max-time",
+            &patience,
+            "--write-out",
+            "\n%{http_code} %{time_total}\n",
+            &url,
+        ]);
+        let output = command.output().context("start curl")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let all = text.lines().filter(|line| !line.is_empty());
+        let all = all.map(|line| parse(&format!("\n{line}"))).collect::<Result<Vec<_>>>()?;
+        ensure!(all.len() == times, "curl: {} of {times} answers in {text:?}", all.len());
+        Ok(all)
+    }
+
     fn curl(&self, arguments: &[&str]) -> Result<String> {
         let fixed = ["--silent", "--show-error", "--fail", "--globoff", "--max-time", "60"];
         self.node.run("curl", fixed.iter().chain(arguments))

@@ -2,6 +2,7 @@
 //! byte is to be checked.
 
 mod agent;
+mod bulk;
 mod counters;
 mod curl;
 mod datagrams;
@@ -9,6 +10,7 @@ mod echo;
 mod httperf;
 mod long_connections;
 mod nginx;
+mod proxies;
 mod requests;
 mod siege;
 mod stream;
@@ -17,6 +19,7 @@ mod who_answers;
 mod wrk;
 
 pub use agent::Agent;
+pub use bulk::{UPLOAD_PORT, Upload, UploadServer, download, upload};
 pub use counters::ClientCounters;
 pub use curl::{Curl, Timed};
 pub use datagrams::datagrams;
@@ -24,6 +27,7 @@ pub use echo::Echo;
 pub use httperf::{Httperf, HttperfReport};
 pub use long_connections::{Connection, LongConnectionServer, LongConnections};
 pub use nginx::{Nginx, NginxProxy, Request};
+pub use proxies::{Front, haproxy, nginx_stream};
 pub use requests::{Attempt, Requests, ensure_answered};
 pub use siege::{Besieging, Siege, SiegeReport};
 pub use stream::{Stream, StreamReport};

@@ -49,10 +49,22 @@ impl Nginx {
     /// # Errors
     /// When it does not within a minute.
     pub fn start(node: &Node) -> Result<Self> {
+        Self::with_keepalive(node, 0)
+    }
+
+    /// The same, but responses leave connections open for a minute.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn keeping(node: &Node) -> Result<Self> {
+        Self::with_keepalive(node, 60)
+    }
+
+    fn with_keepalive(node: &Node, seconds: u32) -> Result<Self> {
         let directory = node.directory().join("nginx");
         fs::create_dir_all(directory.join("files"))
             .with_context(|| format!("make {}", directory.display()))?;
-        let configuration = configuration(node.name(), &directory);
+        let configuration = configuration(node.name(), &directory, seconds);
         fs::write(directory.join("nginx.conf"), configuration).context("write nginx.conf")?;
         let mut nginx = Self { node: node.clone(), directory, running: None };
         nginx.restart()?;
@@ -147,13 +159,13 @@ http {{
     )
 }
 
-fn configuration(name: &str, directory: &Path) -> String {
+fn configuration(name: &str, directory: &Path, keepalive: u32) -> String {
     let head = head(directory);
     let directory = directory.display();
     format!(
         "{head}    client_max_body_size 64m;
     default_type application/octet-stream;
-    keepalive_timeout 0;
+    keepalive_timeout {keepalive};
     server {{
         listen 80 backlog=4096;
         listen [::]:80 backlog=4096;

@@ -28,9 +28,21 @@ impl NginxProxy {
         nodes: &[Ipv4Addr],
         times: Option<(Duration, Duration)>,
     ) -> Result<Self> {
+        Self::with(node, &upstream(nodes, times))
+    }
+
+    /// One that keeps its connections to `nodes`, and passes on what comes as it comes.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn keeping(node: &Node, nodes: &[Ipv4Addr]) -> Result<Self> {
+        Self::with(node, &kept_upstream(nodes))
+    }
+
+    fn with(node: &Node, upstream: &str) -> Result<Self> {
         let directory = node.directory().join("proxy");
         fs::create_dir_all(&directory).with_context(|| format!("make {}", directory.display()))?;
-        let text = head(&directory) + &upstream(nodes, times);
+        let text = head(&directory) + upstream;
         fs::write(directory.join("nginx.conf"), text).context("write nginx.conf")?;
         Ok(Self { _running: start(node, &directory)? })
     }
@@ -51,6 +63,25 @@ fn upstream(nodes: &[Ipv4Addr], times: Option<(Duration, Duration)>) -> String {
     server {{
         listen 80;
         location / {{ proxy_pass http://nodes;{connect} }}
+    }}
+}}
+"
+    )
+}
+
+/// As nginx's manual has it for kept connections.
+fn kept_upstream(nodes: &[Ipv4Addr]) -> String {
+    let servers: String = nodes.iter().map(|node| format!(" server {node}:80;")).collect();
+    format!(
+        "    upstream nodes {{{servers} keepalive 256; }}
+    server {{
+        listen 80 backlog=4096;
+        location / {{
+            proxy_pass http://nodes;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_max_temp_file_size 0;
+        }}
     }}
 }}
 "

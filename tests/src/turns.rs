@@ -2,13 +2,9 @@
 
 use anyhow::Result;
 
-use lb_tests::statistics::median;
-
-use crate::question::Sample;
-
 /// The order of `sides` sides in a round: as they stand in even rounds, reversed in odd ones, so that none is always
 /// measured after the same other one.
-pub(crate) fn order(sides: usize, round: usize) -> impl Iterator<Item = usize> {
+pub fn order(sides: usize, round: usize) -> impl Iterator<Item = usize> {
     (0..sides).map(move |place| if round.is_multiple_of(2) { place } else { sides - 1 - place })
 }
 
@@ -16,7 +12,7 @@ pub(crate) fn order(sides: usize, round: usize) -> impl Iterator<Item = usize> {
 ///
 /// # Errors
 /// What the first one that failed says.
-pub(crate) fn by_turns<T>(
+pub fn by_turns<T>(
     sides: usize,
     rounds: usize,
     mut measure: impl FnMut(usize) -> Result<T>,
@@ -28,13 +24,6 @@ pub(crate) fn by_turns<T>(
         }
     }
     Ok(samples)
-}
-
-/// The median of the values, and that of the floors.
-pub(crate) fn medians(samples: &[Sample]) -> Sample {
-    let middle =
-        |part: fn(&Sample) -> f64| median(&mut samples.iter().map(part).collect::<Vec<_>>());
-    Sample { value: middle(|sample| sample.value), floor: middle(|sample| sample.floor) }
 }
 
 #[cfg(test)]
@@ -77,12 +66,5 @@ mod tests {
         });
         assert_eq!(outcome.unwrap_err().to_string(), "side 1 failed");
         assert_eq!(asked, 3);
-    }
-
-    #[test]
-    fn values_and_floors_have_medians_of_their_own() {
-        let sample = |value, floor| Sample { value, floor };
-        let samples = [sample(1.0, 30.0), sample(9.0, 10.0), sample(2.0, 20.0)];
-        assert_eq!(medians(&samples), sample(2.0, 20.0));
     }
 }

@@ -7,17 +7,23 @@ use anyhow::{Context as _, Result};
 
 /// A reading of the kernel's clock of busy CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Busy(Duration);
+pub struct Busy(Duration);
 
 impl Busy {
     /// Reads it.
-    pub(super) fn read() -> Result<Self> {
+    ///
+    /// # Errors
+    /// When the kernel's account of it cannot be read.
+    pub fn read() -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("/proc/stat")?;
         parse(&text).map(Self).context("/proc/stat: its first line is not that of all CPUs")
     }
 
     /// Busy time since then, of all CPUs together.
-    pub(super) fn since(self) -> Result<Duration> {
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn since(self) -> Result<Duration> {
         Ok(Self::read()?.0.saturating_sub(self.0))
     }
 }
