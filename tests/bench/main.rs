@@ -13,7 +13,6 @@ mod peer_program;
 mod peers;
 mod question;
 mod report;
-mod requests;
 mod serve;
 mod tables;
 
@@ -133,9 +132,6 @@ fn main() -> Result<()> {
     if !arguments.peers {
         report.timings = time(&mut Server::start(&own, &objects, realtime)?, &effort)?;
         if effort.only.is_empty() {
-            eprintln!("fresh connections by curl");
-            let connections = if quick { 100 } else { 500 };
-            report.requests = Some(requests::measure(&sandbox, &Binaries::find()?, connections)?);
             report.tables = tables::measure(effort.rounds(question::Unit::Nanoseconds))?;
         }
     }

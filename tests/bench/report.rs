@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::peers::{self, PeerFigures};
 use crate::question::{CaseName, Sample, Unit};
-use crate::requests::Requests;
 use crate::tables::TableTime;
 
 /// The medians of a case.
@@ -39,8 +38,6 @@ impl Timing {
 pub(crate) struct Report {
     /// Of the packet path.
     pub(crate) timings: Vec<Timing>,
-    /// Microseconds a request.
-    pub(crate) requests: Option<Requests>,
     /// How long tables take to build.
     pub(crate) tables: Vec<TableTime>,
     /// Spillway beside others.
@@ -52,13 +49,6 @@ impl Report {
     pub(crate) fn table(&self) -> String {
         let mut out = self.part(Unit::Nanoseconds, "ns a packet", "above floor");
         out += &self.part(Unit::Mpps, "million packets a second", "ratio");
-        if let Some(Requests { connections, direct_us, balanced_us }) = self.requests {
-            out += &format!(
-                "{connections} fresh curl connections each way, medians: direct {direct_us:.0} us, \
-                 balanced {balanced_us:.0} us, ratio {:.2}\n",
-                balanced_us / direct_us
-            );
-        }
         for table in &self.tables {
             let TableTime { members, slots, .. } = table;
             out += &format!("table of {slots} slots, {members} members: {:.1} ms\n", table.ms());
@@ -98,7 +88,6 @@ impl Report {
             .timings
             .iter()
             .map(Timing::to_json)
-            .chain(self.requests.map(Requests::to_json))
             .chain(self.tables.iter().map(|table| table.to_json()))
             .chain(self.peers.iter().map(|peer| peer.to_json()))
             .collect();

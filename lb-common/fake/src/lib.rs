@@ -63,6 +63,8 @@ pub struct FakeTables {
     pub tracked: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
     /// What an entry of a connection says from when it was read: the kernel gave its memory to another one.
     pub reused: Cell<Option<u64>>,
+    /// What another CPU writes into the next handshake cell that is written, between its reading and its exchange.
+    pub written_meanwhile: Cell<Option<HandshakeEntry>>,
     pub events: RefCell<HashMap<Event, u64>>,
     pub group_counters: RefCell<HashMap<u32, GroupCounter>>,
     /// The clock, nanoseconds.
@@ -132,16 +134,23 @@ impl Tables for FakeTables {
     }
     fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
         assert!(line < HANDSHAKE_LINES && cell < CELLS_PER_LINE);
-        Some(
-            self.handshakes
-                .borrow()
-                .get(&(line, cell))
-                .copied()
-                .unwrap_or(HandshakeEntry { syn: 0, decision: 0 }),
-        )
+        Some(self.handshakes.borrow().get(&(line, cell)).copied().unwrap_or(HandshakeEntry::NONE))
     }
-    fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry) {
-        self.handshakes.borrow_mut().insert((line, cell), entry);
+    fn exchange_handshake_entry(
+        &self,
+        line: u32,
+        cell: u32,
+        from: HandshakeEntry,
+        to: HandshakeEntry,
+    ) -> bool {
+        let mut handshakes = self.handshakes.borrow_mut();
+        let entry = handshakes.entry((line, cell)).or_insert(HandshakeEntry::NONE);
+        *entry = self.written_meanwhile.take().unwrap_or(*entry);
+        let is_ours = entry.decision == from.decision;
+        if is_ours {
+            *entry = to;
+        }
+        is_ours
     }
     fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
         self.displaced.borrow().get(flow).map(|cell| self.entry(cell))

@@ -18,7 +18,7 @@ pub struct HandshakeLine {
     pub words: [u64; 2 * CELLS_PER_LINE as usize],
 }
 
-/// A handshake entry, in two words that are stored one after the other:
+/// A handshake entry, in two words, of which the second one is stored first, by exchange with what was read there:
 /// `{initial sequence number 32, flow tag 32}` and
 /// `{backend 23, home 1, incarnation 8, time 16, check 16}` from the low end.
 ///
@@ -35,6 +35,9 @@ pub struct HandshakeEntry {
 const HOME: u32 = 23;
 
 impl HandshakeEntry {
+    /// What a cell has that was never written.
+    pub const NONE: Self = Self { syn: 0, decision: 0 };
+
     /// The entry of a SYN with sequence number `number`, of a flow with `tag`.
     #[inline(always)]
     pub const fn new(number: u32, tag: u32, placed: Placement, is_home: bool, now: Coarse) -> Self {
@@ -53,9 +56,9 @@ impl HandshakeEntry {
         (self.syn >> 32) as u32 == tag && self.is_whole() && !self.is_expired(now)
     }
 
-    /// Whether both words are of one SYN.
+    /// Whether both words are of one SYN. They are not while one is stored and the other is not yet.
     #[inline(always)]
-    const fn is_whole(self) -> bool {
+    pub const fn is_whole(self) -> bool {
         self.decision >> 48 == check(self.syn)
     }
 
@@ -90,6 +93,12 @@ impl HandshakeEntry {
     #[inline(always)]
     pub const fn is_home(self) -> bool {
         self.decision >> HOME & 1 != 0
+    }
+
+    /// The same, expired.
+    #[inline(always)]
+    pub const fn dropped(self) -> Self {
+        Self { decision: 0, ..self }
     }
 
     /// The same of a connection that has a displaced entry.

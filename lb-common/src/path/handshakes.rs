@@ -22,6 +22,10 @@ pub const APPROACH: u32 = 1 << 16;
 /// longer than a round trip.
 const ANSWERED: u64 = 2;
 
+/// How often a new SYN chooses a cell. It chooses again when another CPU has changed the one that it chose, which takes
+/// two new SYNs of a line within nanoseconds of each other.
+const WRITE_ATTEMPTS: u32 = 3;
+
 /// A flow's line of handshake entries, at a time. In two words, because a packet program makes global functions of
 /// its users, and those take only numbers.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +143,7 @@ pub fn find_repeated_syn<T: Tables + ?Sized>(
         let Some(entry) = tables.handshake_entry(line.index(), cell) else { break };
         if entry.counts(line.tag(), line.now) && entry.number() == number {
             let again = line.entry(number, entry.placement(), entry.is_home());
-            tables.set_handshake_entry(line.index(), cell, again);
+            tables.exchange_handshake_entry(line.index(), cell, entry, again);
             return HandshakeMatch::from_entry(entry);
         }
     }
@@ -150,19 +154,30 @@ pub fn find_repeated_syn<T: Tables + ?Sized>(
 /// of each number; else into an expired cell, over the oldest of a connection at home, or over the oldest.
 #[inline(always)]
 pub fn write<T: Tables + ?Sized>(tables: &T, line: Line, new: HandshakeEntry) {
-    let (mut best, mut worth) = (0, 0);
+    for _ in 0..WRITE_ATTEMPTS {
+        let Some((cell, entry)) = choose(tables, line, new.syn) else { return };
+        if tables.exchange_handshake_entry(line.index(), cell, entry, new) {
+            return;
+        }
+    }
+}
+
+/// The cell that the entry of a new SYN gets, and what it has.
+#[inline(always)]
+fn choose<T: Tables + ?Sized>(tables: &T, line: Line, syn: u64) -> Option<(u32, HandshakeEntry)> {
+    let (mut best, mut worth) = ((0, HandshakeEntry::NONE), 0);
     for cell in 0..CELLS_PER_LINE {
-        let Some(entry) = tables.handshake_entry(line.index(), cell) else { return };
-        let same = u64::from(entry.syn == new.syn) << 19;
+        let entry = tables.handshake_entry(line.index(), cell)?;
+        let same = u64::from(entry.syn == syn && entry.is_whole()) << 19;
         let expired = u64::from(entry.is_expired(line.now)) << 18;
-        let at_home = u64::from(entry.is_home()) << 17;
+        let at_home = u64::from(entry.is_home() && entry.is_whole()) << 17;
         // One more than its age, so that the first cell is as good as any.
         let score = (same | expired | at_home | entry.age(line.now)) + 1;
         if score > worth {
-            (best, worth) = (cell, score);
+            (best, worth) = ((cell, entry), score);
         }
     }
-    tables.set_handshake_entry(line.index(), best, new);
+    Some(best)
 }
 
 /// Marks what SYNs of a flow decided, if they went to this backend, as decisions for home: the flow has a displaced entry
@@ -173,7 +188,7 @@ pub fn release<T: Tables + ?Sized>(tables: &T, line: Line, placed: Placement) {
     for cell in 0..CELLS_PER_LINE {
         let Some(entry) = tables.handshake_entry(line.index(), cell) else { break };
         if entry.counts(line.tag(), line.now) && entry.placement() == placed {
-            tables.set_handshake_entry(line.index(), cell, entry.released());
+            tables.exchange_handshake_entry(line.index(), cell, entry, entry.released());
         }
     }
 }
@@ -236,7 +251,7 @@ pub fn find_handshake<T: Tables + ?Sized>(
                 found = HandshakeMatch::from_entry(entry);
             }
         } else if !segment.ends() && beyond.wrapping_neg().wrapping_sub(1) < APPROACH {
-            tables.set_handshake_entry(line.index(), cell, HandshakeEntry { syn: 0, decision: 0 });
+            tables.exchange_handshake_entry(line.index(), cell, entry, entry.dropped());
             dropped = DROPPED;
         } else {
             // Of one age, one whose number is still ahead of the packet is the later one.

@@ -83,8 +83,15 @@ pub trait Tables {
     fn set_last_displaced(&self, pool: u32, now: Coarse);
     /// A cell of a line of handshake entries.
     fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry>;
-    /// Writes a cell of a line of handshake entries, its first word first.
-    fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry);
+    /// Writes a cell of a line of handshake entries that has `from`: its second word by exchange, then its first one if
+    /// that differs. False: another CPU has changed the cell since.
+    fn exchange_handshake_entry(
+        &self,
+        line: u32,
+        cell: u32,
+        from: HandshakeEntry,
+        to: HandshakeEntry,
+    ) -> bool;
     /// The displaced entry of a connection, to read and to change in place.
     fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
     /// Adds a displaced entry; false where there is no room.

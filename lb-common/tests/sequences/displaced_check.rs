@@ -131,6 +131,25 @@ fn connections_in_one_line_of_records_do_not_mix() {
 }
 
 #[test]
+fn connections_that_two_cpus_record_in_one_cell_at_once_both_stay() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
+    let clients = of_one_line(&fixture, 2);
+    let before = fixture.fake.handshakes.borrow().clone();
+    assert_eq!(fixture.syn(clients[0], 77), Ok(3));
+    // As if this CPU had read the line before that.
+    let after = fixture.fake.handshakes.replace(before.clone());
+    let record = after.iter().find(|(cell, _)| !before.contains_key(cell)).map(|(_, it)| *it);
+    fixture.fake.written_meanwhile.set(record);
+    assert_eq!(fixture.syn(clients[1], 77), Ok(3));
+    for client in clients {
+        assert_eq!(fixture.ack(client, 78), Ok(3));
+    }
+    assert_eq!(fixture.displaced_count(), 2);
+}
+
+#[test]
 fn of_a_full_line_the_record_of_an_open_connection_goes_before_that_of_a_handshake() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);

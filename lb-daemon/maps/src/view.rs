@@ -216,7 +216,15 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
         self.maps.handshake_entry(line, cell)
     }
 
-    fn set_handshake_entry(&self, _: u32, _: u32, _: HandshakeEntry) {}
+    fn exchange_handshake_entry(
+        &self,
+        _: u32,
+        _: u32,
+        _: HandshakeEntry,
+        _: HandshakeEntry,
+    ) -> bool {
+        true
+    }
 
     fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
         self.maps.displaced(flow).ok().flatten().map(|word| Snapshot(word.0))

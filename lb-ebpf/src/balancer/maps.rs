@@ -33,6 +33,7 @@ use lb_common::{
         search::{SearchEnd, SearchRequest},
     },
     service_index::{self, ServiceIndex},
+    word::Word as _,
 };
 
 use super::subprograms;
@@ -270,13 +271,22 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry) {
+    fn exchange_handshake_entry(
+        &self,
+        line: u32,
+        cell: u32,
+        from: HandshakeEntry,
+        to: HandshakeEntry,
+    ) -> bool {
         let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        self.arrays.store_words(
-            Array::Handshakes,
-            line,
-            [(first, entry.syn), (first + 1, entry.decision)],
-        );
+        let Some(decision) = self.arrays.shared_word(Array::Handshakes, line, first + 1) else {
+            return false;
+        };
+        let is_ours = decision.exchange(from.decision, to.decision).is_ok();
+        if is_ours && from.syn != to.syn {
+            self.arrays.store_words(Array::Handshakes, line, [(first, to.syn)]);
+        }
+        is_ours
     }
 
     #[inline(always)]

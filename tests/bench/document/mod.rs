@@ -13,7 +13,6 @@ use table::{Table, count, figure};
 use crate::cases::{CASES, DISTINCT};
 use crate::question::{Sample, Unit};
 use crate::report::Report;
-use crate::requests::Requests;
 
 /// All that the page says of one run.
 pub(crate) struct Document<'r> {
@@ -49,8 +48,6 @@ impl Document<'_> {
             self.cases(Unit::Mpps).text(),
             PEERS.to_owned(),
             self.peers().text(),
-            REQUESTS.to_owned(),
-            self.requests().text(),
             TABLES.to_owned(),
             self.tables().text(),
         ]
@@ -74,13 +71,13 @@ impl Document<'_> {
     }
 
     fn cases(&self, unit: Unit) -> Table {
-        let (floor, katran) = match unit {
-            Unit::Nanoseconds => ("above the floor", "Katran above its floor"),
-            Unit::Mpps => ("ratio to the floor", "Katran's ratio"),
+        let against = match unit {
+            Unit::Nanoseconds => "above the floor",
+            Unit::Mpps => "ratio to the floor",
         };
         let whole =
             if unit == Unit::Nanoseconds { "ns a packet" } else { "million packets a second" };
-        let mut table = Table::new(&["packets", "flows", whole, "floor", floor, katran]);
+        let mut table = Table::new(&["packets", "flows", whole, "floor", against]);
         for case in CASES.iter().filter(|case| case.name().unit == unit) {
             let timing = self.report.timings.iter().find(|timing| timing.name == case.name());
             let unknown = Sample { value: f64::NAN, floor: f64::NAN };
@@ -91,15 +88,7 @@ impl Document<'_> {
             };
             let flows = if case.flows == DISTINCT { "all new".into() } else { count(case.flows) };
             let cell = |value| figure(value, places);
-            let katran = case.katran.unwrap_or_default().to_owned();
-            table.row([
-                case.name.to_owned(),
-                flows,
-                cell(value),
-                cell(floor),
-                cell(against),
-                katran,
-            ]);
+            table.row([case.name.to_owned(), flows, cell(value), cell(floor), cell(against)]);
         }
         table
     }
@@ -121,20 +110,6 @@ impl Document<'_> {
                 figure(each.connection_cpu_us, 1),
                 figure(each.gigabits, 2),
                 figure(each.gigabyte_cpu_ms, 0),
-            ]);
-        }
-        table
-    }
-
-    fn requests(&self) -> Table {
-        let mut table =
-            Table::new(&["connections each way", "direct, µs", "through Spillway, µs", "ratio"]);
-        if let Some(Requests { connections, direct_us, balanced_us }) = self.report.requests {
-            table.row([
-                figure(connections, 0),
-                figure(direct_us, 0),
-                figure(balanced_us, 0),
-                figure(balanced_us / direct_us, 2),
             ]);
         }
         table
@@ -171,10 +146,6 @@ The kernel runs the balancer's program on one CPU again and again (`BPF_PROG_TES
 each packet new: it draws the flow, and writes the headers. The *floor* is the least that any program which encapsulates
 does (make room, return `XDP_TX`), behind the same small program, so that what is above the floor is the balancer's own.
 
-Katran's figures are constants, measured once: Katran at commit 19f08fe with an LRU of 4 million entries a CPU, its
-program and ours both ending in `XDP_TX`, on one machine in the same minutes. There the floor took 55 ns. If it takes
-another time above, compare ratios and not nanoseconds.
-
 ";
 
 const CASES_EXPLAINED: &str = "
@@ -210,16 +181,13 @@ each packet counts as one on the wire.
 
 Spillway runs as in production, with health checks and receivers on its backends, and answers go past it. nftables
 translates destinations by a hash of the client and masquerades. haproxy (`mode tcp`) and nginx (`stream`, a worker a
-CPU) accept and connect, with defaults. Without a balancer the router spreads connections over the backends (ECMP by
-address and port). Connections are made by wrk, 64 at a time, each with one short HTTP request. Uploads are eight
-connections that write all the time.
+CPU) accept and connect, with defaults. Connections are made by wrk, 64 at a time, each with one short HTTP request.
+Uploads are eight connections that write all the time.
 
-";
-
-const REQUESTS: &str = "
-## A fresh connection
-A request by curl from its first step to the last byte, straight to a backend and through Spillway in turn. Most of it is
-the start of curl's connection, the network of namespaces and nginx.
+Without a balancer the router spreads connections over the backends (ECMP by address and port). The next two rows tell
+what is the laboratory's and what is the balancer's. Hosts with a receiver have a packet program, for which the kernel
+makes each packet of a veth anew. What is sent to a balancer also comes back to the router from it: in the third row a
+node that only forwards stands in the balancer's place.
 
 ";
 

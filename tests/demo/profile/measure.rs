@@ -19,8 +19,8 @@ use crate::shared::Screen;
 /// Times that each way has its turn in a round, where a fetch is short.
 const TURNS: usize = 8;
 /// curls beside each other, where a fetch takes most of its time on the way; each begins a while after the one before.
-const CLIENTS: usize = 20;
-const BETWEEN_CLIENTS: Duration = Duration::from_millis(25);
+const CLIENTS: usize = 40;
+const BETWEEN_CLIENTS: Duration = Duration::from_millis(12);
 /// Connections of wrk at the same time.
 const CONNECTIONS: u32 = 64;
 /// Streams beside each other.

@@ -1,9 +1,9 @@
-//! What a balancer costs: Colt McAnlis' comparison of 2017 done again, with fetches past balancers of both kinds.
+//! What a balancer costs: Colt McAnlis' "Profiling GCP's Load Balancers" (2017) done again.
 //!
-//! "Google Cloud Load Balancer, Load Balance Latency Profile": 500 fetches straight from a machine, by a network load
-//! balancer, and by an HTTP load balancer. Here they go to one web server, straight or through Spillway, proxies of
-//! connections, and a proxy of HTTP that keeps its connections to the server; on links without a delay, and with a long
-//! way before or behind the balancer.
+//! There curl fetched a page 500 times from a machine on another continent: straight, by a network load balancer, and by
+//! an HTTP load balancer. Here fetches go to one web server straight, through Spillway, through proxies of connections,
+//! and through a proxy of HTTP that keeps its connections to the server: on links without a delay, and with a long way
+//! before or behind the balancer.
 
 mod measure;
 mod outcome;

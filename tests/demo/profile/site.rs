@@ -28,17 +28,6 @@ use crate::shared::{Environment, Screen, balancer, natives, receivers};
 pub(crate) const FILE: &str = "/files/download";
 /// Its size, bytes.
 const FILE_SIZE: u64 = 64 << 20;
-/// The router more.
-const HOP: &str = "hop";
-/// Nodes beside the balancer with VIPs of their own: their names, and the numbers of their subnets.
-const ARMS: [(Way, &str, u8); 4] = [
-    (Way::Hop, HOP, 14),
-    (Way::NginxStream, "nginx-stream", 11),
-    (Way::Haproxy, "haproxy", 12),
-    (Way::NginxHttp, "nginx-http", 13),
-];
-/// The router's table of routes for what comes back from it.
-const HOP_TABLE: u32 = 100;
 /// Largest IP packet on the slow link behind the router: a client's with a tunnel's header.
 const BEHIND_MTU: u32 = 1600;
 const BEFORE_MTU: u32 = 1500;
@@ -64,14 +53,18 @@ impl Site {
     pub(crate) fn new(environment: &Environment, screen: &mut Screen) -> Result<Self> {
         screen.heading("The setup");
         let mut fabric = Fabric::with_regions(&environment.sandbox, "profile", 1, 1)?;
-        let arms = ARMS.map(|(way, name, number)| fabric.add_arm(name, number, vip(way)));
-        let [hop, stream, tcp, http] = arms;
-        let arms = [hop?, stream?, tcp?, http?];
-        forward(&fabric, &arms[0])?;
+        let mut arm = |way, name| fabric.add_arm(name, number(way), vip(way));
+        let arms = [
+            arm(Way::NginxStream, "nginx-stream")?,
+            arm(Way::Haproxy, "haproxy")?,
+            arm(Way::NginxHttp, "nginx-http")?,
+        ];
+        fabric.add_hop("hop", number(Way::Hop), vip(Way::Hop))?;
+        fabric.backends[0].add_vip(vip(Way::Hop).into())?;
         let slow = slow_links(&mut fabric)?;
         fabric.net.ready()?;
         make_room(&fabric, &arms)?;
-        screen.done("network: a client, a router, one server; a balancer, three proxies and one more router beside the router");
+        screen.done("network: a client, a router, one server; on arms of the router the balancer, three proxies, and a node that only forwards");
         screen.done("a long way beside the short one, before the router and behind it");
         let server = Nginx::keeping(&fabric.backends[0].node)?;
         let file = server.files().join("download");
@@ -124,8 +117,9 @@ impl Site {
             if is_far { format!("via {}", BEHIND[1]) } else { format!("dev {}", REGIONS[0]) };
         let by_hop = if is_far { BEHIND[1].to_owned() } else { v4.to_string() };
         router.ip(&format!(
-            "route replace {v4}/32 {to_server}\nroute replace {} via {by_hop} table {HOP_TABLE}",
-            vip(Way::Hop)
+            "route replace {v4}/32 {to_server}\nroute replace {} via {by_hop} table {}",
+            vip(Way::Hop),
+            number(Way::Hop)
         ))?;
         // Neighbours are looked for before the first packet that is measured.
         self.wait_until_ready()
@@ -147,8 +141,18 @@ impl Site {
 
 /// The address of a way that is not the server's own.
 fn vip(way: Way) -> Ipv4Addr {
-    let arm = ARMS.iter().find(|(of, ..)| *of == way);
-    arm.map_or(Fabric::VIP_V4, |(.., number)| Ipv4Addr::new(203, 0, 113, *number))
+    Ipv4Addr::new(203, 0, 113, number(way))
+}
+
+/// The last part of it, which also tells the subnet of what has an arm of its own.
+const fn number(way: Way) -> u8 {
+    match way {
+        Way::Direct | Way::Spillway => Fabric::VIP_V4.octets()[3],
+        Way::Hop => 14,
+        Way::NginxStream => 11,
+        Way::Haproxy => 12,
+        Way::NginxHttp => 13,
+    }
 }
 
 /// A long way from the client to the router, and one from the router to the server's switch.
@@ -190,23 +194,8 @@ fn make_room(fabric: &Fabric, arms: &[Node]) -> Result<()> {
     Ok(())
 }
 
-/// Has what comes back from the further router go to the server.
-fn forward(fabric: &Fabric, hop: &Node) -> Result<()> {
-    let (vip, server) = (vip(Way::Hop), &fabric.backends[0]);
-    server.add_vip(vip.into())?;
-    // To where it came from: it would tell the sender of a shorter way.
-    hop.sysctls(&[
-        ("net.ipv4.conf.all.send_redirects", "0"),
-        ("net.ipv4.conf.eth0.send_redirects", "0"),
-    ])?;
-    fabric.router.ip(&format!(
-        "rule add iif {HOP} table {HOP_TABLE}\nroute add {vip} via {} table {HOP_TABLE}",
-        server.v4
-    ))
-}
-
-fn proxies(fabric: &Fabric, arms: &[Node; 4]) -> Result<(Vec<Running>, NginxProxy)> {
-    let [_, stream, tcp, http] = arms;
+fn proxies(fabric: &Fabric, arms: &[Node; 3]) -> Result<(Vec<Running>, NginxProxy)> {
+    let [stream, tcp, http] = arms;
     let backends = [fabric.backends[0].v4];
     let front = |way| Front { vip: vip(way), ports: &[80, UPLOAD_PORT], backends: &backends };
     let l4 = vec![

@@ -142,7 +142,15 @@ impl Tables for Wild {
         let word = |half: u32| self.word(10 + half, u64::from(line) << 4 | u64::from(cell));
         Some(HandshakeEntry { syn: word(0)?, decision: word(1)? })
     }
-    fn set_handshake_entry(&self, _: u32, _: u32, _: HandshakeEntry) {}
+    fn exchange_handshake_entry(
+        &self,
+        _: u32,
+        _: u32,
+        _: HandshakeEntry,
+        _: HandshakeEntry,
+    ) -> bool {
+        true
+    }
     fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
         self.word(12, flow.client_port.into()).map(Snapshot)
     }

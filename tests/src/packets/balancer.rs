@@ -14,6 +14,7 @@ use aya::{
 use lb_common::abi::{
     arrays::Array,
     backend::Backend,
+    connection::{HandshakeEntry, HandshakeLine},
     limiter::Limiter,
     next_hop::NextHopEntry,
     pod::{Pod, from_bytes},
@@ -154,6 +155,21 @@ impl Balancer {
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
         self.set_displaced_check();
         run(&self.bpf, "balancer", frame)
+    }
+
+    /// Runs a frame while another CPU may run another one.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run_beside_others(&self, frame: &[u8]) -> Result<Ran> {
+        run(&self.bpf, "balancer", frame)
+    }
+
+    /// The handshake entries of a line; none if there is no such line.
+    pub fn handshakes(&self, line: u32) -> Vec<HandshakeEntry> {
+        let line = self.arrays.view::<HandshakeLine>(Array::Handshakes).get(line);
+        let words = line.iter().flat_map(|line| line.words.chunks_exact(2));
+        words.map(|cell| HandshakeEntry { syn: cell[0], decision: cell[1] }).collect()
     }
 
     /// Runs a frame that has so many bytes of room in front, a multiple of four.

@@ -270,7 +270,15 @@ impl Tables for FakeTables {
     fn handshake_entry(&self, _: u32, _: u32) -> Option<HandshakeEntry> {
         None
     }
-    fn set_handshake_entry(&self, _: u32, _: u32, _: HandshakeEntry) {}
+    fn exchange_handshake_entry(
+        &self,
+        _: u32,
+        _: u32,
+        _: HandshakeEntry,
+        _: HandshakeEntry,
+    ) -> bool {
+        true
+    }
     fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
         self.remembered(flow)
     }

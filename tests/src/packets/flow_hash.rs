@@ -55,6 +55,11 @@ pub fn hash(flow: &Flow, protocol: u8, by_address: bool, key: [u64; 2]) -> Hash 
 }
 
 impl Hash {
+    /// All of it.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The slot among `slots`.
     pub fn slot(self, slots: u32) -> u32 {
         ((u128::from(self.0 >> 32) * u128::from(slots)) >> 32) as u32

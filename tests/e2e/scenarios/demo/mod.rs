@@ -3,6 +3,7 @@
 mod failover;
 mod million;
 mod overflow;
+mod profile;
 pub(crate) mod run;
 mod tour;
 
@@ -21,4 +22,5 @@ pub(crate) const CASES: &[Case] = &[
         failover::the_silent_host_holds_up_nginx_alone,
     ),
     Case::alone("each_request_has_one_backend", million::each_request_has_one_backend),
+    Case::waits("each_way_leads_to_the_server", profile::each_way_leads_to_the_server),
 ];

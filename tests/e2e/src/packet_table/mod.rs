@@ -14,6 +14,7 @@ mod flows;
 mod forwarding;
 mod fragments;
 mod gue;
+mod handshake_lines;
 mod headroom;
 mod icmp_errors;
 mod invariants;
@@ -82,6 +83,8 @@ const PARTS_AT_TC: u64 = 3;
 pub fn trials(sample: Sample) -> Vec<Trial> {
     let mut trials = row_trials(Sample::EVERYTHING);
     trials.extend(whole_trials());
+    let name = "whole: two SYNs of one line at two CPUs at once are both remembered";
+    trials.push(trial(name.to_owned(), handshake_lines::both_entries_stay));
     trials.extend(differential_trials(PACKETS, sample));
     trials
 }
