@@ -33,9 +33,8 @@ pub(crate) fn is_something_there(place: &Place) -> Result<bool> {
 
 /// Removes what is there. The caller has the lock.
 pub(crate) fn remove(place: &Place) -> Result<()> {
-    // An `ip` that was at work when its lab was killed goes on by itself: what it just makes cannot be deleted yet, or
-    // is there a moment later.
-    let mut said = String::new();
+    // An `ip` that was at work when its lab was killed goes on by itself, and what it just makes cannot be deleted yet.
+    let mut left = String::new();
     until("namespaces of the lab are gone", PATIENCE, || {
         let namespaces = namespaces(place)?;
         let pids = pids_in(&namespaces)?;
@@ -43,12 +42,13 @@ pub(crate) fn remove(place: &Place) -> Result<()> {
             // It may have ended since, and one that starts others has to be looked for again.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
+        left = format!("processes {pids:?}");
         if pids.is_empty() {
-            said = namespaces.iter().map(|it| delete(it)).collect::<Result<_>>()?;
+            left = namespaces.iter().map(|it| delete(it)).collect::<Result<_>>()?;
         }
         Ok(namespaces.is_empty().then_some(()))
     })
-    .with_context(|| said)?;
+    .with_context(|| left.trim().to_owned())?;
     // Packet programs and maps go with their pins, these with the file system. One may lie above another.
     while umount2(&place.bpf(), MntFlags::MNT_DETACH).is_ok() {}
     let mounts = fs::read_to_string("/proc/self/mountinfo").context("mounts")?;

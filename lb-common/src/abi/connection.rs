@@ -68,10 +68,12 @@ impl HandshakeEntry {
         self.age(now) >= HANDSHAKE_LIFE || self.decision == 0
     }
 
-    /// Coarse units since it was written, modulo 2^16.
+    /// Coarse units since it was written, modulo 2^16. One that another CPU wrote in the unit after `now` is as old as one
+    /// of `now`.
     #[inline(always)]
     pub const fn age(self, now: Coarse) -> u64 {
-        now.0.wrapping_sub(self.decision >> 32) & 0xffff
+        let age = now.0.wrapping_sub(self.decision >> 32) & 0xffff;
+        if age == 0xffff { 0 } else { age }
     }
 
     /// The SYN's sequence number.

@@ -22,8 +22,8 @@ pub const APPROACH: u32 = 1 << 16;
 /// longer than a round trip.
 const ANSWERED: u64 = 2;
 
-/// How often a new SYN chooses a cell. It chooses again when another CPU has changed the one that it chose, which takes
-/// two new SYNs of a line within nanoseconds of each other.
+/// How often a new SYN chooses a cell: again when another CPU has changed the one that it chose, which takes two packets
+/// with handshake entries of one line within nanoseconds of each other. After that it has no entry.
 const WRITE_ATTEMPTS: u32 = 3;
 
 /// A flow's line of handshake entries, at a time. In two words, because a packet program makes global functions of
@@ -168,12 +168,14 @@ fn choose<T: Tables + ?Sized>(tables: &T, line: Line, syn: u64) -> Option<(u32, 
     let (mut best, mut worth) = ((0, HandshakeEntry::NONE), 0);
     for cell in 0..CELLS_PER_LINE {
         let entry = tables.handshake_entry(line.index(), cell)?;
-        let same = u64::from(entry.syn == syn && entry.is_whole()) << 19;
+        let same = u64::from(entry.syn == syn) << 19;
         let expired = u64::from(entry.is_expired(line.now)) << 18;
-        let at_home = u64::from(entry.is_home() && entry.is_whole()) << 17;
+        let at_home = u64::from(entry.is_home()) << 17;
         // One more than its age, so that the first cell is as good as any.
         let score = (same | expired | at_home | entry.age(line.now)) + 1;
-        if score > worth {
+        // One that is being written has the words of two SYNs for a moment.
+        let is_settled = entry.is_whole() || entry.is_expired(line.now) || entry.age(line.now) > 0;
+        if is_settled && score > worth {
             (best, worth) = ((cell, entry), score);
         }
     }

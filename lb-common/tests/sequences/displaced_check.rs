@@ -131,7 +131,7 @@ fn connections_in_one_line_of_records_do_not_mix() {
 }
 
 #[test]
-fn connections_that_two_cpus_record_in_one_cell_at_once_both_stay() {
+fn connections_that_two_cpus_enter_in_one_cell_at_once_both_stay() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
@@ -140,13 +140,35 @@ fn connections_that_two_cpus_record_in_one_cell_at_once_both_stay() {
     assert_eq!(fixture.syn(clients[0], 77), Ok(3));
     // As if this CPU had read the line before that.
     let after = fixture.fake.handshakes.replace(before.clone());
-    let record = after.iter().find(|(cell, _)| !before.contains_key(cell)).map(|(_, it)| *it);
-    fixture.fake.written_meanwhile.set(record);
+    let entry = after.iter().find(|(cell, _)| !before.contains_key(cell)).map(|(_, it)| *it);
+    fixture.fake.written_meanwhile.set(entry);
     assert_eq!(fixture.syn(clients[1], 77), Ok(3));
     for client in clients {
         assert_eq!(fixture.ack(client, 78), Ok(3));
     }
     assert_eq!(fixture.displaced_count(), 2);
+}
+
+#[test]
+fn a_cell_that_another_cpu_writes_at_this_moment_is_left_to_it() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
+    let clients = of_one_line(&fixture, 5);
+    for &client in &clients[..4] {
+        assert_eq!(fixture.syn(client, 77), Ok(3));
+    }
+    // The first cell has the second word of another connection at home, but not yet its first one.
+    let mut handshakes = fixture.fake.handshakes.borrow_mut();
+    let (_, half) =
+        handshakes.iter_mut().find(|((_, cell), it)| *cell == 0 && !it.is_home()).unwrap();
+    half.decision ^= 1 << 60 | 1 << 23;
+    let half = *half;
+    drop(handshakes);
+    assert!(half.is_home() && !half.is_whole());
+    assert_eq!(fixture.syn(clients[4], 77), Ok(3));
+    assert_eq!(fixture.fake.handshakes.borrow().values().filter(|it| **it == half).count(), 1);
+    assert_eq!(fixture.ack(clients[4], 78), Ok(3));
 }
 
 #[test]

@@ -60,8 +60,8 @@ impl Peer {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ecmp => "no balancer (ECMP of the router)",
-            Self::EcmpToReceivers => "the same, to hosts with a receiver",
-            Self::RouterMore => "and past one router more",
+            Self::EcmpToReceivers => "ECMP, to hosts with a receiver",
+            Self::RouterMore => "ECMP, through one router more",
             Self::Spillway => "Spillway, IP in IP",
             Self::Nftables => "nftables, DNAT by jhash",
             Self::Haproxy => "haproxy, TCP mode",

@@ -2,7 +2,8 @@
 //! the balancer's.
 //!
 //! Spillway's backends are those of one region, which have receivers. All others have the backends of the other region,
-//! as many on the same kind of links, so that no receiver costs them anything. The router spreads connections over either.
+//! as many on the same kind of links, so that no receiver costs them anything. Without a balancer the router spreads
+//! connections over those of either region.
 
 use std::net::{IpAddr, Ipv4Addr};
 

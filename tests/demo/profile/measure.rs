@@ -21,6 +21,8 @@ const TURNS: usize = 8;
 /// curls beside each other, where a fetch takes most of its time on the way; each begins a while after the one before.
 const CLIENTS: usize = 40;
 const BETWEEN_CLIENTS: Duration = Duration::from_millis(12);
+/// Rounds of wrk, which is a mean of many requests already.
+const CPU_ROUNDS: usize = 5;
 /// Connections of wrk at the same time.
 const CONNECTIONS: u32 = 64;
 /// Streams beside each other.
@@ -159,7 +161,7 @@ fn streams(site: &Site, distance: Distance, options: &Options) -> Result<Vec<Str
     // Windows that are open have nothing to gain from a longer time.
     let (rounds, time) = if distance == Distance::Near { (3, NEAR) } else { (1, FAR) };
     let (rounds, time) =
-        (options.scaled(rounds, 1), time.mul_f64(options.scale).max(ROUND_TRIP * 5));
+        (options.scaled(rounds, 1), time.mul_f64(options.scale).max(ROUND_TRIP * 3));
     let samples = by_turns(Way::ALL.len(), rounds, |way| {
         let (way, client) = (Way::ALL[way], site.client());
         let to = site.address(way);
@@ -193,7 +195,7 @@ fn streams(site: &Site, distance: Distance, options: &Options) -> Result<Vec<Str
 fn cpu(site: &Site, options: &Options) -> Result<Vec<f64>> {
     let time = Duration::from_secs(options.scaled(3, 1) as u64);
     let wrk = Wrk { connections: CONNECTIONS, time };
-    let samples = by_turns(Way::ALL.len(), options.scaled(ROUNDS, 1), |way| {
+    let samples = by_turns(Way::ALL.len(), options.scaled(CPU_ROUNDS, 1), |way| {
         let way = Way::ALL[way];
         let busy = Busy::read()?;
         let report = wrk.run(site.client(), &format!("http://{}/", site.address(way)))?;

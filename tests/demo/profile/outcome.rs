@@ -166,7 +166,7 @@ fn judge(options: &Options, record: &Record, screen: &Screen) -> Result<()> {
             than.name()
         );
     }
-    screen.done("a fetch through Spillway takes no longer than past a router in its place, within what is allowed");
+    screen.done("a fetch through Spillway takes no longer than through a router in its place, within what is allowed");
     Ok(())
 }
 

@@ -27,7 +27,7 @@ use crate::shared::{Environment, Screen, balancer, natives, receivers};
 /// The file that is downloaded.
 pub(crate) const FILE: &str = "/files/download";
 /// Its size, bytes.
-const FILE_SIZE: u64 = 64 << 20;
+const FILE_SIZE: u64 = 1 << 30;
 /// Largest IP packet on the slow link behind the router: a client's with a tunnel's header.
 const BEHIND_MTU: u32 = 1600;
 const BEFORE_MTU: u32 = 1500;
@@ -40,13 +40,13 @@ const FAR_GATEWAY: &str = "10.1.0.2";
 /// Everything that plays.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) fabric: Fabric,
     _slow: [SlowLink; 2],
     _server: Nginx,
     _uploads: UploadServer,
     _proxies: (Vec<Running>, NginxProxy),
     _receivers: Vec<Receiver>,
     _balancer: Balancer,
+    pub(crate) fabric: Fabric,
 }
 
 impl Site {
@@ -66,7 +66,7 @@ impl Site {
         make_room(&fabric, &arms)?;
         screen.done("network: a client, a router, one server; on arms of the router the balancer, three proxies, and a node that only forwards");
         screen.done("a long way beside the short one, before the router and behind it");
-        let server = Nginx::keeping(&fabric.backends[0].node)?;
+        let server = Nginx::start_with_keepalive(&fabric.backends[0].node)?;
         let file = server.files().join("download");
         File::create(&file)?.set_len(FILE_SIZE).context("the file to download")?;
         let uploads = UploadServer::start([&fabric.backends[0].node])?;
@@ -81,15 +81,15 @@ impl Site {
         screen.quote(&balancer.apply(&document)?);
         balancer.wait_up(&[fabric.backends[0].v4.into()], PATIENCE)?;
         let site = Self {
-            fabric,
             _slow: slow,
             _server: server,
             _uploads: uploads,
             _proxies: proxies,
             _receivers: receivers,
             _balancer: balancer,
+            fabric,
         };
-        site.wait_until_ready()?;
+        site.put(Distance::Near)?;
         screen.done("each way leads to the server");
         Ok(site)
     }
@@ -203,7 +203,7 @@ fn proxies(fabric: &Fabric, arms: &[Node; 3]) -> Result<(Vec<Running>, NginxProx
         haproxy(tcp, &front(Way::Haproxy)).context("haproxy")?,
     ];
     http.ip(&format!("address add {}/32 dev lo", vip(Way::NginxHttp)))?;
-    Ok((l4, NginxProxy::keeping(http, &backends).context("nginx, HTTP")?))
+    Ok((l4, NginxProxy::start_with_kept_upstream(http, &backends).context("nginx, HTTP")?))
 }
 
 fn document(backend: &Backend) -> Document {

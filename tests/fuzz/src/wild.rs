@@ -146,10 +146,10 @@ impl Tables for Wild {
         &self,
         _: u32,
         _: u32,
-        _: HandshakeEntry,
-        _: HandshakeEntry,
+        from: HandshakeEntry,
+        to: HandshakeEntry,
     ) -> bool {
-        true
+        (from.syn ^ to.decision) & 1 == 0
     }
     fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
         self.word(12, flow.client_port.into()).map(Snapshot)

@@ -157,7 +157,7 @@ impl Balancer {
         run(&self.bpf, "balancer", frame)
     }
 
-    /// Runs a frame while another CPU may run another one.
+    /// Runs a frame while another CPU may run another one; what the frames before it left stays.
     ///
     /// # Errors
     /// As [`run`].

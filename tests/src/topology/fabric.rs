@@ -113,17 +113,18 @@ impl Fabric {
         Ok(node)
     }
 
-    /// Adds an arm whose node sends what comes for the VIP back to the router. That routes it by its table `number`.
+    /// Adds an arm whose node sends what comes for the VIP back to the router, which then routes it by its table
+    /// `number`: the caller makes a route there. What it costs is what the way to a balancer and back costs at least: a
+    /// balancer's link has a packet program at the router's end too, for which the kernel does more.
     ///
     /// # Errors
     /// As [`Self::add_arm`].
-    pub fn add_hop(&mut self, name: &str, number: u8, vip: Ipv4Addr) -> Result<Node> {
+    pub fn add_hop(&mut self, name: &str, number: u8, vip: Ipv4Addr) -> Result<()> {
         let node = self.add_arm(name, number, vip)?;
         // The sender would be told of a shorter way.
         let silent = ["all", "eth0"].map(|of| format!("net.ipv4.conf.{of}.send_redirects"));
         node.sysctls(&[(silent[0].as_str(), "0"), (silent[1].as_str(), "0")])?;
-        self.router.ip(&format!("rule add iif {name} table {number}"))?;
-        Ok(node)
+        self.router.ip(&format!("rule add iif {name} table {number}"))
     }
 
     /// Has the router send a further VIP to the balancer; backends get it by [`Backend::add_vip`].

@@ -213,7 +213,7 @@ impl Node {
             // A kernel with tunnels has a device of each kind in every namespace, down.
             let flags = link["flags"].as_array();
             let is_set_up = flags.is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
-            // Neither has a carrier.
+            // The kernel does not know whether these are up.
             let is_virtual = link["ifname"] == "lo" || link["linkinfo"]["info_kind"] == "vxlan";
             let up = !is_set_up || is_virtual || link["operstate"] == "UP";
             let addresses = link["addr_info"].as_array();

@@ -39,7 +39,7 @@ type Delayed = (Instant, Vec<u8>);
 
 impl Topology {
     /// Joins two nodes by a link on which every frame takes `delay`, and sets it up. `number`, other than that of
-    /// another slow link of the same node, tells its subnets, 192.168.`2 * number`.0 and the next one.
+    /// another slow link, tells its subnets, 192.168.`2 * number`.0 and the next one.
     ///
     /// # Errors
     /// When a part of it cannot be made.

@@ -8,18 +8,21 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use socket2::SockRef;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream as Stream};
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-use crate::process::{Busy, PATIENCE, pause};
+use crate::process::{Busy, PATIENCE, pause, until};
 use crate::topology::Node;
 
 /// The port that takes uploads.
 pub const UPLOAD_PORT: u16 = 5001;
 /// Bytes of a write and of a read.
 const CHUNK: usize = 1 << 16;
+/// When nothing has arrived for so long, nothing is on its way: longer than a round trip.
+const QUIET: Duration = Duration::from_millis(250);
 /// How often a download asks for the file, all at once.
 const REQUESTS: usize = 64;
 
@@ -123,6 +126,11 @@ pub fn upload(client: &Node, to: Ipv4Addr, connections: usize, time: Duration) -
         let ended = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         ensure!(ended.is_ok(), "an upload to {to} ended early: {ended:?}");
     }
+    until("nothing is on its way any more", PATIENCE, || {
+        let before = ARRIVED.load(Ordering::Relaxed);
+        pause(QUIET);
+        Ok((ARRIVED.load(Ordering::Relaxed) == before).then_some(()))
+    })?;
     Ok(Upload { bytes, time, cpu })
 }
 
@@ -133,6 +141,8 @@ fn connect(client: &Node, to: SocketAddr, connections: usize) -> Result<Vec<TcpS
             .with_context(|| format!("connect to {to}"))?;
         stream.set_write_timeout(Some(PATIENCE)).context("timeout")?;
         stream.set_read_timeout(Some(PATIENCE)).context("timeout")?;
+        // What was not sent by its end would go on beside what is measured next.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).context("linger")?;
         Ok(stream)
     };
     client.enter(|| {

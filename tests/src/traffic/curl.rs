@@ -87,7 +87,7 @@ impl Curl {
     /// Asks for a page so many times, one after the other, each time by a connection of its own; pages are thrown away.
     ///
     /// # Errors
-    /// When curl cannot be run.
+    /// When curl cannot be run, or says less than asked for.
     pub fn fresh(&self, url: &str, times: usize, patience: Duration) -> Result<Vec<Timed>> {
         let patience = format!("{:.3}", patience.as_secs_f64());
         let url = format!("{url}?[1-{times}]");

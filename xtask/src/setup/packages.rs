@@ -52,7 +52,7 @@ const ALL: [Wanted; 29] = [
     wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Lab, FleetLab, Experiment, Test, Bench, Control]),
     wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Test]),
     wanted("nginx", &["nginx"], "backends", &[Demo, Experiment, Test, Bench]),
-    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Lab, FleetLab, Experiment, Test, Bench]),
+    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Lab, FleetLab, Experiment, Test]),
     wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Experiment, Test]),
     wanted("httperf", &["httperf"], "a client: connections at a fixed rate, answered or not", &[Experiment, Test]),
     wanted("wrk", &["wrk"], "a client: load on long connections, and many fresh ones", &[Experiment, Test, Bench]),

@@ -52,11 +52,11 @@ impl Nginx {
         Self::with_keepalive(node, 0)
     }
 
-    /// The same, but responses leave connections open for a minute.
+    /// The same, but responses leave connections open, for a minute at most.
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn keeping(node: &Node) -> Result<Self> {
+    pub fn start_with_keepalive(node: &Node) -> Result<Self> {
         Self::with_keepalive(node, 60)
     }
 
@@ -136,12 +136,15 @@ fn start(node: &Node, directory: &Path) -> Result<Running> {
     Ok(running)
 }
 
+/// As a backend it has one.
+const ONE_PROCESS: &str = "master_process off";
+
 /// What every nginx of ours begins with; all its files are in its directory.
-fn head(directory: &Path) -> String {
+fn head(directory: &Path, processes: &str) -> String {
     let directory = directory.display();
     format!(
         "daemon off;
-master_process off;
+{processes};
 user root;
 pid {directory}/pid;
 error_log {directory}/error.log;
@@ -160,7 +163,7 @@ http {{
 }
 
 fn configuration(name: &str, directory: &Path, keepalive: u32) -> String {
-    let head = head(directory);
+    let head = head(directory, ONE_PROCESS);
     let directory = directory.display();
     format!(
         "{head}    client_max_body_size 64m;

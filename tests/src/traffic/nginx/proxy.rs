@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::{head, start};
+use super::{ONE_PROCESS, head, start};
 use crate::process::Running;
 use crate::topology::Node;
 
@@ -28,21 +28,21 @@ impl NginxProxy {
         nodes: &[Ipv4Addr],
         times: Option<(Duration, Duration)>,
     ) -> Result<Self> {
-        Self::with(node, &upstream(nodes, times))
+        Self::with(node, ONE_PROCESS, &upstream(nodes, times))
     }
 
-    /// One that keeps its connections to `nodes`, and passes on what comes as it comes.
+    /// One that keeps its connections to `nodes`, passes on what comes as it comes, and has a process for each CPU.
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn keeping(node: &Node, nodes: &[Ipv4Addr]) -> Result<Self> {
-        Self::with(node, &kept_upstream(nodes))
+    pub fn start_with_kept_upstream(node: &Node, nodes: &[Ipv4Addr]) -> Result<Self> {
+        Self::with(node, "worker_processes auto", &kept_upstream(nodes))
     }
 
-    fn with(node: &Node, upstream: &str) -> Result<Self> {
+    fn with(node: &Node, processes: &str, upstream: &str) -> Result<Self> {
         let directory = node.directory().join("proxy");
         fs::create_dir_all(&directory).with_context(|| format!("make {}", directory.display()))?;
-        let text = head(&directory) + upstream;
+        let text = head(&directory, processes) + upstream;
         fs::write(directory.join("nginx.conf"), text).context("write nginx.conf")?;
         Ok(Self { _running: start(node, &directory)? })
     }
