@@ -145,6 +145,7 @@ const TIMES: &str = "
 The kernel runs the balancer's program on one CPU again and again (`BPF_PROG_TEST_RUN`). A small program in front makes
 each packet new: it draws the flow, and writes the headers. The *floor* is the least that any program which encapsulates
 does (make room, return `XDP_TX`), behind the same small program, so that what is above the floor is the balancer's own.
+Katran's program was measured beside it in the same way ([figures](experiments.md#katrans-program-beside-spillways)).
 
 ";
 
@@ -181,13 +182,9 @@ each packet counts as one on the wire.
 
 Spillway runs as in production, with health checks and receivers on its backends, and answers go past it. nftables
 translates destinations by a hash of the client and masquerades. haproxy (`mode tcp`) and nginx (`stream`, a worker a
-CPU) accept and connect, with defaults. Connections are made by wrk, 64 at a time, each with one short HTTP request.
-Uploads are eight connections that write all the time.
-
-Without a balancer the router spreads connections over the backends (ECMP by address and port). The next two rows tell
-what is the laboratory's and what is the balancer's. Hosts with a receiver have a packet program, for which the kernel
-makes each packet of a veth anew. What is sent to a balancer also comes back to the router from it: in the third row a
-node that only forwards stands in the balancer's place.
+CPU) accept and connect, with defaults. Without a balancer the router spreads connections over the backends (ECMP by
+address and port). Connections are made by wrk, 64 at a time, each with one short HTTP request. Uploads are eight
+connections that write all the time.
 
 ";
 

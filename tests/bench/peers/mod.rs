@@ -30,10 +30,6 @@ const UPLOADS: usize = 8;
 pub(crate) enum Peer {
     /// The router spreads connections itself.
     Ecmp,
-    /// The same to Spillway's backends, whose receivers pass what is in no tunnel.
-    EcmpToReceivers,
-    /// The same, once it is back from a router in the balancer's place.
-    RouterMore,
     /// Spillway, IP in IP.
     Spillway,
     /// nftables: destination NAT by a hash, and masquerading.
@@ -46,22 +42,13 @@ pub(crate) enum Peer {
 
 impl Peer {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Ecmp,
-        Self::EcmpToReceivers,
-        Self::RouterMore,
-        Self::Spillway,
-        Self::Nftables,
-        Self::Haproxy,
-        Self::NginxStream,
-    ];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Ecmp, Self::Spillway, Self::Nftables, Self::Haproxy, Self::NginxStream];
 
     /// As tables call it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ecmp => "no balancer (ECMP of the router)",
-            Self::EcmpToReceivers => "ECMP, to hosts with a receiver",
-            Self::RouterMore => "ECMP, through one router more",
             Self::Spillway => "Spillway, IP in IP",
             Self::Nftables => "nftables, DNAT by jhash",
             Self::Haproxy => "haproxy, TCP mode",
@@ -77,8 +64,6 @@ impl Peer {
             Self::Nftables => 11,
             Self::Haproxy => 12,
             Self::NginxStream => 13,
-            Self::EcmpToReceivers => 14,
-            Self::RouterMore => 15,
         };
         Ipv4Addr::new(203, 0, 113, host)
     }

@@ -47,6 +47,14 @@ impl Fetches {
         median(&mut all.collect::<Vec<_>>())
     }
 
+    /// The middle one of what a quantile is of that of another way, round by round: what the machine does meanwhile is in
+    /// both.
+    pub(crate) fn ratio(&self, other: &Self, part: f64) -> f64 {
+        let seconds = |round: &Times| round.quantile(part).as_secs_f64();
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median(&mut pairs.map(|(own, other)| seconds(own) / seconds(other)).collect::<Vec<_>>())
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.rounds.iter().map(Times::count).sum()
     }

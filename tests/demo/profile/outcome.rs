@@ -75,8 +75,8 @@ fn fetches(record: &Record, distance: Distance) -> Result<String> {
         let fetches = &record.of(distance, way)?.fetches;
         let mut row = vec![way.name().to_owned()];
         for part in [0.5, 0.99] {
-            let (own, directs) = (fetches.quantile(part), direct.quantile(part));
-            row.extend([format!("{:.3}", own * 1e3), format!("{:.4}", own / directs)]);
+            let (quantile, of_direct) = (fetches.quantile(part), fetches.ratio(direct, part));
+            row.extend([format!("{:.3}", quantile * 1e3), format!("{of_direct:.4}")]);
         }
         row.push(fetches.failed.to_string());
         row.extend(is_near.then(|| format!("{:.0}", cpu * 1e6)));
@@ -171,7 +171,7 @@ fn judge(options: &Options, record: &Record, screen: &Screen) -> Result<()> {
 }
 
 /// A quantile of one way in parts of another's.
-fn ratio(record: &Record, distance: Distance, ways: [Way; 2], part: f64) -> Result<f64> {
-    let [own, other] = ways.map(|way| anyhow::Ok(record.of(distance, way)?.fetches.quantile(part)));
-    Ok(own? / other?)
+fn ratio(record: &Record, distance: Distance, [own, other]: [Way; 2], part: f64) -> Result<f64> {
+    let [own, other] = [record.of(distance, own)?, record.of(distance, other)?];
+    Ok(own.fetches.ratio(&other.fetches, part))
 }
