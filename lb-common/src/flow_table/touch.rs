@@ -1,0 +1,161 @@
+//! What a packet of a TCP connection does to its cell.
+
+use super::{Cell, FlowCells, Owner, Place, State};
+use crate::abi::clock::Coarse;
+
+/// A connection that was idle for 10 minutes is still known, though its cell may be two minutes old, in coarse units.
+pub const LIFE: u64 = Coarse::units(720);
+/// How long the cell of a connection stays after a FIN or a RST, in coarse units.
+pub const LINGER: u64 = Coarse::units(120);
+/// A cell's end is moved when it comes by more than this, in coarse units, so that few packets write.
+const SLACK: u64 = Coarse::units(60);
+/// How far below the highest sequence number seen a packet of the connection may be, bytes.
+const BELOW: u32 = 256 << 20;
+/// How far above it, bytes.
+const ABOVE: u32 = 16 << 20;
+/// How far one packet moves the highest number, bytes; it is moved when a packet is half as far ahead.
+const STEP: u32 = 1 << 20;
+
+/// A packet of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its sequence number.
+    pub sequence: u32,
+    /// Whether it has FIN or RST.
+    pub ends: bool,
+    /// Whether it has data.
+    pub has_data: bool,
+}
+
+/// Whether a cell with this place applies to a packet with this sequence number.
+#[inline(always)]
+pub const fn is_near(place: Place, sequence: u32) -> bool {
+    sequence.wrapping_sub(place.sequence()).wrapping_add(BELOW) <= BELOW + ABOVE
+}
+
+/// Changes a cell by a packet that it applies to. If another CPU has changed it since it was read, nothing happens.
+#[inline(always)]
+pub fn touch<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, segment: Segment, now: Coarse) {
+    let owner = owner_after(cell.owner, segment, now);
+    if owner != cell.owner {
+        cells.exchange_owner(cell.at, cell.owner, owner);
+    }
+    let place = place_after(cell.place, segment.sequence);
+    if place != cell.place {
+        cells.exchange_place(cell.at, cell.place, place);
+    }
+}
+
+/// The first word after a packet.
+#[inline(always)]
+const fn owner_after(owner: Owner, segment: Segment, now: Coarse) -> Owner {
+    if owner.is_at_home() {
+        return owner;
+    }
+    let left = owner.left(now);
+    let is_ending = segment.ends || left < LINGER as i64 && !segment.has_data;
+    // A SYN's cell is ended only by what ends the connection.
+    let (is_ending, is_new) =
+        if owner.is_half_open() { (segment.ends, true) } else { (is_ending, false) };
+    let life = if is_ending { LINGER } else { LIFE } as i64;
+    let is_due = left < life - SLACK as i64 || segment.ends && left > life;
+    if is_due || is_new {
+        return owner.with(State::Open, Coarse(now.0.wrapping_add(life as u64)));
+    }
+    owner
+}
+
+/// The second word after a packet.
+#[inline(always)]
+const fn place_after(place: Place, sequence: u32) -> Place {
+    let ahead = sequence.wrapping_sub(place.sequence());
+    if ahead > ABOVE || ahead < STEP / 2 {
+        return place;
+    }
+    let step = if ahead < STEP { ahead } else { STEP };
+    Place::new(place.placement(), place.sequence().wrapping_add(step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{abi::connection::Placement, flow_table::FlowKey};
+
+    const NOW: Coarse = Coarse(0x1_2345);
+
+    fn owner(state: State, left: u64) -> Owner {
+        Owner::new(FlowKey(99), false, 7, state, Coarse(NOW.0 + left))
+    }
+
+    fn place(sequence: u32) -> Place {
+        Place::new(Placement { backend: 5, incarnation: 6 }, sequence)
+    }
+
+    /// Units that a cell has left after a packet, and whether it is still half-open.
+    fn after(before: Owner, ends: bool, has_data: bool) -> (i64, bool) {
+        let owner = owner_after(before, Segment { sequence: 1, ends, has_data }, NOW);
+        (owner.left(NOW), owner.is_half_open())
+    }
+
+    #[test]
+    fn packets_renew_a_cell_and_its_end_is_near_after_a_fin() {
+        // A unit is 1.07 s: 720 s are 671 of them, 120 s are 112, and 60 s are 56.
+        let open = |left| owner(State::Open, left);
+        for (before, ends, has_data, expected) in [
+            (open(671), false, false, 671),
+            (open(616), false, true, 616),
+            (open(614), false, false, 671),
+            (open(112), false, false, 671),
+            (open(111), false, false, 111),
+            (open(55), false, false, 112),
+            (open(55), false, true, 671),
+            (open(111), false, true, 671),
+            (open(671), true, false, 112),
+            (open(112), true, false, 112),
+            (open(30), true, true, 112),
+        ] {
+            assert_eq!(
+                after(before, ends, has_data),
+                (expected, false),
+                "{before:?} {ends} {has_data}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_second_packet_opens_a_cell_but_not_one_at_home() {
+        let half = owner(State::HalfOpen, 40);
+        assert_eq!(after(half, false, false), (671, false));
+        assert_eq!(after(half, true, false), (112, false));
+        let home = owner(State::HalfOpenAtHome, 40);
+        assert_eq!(after(home, false, true), (40, true));
+        assert_eq!(after(home, true, false), (40, true));
+    }
+
+    #[test]
+    fn a_cell_applies_near_its_number_around_zero_too() {
+        for highest in [0, 7, 1 << 31, u32::MAX] {
+            let near = |off: i64| is_near(place(highest), (i64::from(highest) + off) as u32);
+            assert!(near(0) && near(16 << 20) && near(-(256 << 20)));
+            assert!(!near((16 << 20) + 1) && !near(-(256 << 20) - 1) && !near(1 << 31));
+        }
+    }
+
+    #[test]
+    fn the_highest_number_moves_forward_by_small_steps() {
+        for (ahead, moved) in [
+            (0, 0),
+            ((1 << 19) - 1, 0),
+            (1 << 19, 1 << 19),
+            (1 << 20, 1 << 20),
+            (16 << 20, 1 << 20),
+            ((16 << 20) + 1, 0),
+            (u32::MAX, 0),
+            (1 << 31, 0),
+        ] {
+            let before = place(u32::MAX - 5);
+            let after = place_after(before, before.sequence().wrapping_add(ahead));
+            assert_eq!(after, place((u32::MAX - 5).wrapping_add(moved)), "{ahead}");
+        }
+    }
+}
