@@ -34,6 +34,8 @@ pub enum State {
     HalfOpen = 1,
     /// It had a SYN that went home: the cell only says so for as long as the handshake may take.
     HalfOpenAtHome = 2,
+    /// It had one packet, of an open connection.
+    SeenOnce = 3,
 }
 
 /// The first word: whose the cell is, and until when.
@@ -89,7 +91,13 @@ impl Owner {
         self.0 == 0 || self.0 != Self::BUSY.0 && self.left(now) <= 0
     }
 
-    /// Whether its connection was not made yet.
+    /// Whether it is of a SYN, whose connection was not made yet.
+    #[inline(always)]
+    pub const fn is_of_syn(self) -> bool {
+        matches!(self.0 >> STATE & 3, 1 | 2) && self.0 != Self::BUSY.0
+    }
+
+    /// Whether it had only one packet, or several SYNs, so that another flow may take its cell.
     #[inline(always)]
     pub const fn is_half_open(self) -> bool {
         self.0 >> STATE & 3 != 0 && self.0 != Self::BUSY.0

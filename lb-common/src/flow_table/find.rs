@@ -1,7 +1,17 @@
 //! Finds the cell of a flow.
 
-use super::{CELLS, FlowCells, FlowKey, Owner, Place, Position, position};
+use super::{CELLS, FlowCells, FlowKey, Owner, Place, Position, Segment, is_near, position};
 use crate::abi::clock::Coarse;
+
+/// How far beyond its SYN a connection's packet may be and still make it an open one, bytes: the first flight, of which
+/// the head may be lost. A stream that goes on without a cell must not fall to the SYN of somebody else.
+const FIRST_FLIGHT: u32 = 16_384;
+
+/// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than one packet can hold, and less
+/// than 65,537: so far beyond the last connection's end begins the next one that Linux opens out of TIME_WAIT
+/// (`tcp_twsk_unique`), and late packets of the last one do not belong to it. The number itself is that of a keep-alive
+/// (RFC 9293, 3.8.4), and does not count.
+const APPROACH: u32 = 1 << 16;
 
 /// A cell as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,24 +22,82 @@ pub struct Cell {
     pub owner: Owner,
     /// Its second word.
     pub place: Place,
+    /// Whether the flow has other cells, of connections before or after this one.
+    pub has_others: bool,
 }
 
-/// The first cell of a flow that is not over and that `applies`.
+/// The cell of a connection, by one of its packets: of those that apply to it the one whose number is nearest. Drops that of
+/// a SYN whose number the packet's stream is about to pass, so that the SYN was not of this connection.
 #[inline(always)]
-pub fn find<T: FlowCells + ?Sized>(
+pub fn nearest<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    segment: Segment,
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, (key, false), now, |cell| {
+        let beyond = segment.sequence.wrapping_sub(cell.place.sequence());
+        let is_passing = beyond.wrapping_neg().wrapping_sub(1) < APPROACH && !segment.ends;
+        if cell.owner.is_of_syn() && is_passing {
+            cells.exchange_owner(cell.at, cell.owner, Owner::NONE);
+            return None;
+        }
+        let applies = if cell.owner.is_of_syn() {
+            beyond.wrapping_sub(1) < FIRST_FLIGHT
+        } else {
+            is_near(cell.place, segment.sequence)
+        };
+        applies.then(|| u64::from(u32::MAX - beyond.cast_signed().unsigned_abs()))
+    })
+}
+
+/// The cell of the SYN with this number.
+#[inline(always)]
+pub fn of_syn<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    number: u32,
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, (key, false), now, |cell| {
+        (cell.owner.is_of_syn() && cell.place.sequence() == number).then_some(1)
+    })
+}
+
+/// The cell of a flow that lasts longest, of an open connection before any other.
+#[inline(always)]
+pub fn youngest<T: FlowCells + ?Sized>(
+    cells: &T,
+    flow: (FlowKey, bool),
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, flow, now, |cell| {
+        let is_open = !cell.owner.is_half_open();
+        Some(u64::from(is_open) << 16 | cell.owner.left(now).cast_unsigned())
+    })
+}
+
+/// Of a flow's cells that are not over the one with the highest score.
+#[inline(always)]
+fn best<T: FlowCells + ?Sized>(
     cells: &T,
     (key, datagrams): (FlowKey, bool),
     now: Coarse,
-    applies: impl Fn(Owner, Place) -> bool,
+    score: impl Fn(&Cell) -> Option<u64>,
 ) -> Option<Cell> {
+    let (mut found, mut worth, mut count) = (None, 0, 0);
     for number in 0..2 * CELLS {
         let at = position(key, number, cells.mask());
-        let Some(cell) = read(cells, at, |owner| owner.is_of(key, datagrams)) else { continue };
-        if cell.owner.left(now) > 0 && applies(cell.owner, cell.place) {
-            return Some(cell);
+        let is_its = |owner: Owner| owner.is_of(key, datagrams) && owner.left(now) > 0;
+        let Some(cell) = read(cells, at, is_its) else { continue };
+        count += 1;
+        // One more, so that any is better than none.
+        let score = score(&cell).map_or(0, |score| score + 1);
+        if score > worth {
+            (found, worth) = (Some(cell), score);
         }
     }
-    None
+    found.map(|cell| Cell { has_others: count > 1, ..cell })
 }
 
 /// A cell whose first word `is_wanted`, if both words are of one flow.
@@ -39,12 +107,12 @@ pub(super) fn read<T: FlowCells + ?Sized>(
     at: Position,
     is_wanted: impl Fn(Owner) -> bool,
 ) -> Option<Cell> {
-    let owner = cells.owner(at)?;
+    let owner = cells.load_owner(at)?;
     if !is_wanted(owner) {
         return None;
     }
-    let place = cells.place(at)?;
+    let place = cells.load_place(at)?;
     // Its time may have been set meanwhile.
-    let again = cells.owner(at)?;
-    is_wanted(again).then_some(Cell { at, owner: again, place })
+    let owner = cells.load_owner(at)?;
+    is_wanted(owner).then_some(Cell { at, owner, place, has_others: false })
 }

@@ -12,9 +12,9 @@ mod tests;
 mod touch;
 
 pub use cell::{FlowKey, Owner, Place, State};
-pub use find::{Cell, find};
-pub use take::{Taken, Wanted, take};
-pub use touch::{LIFE, LINGER, Segment, is_near, touch};
+pub use find::{Cell, nearest, of_syn, youngest};
+pub use take::{Taken, Wanted, has_room, take};
+pub use touch::{LIFE, LINGER, Segment, is_near, touch, touch_datagrams};
 
 /// Cells of a bucket.
 pub const CELLS: u32 = 4;
@@ -24,9 +24,9 @@ pub trait FlowCells {
     /// The number of buckets, a power of two, less one.
     fn mask(&self) -> u32;
     /// A cell's first word. `None`: there is no such cell.
-    fn owner(&self, at: Position) -> Option<Owner>;
+    fn load_owner(&self, at: Position) -> Option<Owner>;
     /// A cell's second word, read after the first one.
-    fn place(&self, at: Position) -> Option<Place>;
+    fn load_place(&self, at: Position) -> Option<Place>;
     /// Stores a first word where `from` is; false where it is not.
     fn exchange_owner(&self, at: Position, from: Owner, to: Owner) -> bool;
     /// Stores a second word where `from` is; false where it is not.

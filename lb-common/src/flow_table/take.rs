@@ -51,6 +51,12 @@ pub fn take<T: FlowCells + ?Sized>(cells: &T, wanted: &Wanted, now: Coarse) -> T
     Taken::Full
 }
 
+/// Whether a flow that is half-open could have a cell now.
+#[inline(always)]
+pub fn has_room<T: FlowCells + ?Sized>(cells: &T, key: FlowKey, now: Coarse) -> bool {
+    choose(cells, key, now).is_some()
+}
+
 /// The best cell of the bucket with more room.
 #[inline(always)]
 fn choose<T: FlowCells + ?Sized>(
@@ -63,7 +69,7 @@ fn choose<T: FlowCells + ?Sized>(
         let (mut own, mut own_worth, mut room) = (None, 0, 0);
         for cell in 0..CELLS {
             let at = position(key, side * CELLS + cell, cells.mask());
-            let Some(owner) = cells.owner(at) else { continue };
+            let Some(owner) = cells.load_owner(at) else { continue };
             let score = score(owner, now);
             room += (score >= FREE) as u64;
             if score > own_worth {

@@ -34,7 +34,7 @@ impl Memory {
     /// Cells of a flow that are not over.
     fn count(&self, key: FlowKey, now: Coarse) -> usize {
         let at = |bucket| (0..CELLS).map(move |cell| Position { bucket, cell });
-        let all = (0..=self.mask).flat_map(at).filter_map(|at| self.owner(at));
+        let all = (0..=self.mask).flat_map(at).filter_map(|at| self.load_owner(at));
         all.filter(|owner| owner.is_of(key, false) && owner.left(now) > 0).count()
     }
 }
@@ -43,10 +43,10 @@ impl FlowCells for Memory {
     fn mask(&self) -> u32 {
         self.mask
     }
-    fn owner(&self, at: Position) -> Option<Owner> {
+    fn load_owner(&self, at: Position) -> Option<Owner> {
         Some(Owner(self.word(at, 0).load(Ordering::SeqCst)))
     }
-    fn place(&self, at: Position) -> Option<Place> {
+    fn load_place(&self, at: Position) -> Option<Place> {
         Some(Place(self.word(at, 1).load(Ordering::SeqCst)))
     }
     fn exchange_owner(&self, at: Position, from: Owner, to: Owner) -> bool {
@@ -75,7 +75,9 @@ fn wanted(number: u64, state: State, until: u64) -> Wanted {
 
 fn is_found(memory: &Memory, number: u64, now: u64) -> bool {
     let place = wanted(number, State::Open, 0).place;
-    let found = find(memory, (key(number), false), Coarse(now), |_, _| true);
+    let found = youngest(memory, (key(number), false), Coarse(now));
+    let next = Segment { sequence: number as u32 + 1, ends: false, has_data: false };
+    assert_eq!(found.is_some(), nearest(memory, key(number), next, Coarse(now)).is_some());
     found.is_some_and(|cell| cell.place == place)
 }
 

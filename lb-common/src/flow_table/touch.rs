@@ -46,6 +46,17 @@ pub fn touch<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, segment: Segment, no
     }
 }
 
+/// Changes the cell of a flow of datagrams by one of them; `idle`: coarse units after which the flow is forgotten. Its second
+/// datagram makes the cell one that no other flow may take.
+#[inline(always)]
+pub fn touch_datagrams<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, idle: u64, now: Coarse) {
+    let life = idle + SLACK.min(idle / 8);
+    if cell.owner.is_half_open() || cell.owner.left(now) < idle as i64 {
+        let until = Coarse(now.0.wrapping_add(life));
+        cells.exchange_owner(cell.at, cell.owner, cell.owner.with(State::Open, until));
+    }
+}
+
 /// The first word after a packet.
 #[inline(always)]
 const fn owner_after(owner: Owner, segment: Segment, now: Coarse) -> Owner {

@@ -316,7 +316,7 @@ impl Run {
             (0, _) => PoolWord::new(version, current),
             (_, None) => {
                 self.adopting = Some(self.now());
-                versions.adopting()
+                versions
             }
             (_, Some(since)) if self.now() - since <= USED => return,
             _ => {
