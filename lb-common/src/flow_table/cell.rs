@@ -18,10 +18,10 @@ impl FlowKey {
         if second == first { first ^ 1 } else { second }
     }
 
-    /// 29 bits that tell the flow from others of its buckets; never 0.
+    /// 28 bits that tell the flow from others of its buckets; never 0.
     #[inline(always)]
     const fn tag(self) -> u64 {
-        self.0 >> 35 | 1
+        self.0 >> 36 | 1
     }
 }
 
@@ -36,17 +36,19 @@ pub enum State {
     HalfOpenAtHome = 2,
     /// It had one packet, of an open connection.
     SeenOnce = 3,
+    /// Its connection was ended by one side.
+    Closing = 4,
 }
 
 /// The first word: whose the cell is, and until when.
-/// `{until 16, state 2, zone 16, datagrams 1, tag 29}` from the low end; 0: nobody's.
+/// `{until 16, state 3, zone 16, datagrams 1, tag 28}` from the low end; 0: nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(pub u64);
 
 const STATE: u32 = 16;
-const ZONE: u32 = 18;
-const DATAGRAMS: u32 = 34;
-const TAG: u32 = 35;
+const ZONE: u32 = 19;
+const DATAGRAMS: u32 = 35;
+const TAG: u32 = 36;
 
 impl Owner {
     /// Nobody's.
@@ -94,25 +96,31 @@ impl Owner {
     /// Whether it is of a SYN, whose connection was not made yet.
     #[inline(always)]
     pub const fn is_of_syn(self) -> bool {
-        matches!(self.0 >> STATE & 3, 1 | 2) && self.0 != Self::BUSY.0
+        matches!(self.0 >> STATE & 7, 1 | 2) && self.0 != Self::BUSY.0
     }
 
     /// Whether it had only one packet, or several SYNs, so that another flow may take its cell.
     #[inline(always)]
     pub const fn is_half_open(self) -> bool {
-        self.0 >> STATE & 3 != 0 && self.0 != Self::BUSY.0
+        matches!(self.0 >> STATE & 7, 1..=3) && self.0 != Self::BUSY.0
     }
 
     /// Whether its SYN went home.
     #[inline(always)]
     pub const fn is_at_home(self) -> bool {
-        self.0 >> STATE & 3 == State::HalfOpenAtHome as u64
+        self.0 >> STATE & 7 == State::HalfOpenAtHome as u64
+    }
+
+    /// Whether its connection was ended by one side.
+    #[inline(always)]
+    pub const fn is_closing(self) -> bool {
+        self.0 >> STATE & 7 == State::Closing as u64
     }
 
     /// The same flow's in another state, until another time.
     #[inline(always)]
     pub const fn with(self, state: State, until: Coarse) -> Self {
-        Self(self.0 & !0x3_ffff | (state as u64) << STATE | until.0 & 0xffff)
+        Self(self.0 & !0x7_ffff | (state as u64) << STATE | until.0 & 0xffff)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::abi::clock::Coarse;
 
 /// How far beyond its SYN a connection's packet may be and still make it an open one, bytes: the first flight, of which
 /// the head may be lost. A stream that goes on without a cell must not fall to the SYN of somebody else.
-const FIRST_FLIGHT: u32 = 16_384;
+pub const FIRST_FLIGHT: u32 = 16_384;
 
 /// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than one packet can hold, and less
 /// than 65,537: so far beyond the last connection's end begins the next one that Linux opens out of TIME_WAIT
@@ -34,12 +34,13 @@ pub fn nearest<T: FlowCells + ?Sized>(
     key: FlowKey,
     segment: Segment,
     now: Coarse,
-) -> Option<Cell> {
-    best(cells, (key, false), now, |cell| {
+) -> (Option<Cell>, bool) {
+    let mut dropped = false;
+    let found = best(cells, (key, false), now, |cell| {
         let beyond = segment.sequence.wrapping_sub(cell.place.sequence());
         let is_passing = beyond.wrapping_neg().wrapping_sub(1) < APPROACH && !segment.ends;
         if cell.owner.is_of_syn() && is_passing {
-            cells.exchange_owner(cell.at, cell.owner, Owner::NONE);
+            dropped |= cells.exchange_owner(cell.at, cell.owner, Owner::NONE);
             return None;
         }
         let applies = if cell.owner.is_of_syn() {
@@ -48,6 +49,21 @@ pub fn nearest<T: FlowCells + ?Sized>(
             is_near(cell.place, segment.sequence)
         };
         applies.then(|| u64::from(u32::MAX - beyond.cast_signed().unsigned_abs()))
+    });
+    (found, dropped)
+}
+
+/// The cell of the flow's last SYN, if that came within `units`.
+#[inline(always)]
+pub fn last_syn<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    units: i64,
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, (key, false), now, |cell| {
+        let left = cell.owner.left(now);
+        (cell.owner.is_of_syn() && left > units).then(|| left.cast_unsigned())
     })
 }
 
@@ -83,7 +99,7 @@ fn best<T: FlowCells + ?Sized>(
     cells: &T,
     (key, datagrams): (FlowKey, bool),
     now: Coarse,
-    score: impl Fn(&Cell) -> Option<u64>,
+    mut score: impl FnMut(&Cell) -> Option<u64>,
 ) -> Option<Cell> {
     let (mut found, mut worth, mut count) = (None, 0, 0);
     for number in 0..2 * CELLS {

@@ -76,8 +76,8 @@ fn wanted(number: u64, state: State, until: u64) -> Wanted {
 fn is_found(memory: &Memory, number: u64, now: u64) -> bool {
     let place = wanted(number, State::Open, 0).place;
     let found = youngest(memory, (key(number), false), Coarse(now));
-    let next = Segment { sequence: number as u32 + 1, ends: false, has_data: false };
-    assert_eq!(found.is_some(), nearest(memory, key(number), next, Coarse(now)).is_some());
+    let next = Segment { sequence: number as u32 + 1, ends: false, resets: false, has_data: false };
+    assert_eq!(found.is_some(), nearest(memory, key(number), next, Coarse(now)).0.is_some());
     found.is_some_and(|cell| cell.place == place)
 }
 

@@ -23,6 +23,8 @@ pub struct Segment {
     pub sequence: u32,
     /// Whether it has FIN or RST.
     pub ends: bool,
+    /// Whether it has RST.
+    pub resets: bool,
     /// Whether it has data.
     pub has_data: bool,
 }
@@ -36,7 +38,10 @@ pub const fn is_near(place: Place, sequence: u32) -> bool {
 /// Changes a cell by a packet that it applies to. If another CPU has changed it since it was read, nothing happens.
 #[inline(always)]
 pub fn touch<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, segment: Segment, now: Coarse) {
-    let owner = owner_after(cell.owner, segment, now);
+    // The end of a stream is no earlier than what came of it before: else it is that of an earlier connection.
+    let is_end = segment.sequence.wrapping_sub(cell.place.sequence()) <= ABOVE;
+    let ends = segment.ends && is_end;
+    let owner = owner_after(cell.owner, Segment { ends, ..segment }, now);
     if owner != cell.owner {
         cells.exchange_owner(cell.at, cell.owner, owner);
     }
@@ -60,20 +65,17 @@ pub fn touch_datagrams<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, idle: u64,
 /// The first word after a packet.
 #[inline(always)]
 const fn owner_after(owner: Owner, segment: Segment, now: Coarse) -> Owner {
-    if owner.is_at_home() {
+    // A RST shows no connection that was made.
+    if owner.is_at_home() || owner.is_half_open() && segment.resets {
         return owner;
     }
-    let left = owner.left(now);
-    let is_ending = segment.ends || left < LINGER as i64 && !segment.has_data;
-    // A SYN's cell is ended only by what ends the connection.
-    let (is_ending, is_new) =
-        if owner.is_half_open() { (segment.ends, true) } else { (is_ending, false) };
-    let life = if is_ending { LINGER } else { LIFE } as i64;
-    let is_due = left < life - SLACK as i64 || segment.ends && left > life;
-    if is_due || is_new {
-        return owner.with(State::Open, Coarse(now.0.wrapping_add(life as u64)));
-    }
-    owner
+    let ends = segment.ends || owner.is_closing() && !segment.has_data;
+    let (state, life) = if ends { (State::Closing, LINGER) } else { (State::Open, LIFE) };
+    let after = owner.with(state, Coarse(now.0.wrapping_add(life)));
+    let is_same_state = ends == owner.is_closing() && !owner.is_half_open();
+    // Few packets follow a FIN.
+    let slack = if ends { LINGER / 16 } else { SLACK };
+    if is_same_state && owner.left(now) >= (life - slack) as i64 { owner } else { after }
 }
 
 /// The second word after a packet.
@@ -104,43 +106,43 @@ mod tests {
 
     /// Units that a cell has left after a packet, and whether it is still half-open.
     fn after(before: Owner, ends: bool, has_data: bool) -> (i64, bool) {
-        let owner = owner_after(before, Segment { sequence: 1, ends, has_data }, NOW);
-        (owner.left(NOW), owner.is_half_open())
+        let segment = Segment { sequence: 1, ends, resets: false, has_data };
+        let owner = owner_after(before, segment, NOW);
+        (owner.left(NOW), owner.is_closing())
     }
 
     #[test]
     fn packets_renew_a_cell_and_its_end_is_near_after_a_fin() {
         // A unit is 1.07 s: 720 s are 671 of them, 120 s are 112, and 60 s are 56.
-        let open = |left| owner(State::Open, left);
+        let (open, closing) = (|left| owner(State::Open, left), |left| owner(State::Closing, left));
         for (before, ends, has_data, expected) in [
-            (open(671), false, false, 671),
-            (open(616), false, true, 616),
-            (open(614), false, false, 671),
-            (open(112), false, false, 671),
-            (open(111), false, false, 111),
-            (open(55), false, false, 112),
-            (open(55), false, true, 671),
-            (open(111), false, true, 671),
-            (open(671), true, false, 112),
-            (open(112), true, false, 112),
-            (open(30), true, true, 112),
+            (open(671), false, false, (671, false)),
+            (open(615), false, true, (615, false)),
+            (open(614), false, false, (671, false)),
+            (open(1), false, false, (671, false)),
+            (open(671), true, false, (112, true)),
+            (open(1), true, false, (112, true)),
+            (closing(105), false, false, (105, true)),
+            (closing(104), false, false, (112, true)),
+            (closing(105), true, true, (105, true)),
+            (closing(100), false, true, (671, false)),
         ] {
-            assert_eq!(
-                after(before, ends, has_data),
-                (expected, false),
-                "{before:?} {ends} {has_data}"
-            );
+            assert_eq!(after(before, ends, has_data), expected, "{before:?} {ends} {has_data}");
         }
     }
 
     #[test]
     fn the_second_packet_opens_a_cell_but_not_one_at_home() {
-        let half = owner(State::HalfOpen, 40);
-        assert_eq!(after(half, false, false), (671, false));
-        assert_eq!(after(half, true, false), (112, false));
+        for state in [State::HalfOpen, State::SeenOnce] {
+            let half = owner(state, 40);
+            assert_eq!(after(half, false, false), (671, false));
+            assert_eq!(after(half, true, false), (112, true));
+            let reset = Segment { sequence: 1, ends: true, resets: true, has_data: false };
+            assert_eq!(owner_after(half, reset, NOW), half);
+        }
         let home = owner(State::HalfOpenAtHome, 40);
-        assert_eq!(after(home, false, true), (40, true));
-        assert_eq!(after(home, true, false), (40, true));
+        assert_eq!(after(home, false, true), (40, false));
+        assert_eq!(after(home, true, false), (40, false));
     }
 
     #[test]

@@ -17,6 +17,10 @@ use crate::{
 /// a SYN.
 const HALF_OPEN: u64 = Coarse::units(64);
 
+/// For how long after its SYN a connection's backend may be what a RST answers, in coarse units, the first of them begun:
+/// longer than a round trip.
+const ANSWERED: u64 = 2;
+
 /// The flow's key in the table.
 #[inline(always)]
 pub(super) fn key<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> FlowKey {
@@ -39,11 +43,16 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
         // What it quotes has a sequence number of the other direction.
         flow_table::youngest(tables, (key, false), now)
     } else {
-        flow_table::nearest(tables, key, query.segment(), now)
+        let (cell, dropped) = flow_table::nearest(tables, key, query.segment(), now);
+        if dropped {
+            tables.count(Event::HandshakeDropped);
+        }
+        cell
     }?;
+    let cell = awaited(tables, query, (key, cell), now);
     let placed = cell.place.placement();
     let choice = backend_state::choose(tables, query, placed)?;
-    if !query.is_quoted() {
+    if !query.is_quoted() && !query.is_answering_reset() {
         if homes.are_at(placed) && !cell.has_others && !cell.owner.is_half_open() {
             tables.exchange_owner(cell.at, cell.owner, Owner::NONE);
         } else {
@@ -53,6 +62,24 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     tables.count(Event::DisplacedHit);
     observer.remembered(Memory::Displaced, placed);
     Some(choice)
+}
+
+/// Of a RST that answers a packet of a backend, and belongs to no SYN that has a cell, the cell of the last SYN, if that came a
+/// moment ago: a backend that has a still earlier connection in TIME_WAIT answers the SYN by an ACK of that one (RFC 9293,
+/// 3.10.7.4), and does so again until it gets the RST.
+#[inline(always)]
+fn awaited<T: Tables + ?Sized>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    (key, cell): (FlowKey, Cell),
+    now: Coarse,
+) -> Cell {
+    let beyond = query.sequence().wrapping_sub(cell.place.sequence());
+    let is_its = cell.owner.is_of_syn() || beyond < flow_table::FIRST_FLIGHT;
+    if query.is_quoted() || !query.is_answering_reset() || is_its || !cell.has_others {
+        return cell;
+    }
+    flow_table::last_syn(tables, key, (HALF_OPEN - ANSWERED) as i64, now).unwrap_or(cell)
 }
 
 /// Where the same SYN went before, unless that backend takes nothing any more; renews its cell.
@@ -67,7 +94,7 @@ pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     let placed = cell.place.placement();
     let choice = backend_state::choose(tables, query, placed)?;
     let state = if cell.owner.is_at_home() { State::HalfOpenAtHome } else { State::HalfOpen };
-    note(tables, query, now);
+    note(tables, query, state, now);
     tables.exchange_owner(cell.at, cell.owner, cell.owner.with(state, after(now, HALF_OPEN)));
     tables.count(Event::SynRepeated);
     observer.remembered(Memory::Handshake, placed);
@@ -90,19 +117,17 @@ pub(super) fn remember<T: Tables + ?Sized>(
     } else {
         flow_table::youngest(tables, (key, true), now)
     };
+    note(tables, query, state, now);
+    // One packet of an open connection may be all that comes of it for a while.
+    let life = if state == State::SeenOnce { flow_table::LIFE } else { HALF_OPEN };
+    let until = after(now, life);
     if let Some(cell) = known {
         // The same SYN or flow, which goes to another backend now.
-        return tables.exchange_place(cell.at, cell.place, place);
+        return tables.exchange_place(cell.at, cell.place, place)
+            && tables.exchange_owner(cell.at, cell.owner, cell.owner.with(state, until));
     }
-    let wanted = Wanted {
-        key,
-        datagrams: !query.is_tcp(),
-        zone: query.zone(),
-        state,
-        until: after(now, HALF_OPEN),
-        place,
-    };
-    note(tables, query, now);
+    let wanted =
+        Wanted { key, datagrams: !query.is_tcp(), zone: query.zone(), state, until, place };
     flow_table::take(tables, &wanted, now) != Taken::Full
 }
 
@@ -128,8 +153,8 @@ pub(super) fn datagrams<T: Tables + ?Sized>(
 
 /// Stores that a flow of this zone may have a cell, before it has one.
 #[inline(always)]
-fn note<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>, now: Coarse) {
-    if !query.is_tcp() {
+fn note<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>, state: State, now: Coarse) {
+    if !query.is_tcp() || state == State::HalfOpenAtHome {
         return;
     }
     if query.line().last_displaced != now.0 {

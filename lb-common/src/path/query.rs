@@ -156,6 +156,7 @@ impl Query {
         Segment {
             sequence: self.sequence(),
             ends: self.tcp_has(tcp::FIN | tcp::RST),
+            resets: self.tcp_has(tcp::RST),
             has_data: self.tcp_has(tcp::PSH),
         }
     }

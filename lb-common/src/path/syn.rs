@@ -110,10 +110,7 @@ fn remember<T: Tables + ?Sized>(
     now: Coarse,
 ) {
     let placed = choice.placement();
-    let state = if !homes.are_at(placed) {
-        // One that is held needs none until the remap ends, and none was there.
-        if placed == placement(homes.now.member) { return } else { State::HalfOpen }
-    } else if known::has_any(tables, query, now) {
+    let state = if !homes.are_at(placed) || known::has_any(tables, query, now) {
         State::HalfOpen
     } else if query.descriptor.flags & LIMITED != 0 {
         State::HalfOpenAtHome
@@ -121,7 +118,7 @@ fn remember<T: Tables + ?Sized>(
         return;
     };
     let done = known::remember(tables, query, (placed, state), now);
-    if !done && state == State::HalfOpen && !homes.are_at(placed) {
+    if !done && placed != placement(homes.now.member) {
         tables.count(Event::DisplacedWithoutBudget);
     }
 }

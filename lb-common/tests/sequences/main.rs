@@ -12,6 +12,6 @@ mod homes;
 mod limits;
 mod long_streams;
 // mod outage;
-// mod repeated;
-// mod reused;
+mod repeated;
+mod reused;
 // mod tracked;

@@ -123,12 +123,12 @@ fn a_keep_alive_does_not_drop_the_record_that_its_connection_lives_by() {
     fixture.room_at_home(1);
     fixture.open(client(1), 100);
     assert_eq!(fixture.syn(client(2), 500), Ok(3));
-    fixture.budget(LimitWord::CLOSED);
+    fixture.fill();
     assert_eq!(fixture.ack(client(2), 501), Ok(3));
     assert_eq!(fixture.ack(client(2), 500), Ok(1));
     assert_eq!(fixture.ack(client(2), 501), Ok(3));
     assert_eq!(fixture.events(), [(Event::DisplacedRefused, 2)]);
-    fixture.budget(LimitWord::UNLIMITED);
+    fixture.unfill();
     assert_eq!(fixture.ack(client(2), 900), Ok(3));
     assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its displaced entry, at last");
 }

@@ -86,20 +86,6 @@ fn from_home_to_elsewhere() {
 }
 
 #[test]
-fn an_entry_whose_memory_another_connection_was_given_is_left_to_it() {
-    let mut fixture = spilled();
-    let others = 0x0123_4567;
-    let entry = |fixture: &Fixture| fixture.fake.displaced.borrow()[&fixture.flow(client(2))].get();
-    let before = entry(&fixture);
-    fixture.fake.reused.set(Some(others));
-    assert_eq!(fixture.ack(client(2), 1_000), Ok(3), "what was read holds");
-    assert_eq!(entry(&fixture), others);
-    fixture.fake.displaced.borrow()[&fixture.flow(client(2))].set(before);
-    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!((entry(&fixture), fixture.events()), (others, vec![]), "and is not contested");
-}
-
-#[test]
 fn out_of_time_wait() {
     let fixture = spilled();
     assert_eq!(fixture.send(client(1), FIN, 101), Ok(1));
@@ -219,10 +205,10 @@ fn a_displaced_entry_that_comes_after_the_next_syn_is_contested_for_it() {
         assert_eq!(fixture.open(client(1), 100), 1);
         fixture.sleep(50);
         assert_eq!(fixture.syn(client(2), 500), Ok(3));
-        fixture.budget(LimitWord::CLOSED);
+        fixture.fill();
         assert_eq!(fixture.ack(client(2), 501), Ok(3));
         assert_eq!(fixture.displaced(client(2)), None);
-        fixture.budget(LimitWord::UNLIMITED);
+        fixture.unfill();
         fixture.sleep(pause);
         fixture.limit(0, 10, 10);
         assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
