@@ -5,7 +5,7 @@ use crate::abi::clock::Coarse;
 
 /// How far beyond its SYN a connection's packet may be and still make it an open one, bytes: the first flight, of which
 /// the head may be lost. A stream that goes on without a cell must not fall to the SYN of somebody else.
-pub const FIRST_FLIGHT: u32 = 16_384;
+const FIRST_FLIGHT: u32 = 16_384;
 
 /// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than one packet can hold, and less
 /// than 65,537: so far beyond the last connection's end begins the next one that Linux opens out of TIME_WAIT

@@ -12,9 +12,9 @@ mod tests;
 mod touch;
 
 pub use cell::{FlowKey, Owner, Place, State};
-pub use find::{Cell, FIRST_FLIGHT, last_syn, nearest, of_syn, youngest};
+pub use find::{Cell, last_syn, nearest, of_syn, youngest};
 pub use take::{Taken, Wanted, has_room, take};
-pub use touch::{LIFE, LINGER, Segment, is_near, touch, touch_datagrams};
+pub use touch::{LIFE, LINGER, STEP, Segment, is_near, touch, touch_datagrams};
 
 /// Cells of a bucket.
 pub const CELLS: u32 = 4;

@@ -14,7 +14,7 @@ const BELOW: u32 = 256 << 20;
 /// How far above it, bytes.
 const ABOVE: u32 = 16 << 20;
 /// How far one packet moves the highest number, bytes; it is moved when a packet is half as far ahead.
-const STEP: u32 = 1 << 20;
+pub const STEP: u32 = 1 << 20;
 
 /// A packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

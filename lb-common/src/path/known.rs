@@ -75,7 +75,7 @@ fn awaited<T: Tables + ?Sized>(
     now: Coarse,
 ) -> Cell {
     let beyond = query.sequence().wrapping_sub(cell.place.sequence());
-    let is_its = cell.owner.is_of_syn() || beyond < flow_table::FIRST_FLIGHT;
+    let is_its = cell.owner.is_of_syn() || beyond < flow_table::STEP;
     if query.is_quoted() || !query.is_answering_reset() || is_its || !cell.has_others {
         return cell;
     }

@@ -123,7 +123,10 @@ impl Run {
 
     /// A new connection. The one that the port had before has ended without another packet.
     fn syn(&mut self, port: u16, number: Number) {
-        let before = self.ports[port as usize].now.map_or(0, |connection| connection.next);
+        // Numbers of a port rise, also after a SYN that nobody answered (RFC 6528).
+        let Port { now, before, .. } = self.ports[port as usize];
+        let end = before.map_or(0, |before| before.end);
+        let before = now.map_or(end, |connection| connection.next);
         let (number, far) = match number {
             // Beyond the reach of a late packet, and rising, as numbers of one client do (RFC 6528):
             // four of them within a second are not half of all numbers apart.
