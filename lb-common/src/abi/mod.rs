@@ -22,7 +22,6 @@ pub mod sizes;
 pub mod slot;
 pub mod tracepoint;
 pub mod verdict;
-pub mod zone;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
 pub const LAYOUT_VERSION: u32 = 5;

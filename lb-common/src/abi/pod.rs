@@ -13,7 +13,6 @@ use super::{
     next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
     service::{Service, ServiceKey, SourcePrefix, VipKey},
-    zone::Zone,
 };
 
 /// A map key or value: `repr(C)`, without padding, valid for every bit pattern.
@@ -46,7 +45,6 @@ pod!(
     PoolLine = 32,
     Limiter = 64,
     HandshakeLine = 64,
-    Zone = 16,
     [u64; 2] = 16,
     [u64; 5] = 40,
     SourcePrefix = 20,
@@ -55,7 +53,7 @@ pod!(
     Capture = 168,
     SampleHead = 64,
     CaptureBuffer = 4_192,
-    Deferred = 120,
+    Deferred = 112,
 );
 
 /// The bytes of a value, as the kernel sees them.

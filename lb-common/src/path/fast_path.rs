@@ -1,10 +1,10 @@
 //! The fast path: the packet goes home, and no entry is looked up or written.
 
 use super::{
-    admit, homes,
+    admit,
     parse::Kind,
     query::{Query, VersionedQuery},
-    select::{self, Choice, placement},
+    select::{self, Choice},
     tables::Tables,
 };
 use crate::abi::{pool::LIMITED, service::SERVICE_TRACKED, verdict::Verdict};
@@ -21,7 +21,7 @@ pub(super) fn resolve<T: Tables + ?Sized>(
 ) -> Result<Option<Choice>, Verdict> {
     let query = &VersionedQuery::new(tables, query)?;
     let is_fast = match kind {
-        Kind::OpenConnection => !query.may_have_cell(tables),
+        Kind::OpenConnection => query.is_settled(),
         Kind::NewConnection => query.is_stateless(),
         Kind::Datagram => !query.service_has(SERVICE_TRACKED),
     };
@@ -30,11 +30,6 @@ pub(super) fn resolve<T: Tables + ?Sized>(
     }
     let owner = select::owner(tables, query.descriptor, query.hash)?;
     if owner.member.is_marked_out() {
-        return Ok(None);
-    }
-    if kind == Kind::OpenConnection
-        && homes::next_home(tables, query, placement(owner.member)).is_some()
-    {
         return Ok(None);
     }
     let choice = owner.choice(tables, kind);
@@ -47,10 +42,15 @@ pub(super) fn resolve<T: Tables + ?Sized>(
 }
 
 impl VersionedQuery<'_> {
-    /// Whether a SYN that goes home needs no cell.
+    /// Whether every open connection is at home, and no remap is under way.
+    #[inline(always)]
+    pub(super) fn is_settled(&self) -> bool {
+        !self.line().has_displaced() && self.line().versions().previous() == 0
+    }
+
+    /// Whether a SYN that goes home needs no handshake entry.
     #[inline(always)]
     pub(super) fn is_stateless(&self) -> bool {
-        let line = self.line();
-        !line.has_displaced() && line.versions().next() == 0 && self.descriptor.flags & LIMITED == 0
+        self.is_settled() && self.descriptor.flags & LIMITED == 0
     }
 }

@@ -26,7 +26,7 @@ fn two_connections_of_one_client_are_two() {
     assert_eq!(fixture.ack(client(1), 101), Ok(1), "nor is its handshake entry the first one's");
     assert_eq!(fixture.ack(client(2), 101), Ok(3));
     assert_eq!(fixture.displaced(client(1)), None);
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)));
     for sequence in [50_000, 1_000_000, 4_294_967_000] {
         assert_eq!(fixture.ack(client(1), sequence), Ok(1));
         assert_eq!(fixture.ack(client(2), sequence), Ok(3));

@@ -74,7 +74,7 @@ fn a_contested_entry_stays_contested() {
     assert_eq!(fixture.open(client(2), 500), 3);
     fixture.sleep(61);
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(
         error(&fixture, client(2), TCP),
         Ok(3),
@@ -93,11 +93,11 @@ fn during_a_remap_it_goes_to_the_previous_one() {
     let mut fixture = Fixture::two_regions();
     assert_eq!(fixture.fake.add_version(&[1, 0], &[]), 2);
     assert_eq!(fixture.open(client(1), 100), 1);
-    fixture.publish(PoolWord::new(1, 2));
+    fixture.publish(PoolWord::new(2, 1));
     assert_eq!(fixture.open(client(2), 100), 3);
     assert_eq!(error(&fixture, client(1), TCP), Ok(1));
     assert_eq!(error(&fixture, client(2), TCP), Ok(3));
-    fixture.publish(PoolWord::new(1, 2));
+    fixture.publish(PoolWord::new(2, 1).adopting());
     fixture.events();
     assert_eq!(error(&fixture, client(1), TCP), Ok(1));
     assert_eq!(fixture.events(), [], "nothing is adopted for an error");

@@ -49,7 +49,7 @@ fn a_forged_syn_does_not_move_a_connection_with_a_displaced_entry() {
     fixture.sleep(61);
     fixture.events();
     assert_eq!(fixture.syn(client(2), 7_000_000), Ok(1), "home has room for it");
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(fixture.events(), [(Event::DisplacedContested, 1)]);
     for sequence in [20_000, 600_000, 4_000_000_000] {
         assert_eq!(
@@ -58,11 +58,11 @@ fn a_forged_syn_does_not_move_a_connection_with_a_displaced_entry() {
             "it does not fit, and the entry stays contested"
         );
     }
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     fixture.sleep(66);
     // The forger's number is passed by when the handshake entry is gone; the first packet ends the contest.
     assert_eq!(fixture.ack(client(2), 7_000_001), Ok(3));
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)));
     assert_eq!(fixture.events(), []);
 }
 

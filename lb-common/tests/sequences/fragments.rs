@@ -75,7 +75,7 @@ fn later_fragments_of_tcp_go_to_the_previous_home() {
     fixture.publish(PoolWord::new(turned, 1));
     assert_eq!(fixture.ack(client(1), 50_000), Ok(1));
     assert_eq!(fixture.fragment(client(1), TCP, false), Ok(1));
-    fixture.publish(PoolWord::new(turned, 1));
+    fixture.publish(PoolWord::new(turned, 1).adopting());
     assert_eq!(fixture.fragment(client(1), TCP, false), Ok(1));
     assert_eq!(fixture.displaced_count(), 0, "a fragment was adopted");
     fixture.publish(PoolWord::new(turned, 0));

@@ -52,11 +52,11 @@ fn a_stream_with_a_contested_entry_passes_a_foreign_handshake_entry() {
     fixture.sleep(61);
     let foreign = 3_000_000_000;
     assert_eq!(fixture.syn(client(2), foreign), Ok(1), "home has room for it");
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     for sequence in stream(1, TURN, foreign) {
         assert_eq!(fixture.ack(client(2), sequence), Ok(3), "at {sequence}");
     }
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
 }
 
 #[test]

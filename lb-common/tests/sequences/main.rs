@@ -3,15 +3,15 @@
 //! are written out.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-// mod by_address;
-// mod displaced_check;
-// mod errors;
-// mod forged;
-// mod fragments;
+mod by_address;
+mod displaced_check;
+mod errors;
+mod forged;
+mod fragments;
 mod homes;
 mod limits;
 mod long_streams;
-// mod outage;
+mod outage;
 mod repeated;
 mod reused;
-// mod tracked;
+mod tracked;

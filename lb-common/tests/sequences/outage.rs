@@ -178,11 +178,11 @@ fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
 /// it is marked out, and at its return it comes back; each time the last third adopts.
 fn versions(second: u64) -> PoolWord {
     match second {
-        60..100 => PoolWord::new(1, 2),
-        100..120 => PoolWord::new(1, 2),
+        60..100 => PoolWord::new(2, 1),
+        100..120 => PoolWord::new(2, 1).adopting(),
         120..3_600 => PoolWord::new(2, 0),
-        3_600..3_640 => PoolWord::new(2, 1),
-        3_640..3_660 => PoolWord::new(2, 1),
+        3_600..3_640 => PoolWord::new(1, 2),
+        3_640..3_660 => PoolWord::new(1, 2).adopting(),
         _ => PoolWord::new(1, 0),
     }
 }

@@ -53,7 +53,7 @@ fn a_repeat_stays_with_a_host_that_became_unfit_and_leaves_a_dead_one() {
     assert_eq!(fixture.syn(client(2), 500), Ok(4));
     // The same second and the same number: only one of the two decisions holds.
     assert_eq!(fixture.ack(client(2), 501), Ok(4));
-    assert_eq!(fixture.displaced(client(2)), Some(4));
+    assert_eq!(fixture.displaced(client(2)), Some((4, false)));
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn a_mark_lasts_as_long_as_the_handshake_it_is_for() {
     assert_eq!(fixture.open(client(2), 500), 3);
     fixture.sleep(61);
     assert_eq!(fixture.syn(client(2), 900_000), Ok(1));
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     for pause in [1, 2, 4, 8, 16, 32] {
         fixture.sleep(pause);
         assert_eq!(fixture.syn(client(2), 900_000), Ok(1));
     }
     fixture.sleep(5);
     assert_eq!(fixture.send(client(2), ACK, 900_001), Ok(1), "68 s after the first SYN");
-    assert_eq!(fixture.displaced(client(2)), Some(1));
+    assert_eq!(fixture.displaced(client(2)), Some((1, false)));
 }
 
 #[test]
@@ -123,12 +123,12 @@ fn a_keep_alive_does_not_drop_the_record_that_its_connection_lives_by() {
     fixture.room_at_home(1);
     fixture.open(client(1), 100);
     assert_eq!(fixture.syn(client(2), 500), Ok(3));
-    fixture.fill();
+    fixture.budget(LimitWord::CLOSED);
     assert_eq!(fixture.ack(client(2), 501), Ok(3));
     assert_eq!(fixture.ack(client(2), 500), Ok(1));
     assert_eq!(fixture.ack(client(2), 501), Ok(3));
     assert_eq!(fixture.events(), [(Event::DisplacedRefused, 2)]);
-    fixture.unfill();
+    fixture.budget(LimitWord::UNLIMITED);
     assert_eq!(fixture.ack(client(2), 900), Ok(3));
     assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its displaced entry, at last");
 }

@@ -25,7 +25,7 @@ fn next_connection_is_at_home(fixture: &mut Fixture) {
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
     assert_eq!(fixture.ack(client(2), 930_000), Ok(3), "a late packet of the old connection");
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
-    assert_eq!(fixture.displaced(client(2)), Some(1));
+    assert_eq!(fixture.displaced(client(2)), Some((1, false)));
     assert_eq!(fixture.events(), [(Event::DisplacedReplaced, 1), (Event::DisplacedContested, 1)]);
     for sequence in [4_001_000, 4_500_000, 900_000_000] {
         assert_eq!(fixture.ack(client(2), sequence), Ok(1));
@@ -41,7 +41,7 @@ fn next_connection_is_at_home(fixture: &mut Fixture) {
 fn after_a_fin() {
     let mut fixture = spilled();
     assert_eq!(fixture.send(client(2), FIN, 901), Ok(3));
-    assert_eq!(fixture.displaced(client(2)), Some(3), "no host may have got the FIN");
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "no host may have got the FIN");
     next_connection_is_at_home(&mut fixture);
 }
 
@@ -49,7 +49,7 @@ fn after_a_fin() {
 fn after_a_reset() {
     let mut fixture = spilled();
     assert_eq!(fixture.send(client(2), RST, 901), Ok(3));
-    assert_eq!(fixture.displaced(client(2)), Some(3), "a RST may be forged");
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "a RST may be forged");
     next_connection_is_at_home(&mut fixture);
 }
 
@@ -57,7 +57,7 @@ fn after_a_reset() {
 fn after_silence() {
     let mut fixture = spilled();
     fixture.sleep(3_600);
-    assert_eq!(fixture.displaced(client(2)), Some(3), "the daemon was away");
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "the daemon was away");
     next_connection_is_at_home(&mut fixture);
 }
 
@@ -86,6 +86,20 @@ fn from_home_to_elsewhere() {
 }
 
 #[test]
+fn an_entry_whose_memory_another_connection_was_given_is_left_to_it() {
+    let mut fixture = spilled();
+    let others = 0x0123_4567;
+    let entry = |fixture: &Fixture| fixture.fake.displaced.borrow()[&fixture.flow(client(2))].get();
+    let before = entry(&fixture);
+    fixture.fake.reused.set(Some(others));
+    assert_eq!(fixture.ack(client(2), 1_000), Ok(3), "what was read holds");
+    assert_eq!(entry(&fixture), others);
+    fixture.fake.displaced.borrow()[&fixture.flow(client(2))].set(before);
+    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!((entry(&fixture), fixture.events()), (others, vec![]), "and is not contested");
+}
+
+#[test]
 fn out_of_time_wait() {
     let fixture = spilled();
     assert_eq!(fixture.send(client(1), FIN, 101), Ok(1));
@@ -110,7 +124,7 @@ fn a_late_packet_that_fits_the_old_record_leaves_the_entry_contested() {
     fixture.sleep(11);
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
     assert_eq!(fixture.send(client(2), FIN, 900), Ok(3), "the FIN again, after the next SYN");
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
     assert_eq!(fixture.ack(client(2), 4_800_000), Ok(1));
 }
@@ -129,9 +143,9 @@ fn a_reset_writes_nothing_where_it_fits_a_record() {
     fixture.sleep(61);
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
     assert_eq!(fixture.send(client(2), RST, 4_000_001), Ok(1), "of the new one");
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(fixture.send(client(2), RST, 70_001), Ok(3), "of the old one");
-    assert_eq!(fixture.displaced(client(2)), Some(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
 }
 
@@ -149,9 +163,9 @@ fn the_host_of_the_next_syn_gets_the_answer_that_ends_its_time_wait() {
     fixture.set(0, 0, All);
     fixture.sleep(4);
     assert_eq!(fixture.syn(client(1), 80_000_000), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some(2));
+    assert_eq!(fixture.displaced(client(1)), Some((2, true)));
     assert_eq!(fixture.send(client(1), RST, 901), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some(2), "a RST may be forged");
+    assert_eq!(fixture.displaced(client(1)), Some((2, true)), "a RST may be forged");
     assert_eq!(fixture.send(client(1), RST | ACK, 901), Ok(2), "it answers nothing");
     assert_eq!(fixture.send(client(1), RST, 40_000_901), Ok(2), "of the second one");
     // What comes later may be of any connection of the port.
@@ -164,7 +178,7 @@ fn the_host_of_the_next_syn_gets_the_answer_that_ends_its_time_wait() {
         "the SYN was repeated, and so is the answer"
     );
     assert_eq!(fixture.ack(client(1), 80_000_001), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some(1));
+    assert_eq!(fixture.displaced(client(1)), Some((1, false)));
 }
 
 #[test]
@@ -205,15 +219,15 @@ fn a_displaced_entry_that_comes_after_the_next_syn_is_contested_for_it() {
         assert_eq!(fixture.open(client(1), 100), 1);
         fixture.sleep(50);
         assert_eq!(fixture.syn(client(2), 500), Ok(3));
-        fixture.fill();
+        fixture.budget(LimitWord::CLOSED);
         assert_eq!(fixture.ack(client(2), 501), Ok(3));
         assert_eq!(fixture.displaced(client(2)), None);
-        fixture.unfill();
+        fixture.budget(LimitWord::UNLIMITED);
         fixture.sleep(pause);
         fixture.limit(0, 10, 10);
         assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
         assert_eq!(fixture.send(client(2), FIN, 900), Ok(3));
-        assert_eq!(fixture.displaced(client(2)), Some(3));
+        assert_eq!(fixture.displaced(client(2)), Some((3, true)));
         assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
         assert_eq!(fixture.ack(client(2), 4_800_000), Ok(1));
     }
@@ -228,7 +242,7 @@ fn a_displaced_entry_of_the_later_of_two_connections_is_not_contested() {
         assert_eq!(fixture.send(client(1), RST, 501), Ok(1));
         fixture.sleep(pause);
         assert_eq!(fixture.open(client(1), 4_000_000), 3);
-        assert_eq!(fixture.displaced(client(1)), Some(3));
+        assert_eq!(fixture.displaced(client(1)), Some((3, false)));
         assert_eq!(fixture.send(client(1), FIN, 501), Ok(3), "late, and too late");
         assert_eq!(fixture.ack(client(1), 4_800_000), Ok(3));
     }
@@ -245,8 +259,8 @@ fn of_three_connections_the_last_is_meant() {
     fixture.set(0, 0, OpenOnly);
     assert_eq!(fixture.syn(client(1), 80_000_000), Ok(2));
     assert_eq!(fixture.ack(client(1), 40_000_001), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some(1));
+    assert_eq!(fixture.displaced(client(1)), Some((1, true)));
     assert_eq!(fixture.ack(client(1), 80_000_001), Ok(2));
-    assert_eq!(fixture.displaced(client(1)), Some(2));
+    assert_eq!(fixture.displaced(client(1)), Some((2, false)));
     assert_eq!(fixture.ack(client(1), 90_000_000), Ok(2));
 }
