@@ -22,8 +22,8 @@ pub const APPROACH: u32 = 1 << 16;
 /// longer than a round trip.
 const ANSWERED: u64 = 2;
 
-/// How often a new SYN chooses a cell: again when another CPU has changed the one that it chose, which takes two packets
-/// with handshake entries of one line within nanoseconds of each other. After that it has no entry.
+/// How often a new SYN chooses a cell. It chooses again if another CPU changed the cell between its look at the line and
+/// its exchange, some nanoseconds. If that happens each time, the SYN has no entry.
 const WRITE_ATTEMPTS: u32 = 3;
 
 /// A flow's line of handshake entries, at a time. In two words, because a packet program makes global functions of

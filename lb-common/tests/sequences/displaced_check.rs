@@ -130,12 +130,18 @@ fn connections_in_one_line_of_records_do_not_mix() {
     assert_eq!(fixture.fake.handshakes.borrow().len(), 4);
 }
 
-#[test]
-fn connections_that_two_cpus_enter_in_one_cell_at_once_both_stay() {
+/// Clients of one line of handshake entries, whose connections go to the other region.
+fn of_one_line_when_home_is_full(number: usize) -> (Fixture, Vec<Client>) {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
-    let clients = of_one_line(&fixture, 2);
+    let clients = of_one_line(&fixture, number);
+    (fixture, clients)
+}
+
+#[test]
+fn connections_that_two_cpus_enter_in_one_cell_at_once_both_stay() {
+    let (fixture, clients) = of_one_line_when_home_is_full(2);
     let before = fixture.fake.handshakes.borrow().clone();
     assert_eq!(fixture.syn(clients[0], 77), Ok(3));
     // As if this CPU had read the line before that.
@@ -151,10 +157,7 @@ fn connections_that_two_cpus_enter_in_one_cell_at_once_both_stay() {
 
 #[test]
 fn a_cell_that_another_cpu_writes_at_this_moment_is_left_to_it() {
-    let mut fixture = Fixture::two_regions();
-    fixture.room_at_home(1);
-    assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
-    let clients = of_one_line(&fixture, 5);
+    let (fixture, clients) = of_one_line_when_home_is_full(5);
     for &client in &clients[..4] {
         assert_eq!(fixture.syn(client, 77), Ok(3));
     }
@@ -173,10 +176,7 @@ fn a_cell_that_another_cpu_writes_at_this_moment_is_left_to_it() {
 
 #[test]
 fn of_a_full_line_the_record_of_an_open_connection_goes_before_that_of_a_handshake() {
-    let mut fixture = Fixture::two_regions();
-    fixture.room_at_home(1);
-    assert_eq!(fixture.syn(client(1), 77), Ok(1), "in another line");
-    let clients = of_one_line(&fixture, 5);
+    let (fixture, clients) = of_one_line_when_home_is_full(5);
     for &client in &clients[..4] {
         assert_eq!(fixture.syn(client, 77), Ok(3));
     }

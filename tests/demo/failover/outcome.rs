@@ -39,10 +39,7 @@ pub(crate) fn conclude(
 
     screen.heading("Does it hold?");
     judge(options, record, screen)?;
-    screen.heading("Look closer");
-    for file in ["histogram.svg", "report.json", "web.toml", "commands.txt"] {
-        screen.line(&format!("  {}", environment.file(file).display()));
-    }
+    environment.point_to(&["histogram.svg", "report.json", "web.toml", "commands.txt"], screen);
     Ok(())
 }
 

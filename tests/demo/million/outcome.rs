@@ -57,10 +57,7 @@ pub(crate) fn conclude(
     screen.quote(&figures(record));
     screen.heading("Does it hold?");
     judge(options, record, screen)?;
-    screen.heading("Look closer");
-    for file in ["shares.svg", "report.json", "web.toml", "commands.txt"] {
-        screen.line(&format!("  {}", environment.file(file).display()));
-    }
+    environment.point_to(&["shares.svg", "report.json", "web.toml", "commands.txt"], screen);
     Ok(())
 }
 

@@ -40,10 +40,10 @@ pub(crate) fn conclude(
     environment.write("latency.svg", &latency(record, scale))?;
     environment.report(&report(record, scale, screen))?;
     environment.write("commands.txt", &screen.commands())?;
-    screen.heading("Look closer");
-    for file in ["latency.svg", "shares.svg", "report.json", "web.toml", "commands.txt"] {
-        screen.line(&format!("  {}", environment.file(file).display()));
-    }
+    environment.point_to(
+        &["latency.svg", "shares.svg", "report.json", "web.toml", "commands.txt"],
+        screen,
+    );
     Ok(())
 }
 

@@ -185,16 +185,13 @@ fn streams(site: &Site, distance: Distance, options: &Options) -> Result<Vec<Str
         };
         Ok(Streams { down: [down(one)?, down(many)?], up })
     })?;
-    let middle = |samples: &[Streams], part: fn(&Streams) -> f64| {
-        median(&mut samples.iter().map(part).collect::<Vec<_>>())
+    let middles = |samples: &[[f64; 2]]| {
+        [0, 1].map(|place| median(&mut samples.iter().map(|it| it[place]).collect::<Vec<_>>()))
     };
     let summary = |samples: &Vec<Streams>| {
-        let up: Vec<_> = samples.iter().filter_map(|it| it.up).collect();
-        let up_of = |place: usize| median(&mut up.iter().map(|it| it[place]).collect::<Vec<_>>());
-        Streams {
-            down: [middle(samples, |it| it.down[0]), middle(samples, |it| it.down[1])],
-            up: (!up.is_empty()).then(|| [up_of(0), up_of(1)]),
-        }
+        let down: Vec<_> = samples.iter().map(|it| it.down).collect();
+        let up: Option<Vec<_>> = samples.iter().map(|it| it.up).collect();
+        Streams { down: middles(&down), up: up.map(|up| middles(&up)) }
     };
     Ok(samples.iter().map(summary).collect())
 }

@@ -47,10 +47,7 @@ pub(crate) fn conclude(
     }
     screen.heading("Does it hold?");
     judge(options, record, screen)?;
-    screen.heading("Look closer");
-    for file in ["fetches.svg", "report.json", "web.toml", "commands.txt"] {
-        screen.line(&format!("  {}", environment.file(file).display()));
-    }
+    environment.point_to(&["fetches.svg", "report.json", "web.toml", "commands.txt"], screen);
     Ok(())
 }
 

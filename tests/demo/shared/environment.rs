@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result};
 use lb_tests::daemon::Binaries;
 use lb_tests::sandbox::Sandbox;
 
+use super::Screen;
+
 /// What a run of the demo works in.
 #[derive(Debug)]
 pub(crate) struct Environment {
@@ -26,6 +28,14 @@ impl Environment {
     /// A file among the results.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.out.join(name)
+    }
+
+    /// Tells where results are.
+    pub(crate) fn point_to(&self, files: &[&str], screen: &Screen) {
+        screen.heading("Look closer");
+        for file in files {
+            screen.line(&format!("  {}", self.file(file).display()));
+        }
     }
 
     /// Writes a result.

@@ -68,10 +68,7 @@ pub(crate) fn conclude(
         phase.check_shares(&names)?;
     }
     screen.done("in every phase the serving backends shared alike, and no other had a request");
-    screen.heading("Look closer");
-    for file in ["shares.svg", "report.json", "web.toml", "commands.txt"] {
-        screen.line(&format!("  {}", environment.file(file).display()));
-    }
+    environment.point_to(&["shares.svg", "report.json", "web.toml", "commands.txt"], screen);
     screen.line("  Namespaces, processes, pins and mounts go with this program.");
     Ok(())
 }

@@ -154,7 +154,7 @@ impl Balancer {
     /// As [`run`].
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
         self.set_displaced_check();
-        run(&self.bpf, "balancer", frame)
+        self.run_beside_others(frame)
     }
 
     /// Runs a frame while another CPU may run another one; what the frames before it left stays.
