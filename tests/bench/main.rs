@@ -136,7 +136,10 @@ fn main() -> Result<()> {
         }
     }
     if arguments.peers || arguments.document {
-        report.peers = peers::measure(&sandbox, &Binaries::find()?, quick)?;
+        // The document compares what a user can have.
+        let peers =
+            if arguments.document { &peers::Peer::ALTERNATIVES[..] } else { &peers::Peer::ALL };
+        report.peers = peers::measure(&sandbox, &Binaries::find()?, peers, quick)?;
     }
     println!("{}", report.table());
     report.write(&out)?;

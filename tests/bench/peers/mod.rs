@@ -30,6 +30,10 @@ const UPLOADS: usize = 8;
 pub(crate) enum Peer {
     /// The router spreads connections itself.
     Ecmp,
+    /// The same to Spillway's backends, whose receivers pass what is in no tunnel.
+    EcmpToReceivers,
+    /// The same, once it is back from a router in the balancer's place.
+    RouterMore,
     /// Spillway, IP in IP.
     Spillway,
     /// nftables: destination NAT by a hash, and masquerading.
@@ -41,14 +45,26 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 5] =
+    /// What a user would have instead of Spillway, in the order of the document's table.
+    pub(crate) const ALTERNATIVES: [Self; 5] =
         [Self::Ecmp, Self::Spillway, Self::Nftables, Self::Haproxy, Self::NginxStream];
+    /// All, in the order of the table: also what tells the laboratory's part in a figure from the balancer's.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ecmp,
+        Self::EcmpToReceivers,
+        Self::RouterMore,
+        Self::Spillway,
+        Self::Nftables,
+        Self::Haproxy,
+        Self::NginxStream,
+    ];
 
     /// As tables call it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ecmp => "no balancer (ECMP of the router)",
+            Self::EcmpToReceivers => "ECMP, to hosts with a receiver",
+            Self::RouterMore => "ECMP, through one router more",
             Self::Spillway => "Spillway, IP in IP",
             Self::Nftables => "nftables, DNAT by jhash",
             Self::Haproxy => "haproxy, TCP mode",
@@ -64,6 +80,8 @@ impl Peer {
             Self::Nftables => 11,
             Self::Haproxy => 12,
             Self::NginxStream => 13,
+            Self::EcmpToReceivers => 14,
+            Self::RouterMore => 15,
         };
         Ipv4Addr::new(203, 0, 113, host)
     }
@@ -84,6 +102,10 @@ pub(crate) struct PeerFigures {
     pub(crate) gigabits: f64,
     /// CPU time of the whole machine for a gigabyte, milliseconds.
     pub(crate) gigabyte_cpu_ms: f64,
+    /// Spillway's connections a second in parts of its own, round by round: what the machine does meanwhile is in both.
+    pub(crate) spillways_connections: f64,
+    /// The same of the upload.
+    pub(crate) spillways_upload: f64,
 }
 
 impl PeerFigures {
@@ -93,17 +115,20 @@ impl PeerFigures {
             "case": self.peer.name(), "connections_s": self.connections, "failed": self.failed,
             "connection_cpu_us": self.connection_cpu_us, "upload_gbit_s": self.gigabits,
             "gigabyte_cpu_ms": self.gigabyte_cpu_ms,
+            "spillways_connections": self.spillways_connections,
+            "spillways_upload": self.spillways_upload,
         })
     }
 }
 
-/// Measures all of them.
+/// Measures some of them, Spillway among them.
 ///
 /// # Errors
 /// A part that does not start, or through which nothing gets.
 pub(crate) fn measure(
     sandbox: &Sandbox,
     binaries: &Binaries,
+    peers: &[Peer],
     quick: bool,
 ) -> Result<Vec<PeerFigures>> {
     let (rounds, time) =
@@ -111,14 +136,16 @@ pub(crate) fn measure(
     let network = Network::new(sandbox)?;
     let _balancers = balancers::start(sandbox, binaries, &network)?;
     let mut round = 0;
-    let samples = by_turns(Peer::ALL.len(), rounds, |side| {
-        let peer = Peer::ALL[side];
+    let samples = by_turns(peers.len(), rounds, |side| {
+        let peer = peers[side];
         round += 1;
-        eprintln!("{} ({round} of {})", peer.name(), rounds * Peer::ALL.len());
+        eprintln!("{} ({round} of {})", peer.name(), rounds * peers.len());
         sample(&network, peer, time).with_context(|| peer.name())
     })?;
-    let figures = Peer::ALL.into_iter().zip(&samples);
-    Ok(figures.map(|(peer, samples)| summarise(peer, samples)).collect())
+    let own = peers.iter().position(|peer| *peer == Peer::Spillway);
+    let own = &samples[own.context("Spillway is not among what is measured")?];
+    let figures = peers.iter().zip(&samples);
+    Ok(figures.map(|(peer, samples)| summarise(*peer, samples, own)).collect())
 }
 
 /// What one round found.
@@ -148,9 +175,14 @@ fn sample(network: &Network, peer: Peer, time: Duration) -> Result<PeerSample> {
     })
 }
 
-fn summarise(peer: Peer, samples: &[PeerSample]) -> PeerFigures {
+/// `own`: Spillway's, by the same rounds.
+fn summarise(peer: Peer, samples: &[PeerSample], own: &[PeerSample]) -> PeerFigures {
     let middle =
         |part: fn(&PeerSample) -> f64| median(&mut samples.iter().map(part).collect::<Vec<_>>());
+    let part = |part: fn(&PeerSample) -> f64| {
+        let rounds = own.iter().zip(samples).map(|(own, sample)| part(own) / part(sample));
+        median(&mut rounds.collect::<Vec<_>>())
+    };
     PeerFigures {
         peer,
         connections: middle(|sample| sample.connections),
@@ -158,23 +190,34 @@ fn summarise(peer: Peer, samples: &[PeerSample]) -> PeerFigures {
         connection_cpu_us: middle(|sample| sample.connection_cpu_us),
         gigabits: middle(|sample| sample.gigabits),
         gigabyte_cpu_ms: middle(|sample| sample.gigabyte_cpu_ms),
+        spillways_connections: part(|sample| sample.connections),
+        spillways_upload: part(|sample| sample.gigabits),
     }
 }
 
 /// The table, one line each.
 pub(crate) fn table(figures: &[PeerFigures]) -> String {
     let mut out = format!(
-        "{:<34}{:>15}{:>8}{:>15}{:>15}{:>15}\n",
-        "", "connections/s", "failed", "CPU us each", "upload Gbit/s", "CPU ms a GB"
+        "{:<34}{:>15}{:>12}{:>8}{:>15}{:>15}{:>12}{:>15}\n",
+        "",
+        "connections/s",
+        "Spillway's",
+        "failed",
+        "CPU us each",
+        "upload Gbit/s",
+        "Spillway's",
+        "CPU ms a GB"
     );
     for each in figures {
         out += &format!(
-            "{:<34}{:>15.0}{:>8}{:>15.1}{:>15.2}{:>15.0}\n",
+            "{:<34}{:>15.0}{:>12.2}{:>8}{:>15.1}{:>15.2}{:>12.2}{:>15.0}\n",
             each.peer.name(),
             each.connections,
+            each.spillways_connections,
             each.failed,
             each.connection_cpu_us,
             each.gigabits,
+            each.spillways_upload,
             each.gigabyte_cpu_ms
         );
     }

@@ -2,7 +2,8 @@
 //! the balancer's.
 //!
 //! Spillway's backends are those of one region, which have receivers. All others have the backends of the other region,
-//! as many on the same kind of links, so that no receiver costs them anything.
+//! as many on the same kind of links, so that no receiver costs them anything. Without a balancer the router spreads
+//! connections over those of either region.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,6 +21,9 @@ const BACKENDS: u8 = 3;
 pub(super) const SPILLWAYS: &str = "eu";
 /// The region of the others' backends.
 const OTHERS: &str = "us";
+
+/// The subnet of the router in the balancer's place, and the table of routes for what comes back from it.
+const HOP: u8 = 15;
 
 /// The network, with servers on all backends.
 pub(super) struct Network {
@@ -39,6 +43,7 @@ impl Network {
         {
             nodes.push((peer, fabric.add_arm(&format!("peer{number}"), number, peer.vip())?));
         }
+        fabric.add_hop("peer15", HOP, Peer::RouterMore.vip())?;
         spread_by_router(&fabric)?;
         fabric.net.ready()?;
         for node in [&fabric.client].into_iter().chain(nodes.iter().map(|(_, node)| node)) {
@@ -67,19 +72,27 @@ impl Network {
     }
 }
 
-/// Has the router spread a VIP over the backends by itself, by address and port.
+/// Has the router spread VIPs over the backends of a region by itself, by address and port.
 fn spread_by_router(fabric: &Fabric) -> Result<()> {
-    let vip = Peer::Ecmp.vip();
-    let mut route = format!("route add {vip}");
-    for backend in fabric.region_backends(OTHERS) {
-        backend.add_vip(IpAddr::from(vip))?;
-        route += &format!(" nexthop via {}", backend.v4);
-    }
     // By addresses, protocol and ports as they stand in the packet (policy 3). Policy 1 takes the hash that the sending
     // socket left at the packet, which a retransmission changes.
     fabric.router.sysctls(&[
         ("net.ipv4.fib_multipath_hash_policy", "3"),
         ("net.ipv4.fib_multipath_hash_fields", "55"),
     ])?;
-    fabric.router.ip(&route)
+    let back = format!(" table {HOP}");
+    for (peer, region, table) in [
+        (Peer::Ecmp, OTHERS, ""),
+        (Peer::EcmpToReceivers, SPILLWAYS, ""),
+        (Peer::RouterMore, SPILLWAYS, &back),
+    ] {
+        let vip = peer.vip();
+        let mut route = format!("route add {vip}{table}");
+        for backend in fabric.region_backends(region) {
+            backend.add_vip(IpAddr::from(vip))?;
+            route += &format!(" nexthop via {}", backend.v4);
+        }
+        fabric.router.ip(&route)?;
+    }
+    Ok(())
 }

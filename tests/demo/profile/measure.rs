@@ -21,6 +21,9 @@ const TURNS: usize = 8;
 /// curls beside each other, where a fetch takes most of its time on the way; each begins a while after the one before.
 const CLIENTS: usize = 40;
 const BETWEEN_CLIENTS: Duration = Duration::from_millis(12);
+/// Fetches that each of them makes at least. A proxy that keeps connections needs at most one a client and worker first,
+/// so that most fetches of a round find one.
+const LEAST_FETCHES: usize = 5;
 /// Rounds of wrk, which is a mean of many requests already.
 const CPU_ROUNDS: usize = 5;
 /// Connections of wrk at the same time.
@@ -125,7 +128,7 @@ fn fetches(site: &Site, distance: Distance, options: &Options) -> Result<Vec<Fet
                 })?
             }
             _ => {
-                let count = options.scaled(FETCHES / CLIENTS, 2);
+                let count = options.scaled(FETCHES / CLIENTS, LEAST_FETCHES);
                 by_turns(Way::ALL.len(), 1, |way| beside_each_other(site, Way::ALL[way], count))?
             }
         };
