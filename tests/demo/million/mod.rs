@@ -18,6 +18,10 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nix::{
+    sched::{CpuSet, sched_getaffinity},
+    unistd::Pid,
+};
 
 use crate::shared::{Environment, Screen};
 
@@ -57,7 +61,9 @@ impl Options {
 /// Sets up, sends requests, and tells what came of it.
 pub(crate) fn run(environment: &Environment, options: &Options, screen: &mut Screen) -> Result<()> {
     ensure!((0.05..=1.0).contains(&options.scale), "--scale: 0.05 to 1, not {}", options.scale);
-    let cpus = std::thread::available_parallelism()?.get();
+    // Those that may be used at all: a quota of time makes them slow, not fewer.
+    let ours = sched_getaffinity(Pid::this())?;
+    let cpus = (0..CpuSet::count()).filter(|cpu| ours.is_set(*cpu) == Ok(true)).count();
     ensure!(cpus >= CPUS, "this needs {CPUS} CPUs; there are {cpus}");
     screen.title("Spillway: a million requests a second");
     let mut setup = setup::Setup::new(environment, screen)?;
