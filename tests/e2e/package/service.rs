@@ -134,15 +134,18 @@ impl PackageFixture {
         host.write(&file, format!("{good}nonsense = 1\n"))?;
         let refused = host.output(["systemctl", "reload", unit])?;
         ensure!(!refused.status.success(), "{unit}: {refused:?}");
-        let journal = host.run(["journalctl", "--output=cat", "--unit", unit])?;
         let sentence = format!("error: settings: {file}: line ");
-        ensure!(journal.lines().any(|line| line.starts_with(&sentence)), "{journal}");
+        // systemd's journal reads on its own time what the daemon wrote.
+        until("the journal says why", LIMIT, || {
+            let journal = host.run(["journalctl", "--output=cat", "--unit", unit])?;
+            Ok(journal.lines().any(|line| line.starts_with(&sentence)).then_some(()))
+        })?;
         let doctor = host.output(["spillway", "doctor"])?;
         let words = String::from_utf8_lossy(&doctor.stdout);
         let words: Vec<_> = words.split_whitespace().collect();
         let words = words.join(" ");
-        ensure!(words.contains("its next start would fail"), "{words}");
-        ensure!(words.contains(&format!("systemctl reload spillway-{role}")), "{words}");
+        ensure!(words.contains("its next start would fail"), "{doctor:?}");
+        ensure!(words.contains(&format!("systemctl reload spillway-{role}")), "{doctor:?}");
         host.write(&file, good)?;
         host.run(["systemctl", "reload", unit])?;
         ensure!(

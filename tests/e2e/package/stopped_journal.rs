@@ -111,7 +111,7 @@ impl PackageFixture {
         ensure!(self.generation()? == before + 1);
         let audit = fs::read_to_string(self.balancer.path(AUDIT))?;
         let after = format!("\"after\":{}", before + 1);
-        ensure!(audit.lines().any(|line| line.contains(&after)), "{audit}");
+        ensure!(audit.lines().any(|line| line.contains(&after)), "no {after}: {audit:?}");
         Ok(())
     }
 

@@ -115,6 +115,11 @@ impl Sharing {
         })
     }
 
+    /// Whether the fleet knows that this balancer has given up what an epoch forgot of it.
+    fn came_back(&self, epoch: &Epoch) -> bool {
+        self.membership.members.get(&self.name).is_some_and(|since| *since >= epoch.number)
+    }
+
     /// Brings a ledger to the last epoch. Returns whether it changed it, or must not.
     pub(super) fn follow_epoch(&mut self, next: &mut Ledger) -> bool {
         let Some(epoch) = self.epoch.as_ref().filter(|epoch| epoch.number > next.epoch) else {
@@ -133,8 +138,8 @@ impl Sharing {
             next.give_up(epoch);
             if epoch.closed {
                 (next.epoch, next.frozen) = (epoch.number, None);
-                // It came back in time, and may have been given parts since. This store does not know.
-                next.is_old_copy = has_contributed;
+                // It came back, and may have been given parts since. This store does not know.
+                next.is_old_copy = has_contributed || self.came_back(epoch);
             } else if self.generation >= epoch.generation {
                 // It has to name all groups, also those that no other balancer is left to name.
                 next.adopt(&self.name, self.generation, &self.births);

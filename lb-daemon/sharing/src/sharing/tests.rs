@@ -132,6 +132,25 @@ fn one_that_was_forgotten_enforces_nothing_before_it_has_stored_that() {
     assert_eq!(enforced(&a), Parts::NONE);
 }
 
+/// Of one whose store is lost: what the epoch forgot is all that it owned, unless it came back since.
+#[test]
+fn one_that_came_back_and_loses_its_store_has_to_be_forgotten_again() {
+    for (since, is_old) in [(0, false), (1, true)] {
+        let ledger = Ledger { incarnation: 2, is_old_copy: true, ..Ledger::default() };
+        let mut a = Sharing::start(name("a"), ledger, SECOND, None);
+        let owners: BTreeSet<Name> = [name("a"), name("b")].into();
+        a.set_groups(1, [(group(), owners)].into());
+        let forgotten = [name("a")].into();
+        let epoch = Epoch { number: 1, generation: 1, forgotten, closed: true, ..Epoch::default() };
+        let members = [(name("a"), since), (name("b"), 0)].into();
+        let membership = Membership { members, ..Membership::default() };
+        a.set_membership(SECOND, membership, Some(epoch));
+        stored_round(&mut a, SECOND);
+        assert_eq!((a.ledger().epoch, a.store_is_old()), (1, is_old), "it came back at {since}");
+        assert_eq!(enforced(&a), Parts::NONE);
+    }
+}
+
 /// It may not see etcd, or must not follow it. What peers say is enough.
 #[test]
 fn one_that_hears_of_an_epoch_that_it_missed_enforces_nothing() {
