@@ -222,6 +222,13 @@ pub(super) fn restored(sandbox: &Sandbox) -> Result<()> {
         fleet.spillway(2, &reweigh(&backend, "3"))?;
         in_force = generation + 2;
         wait_in_force(&fleet, 1, in_force)?;
+        // Until all of it is, a balancer keeps to the conflict that it had.
+        for balancer in 0..3 {
+            until("all of etcd is in force", PATIENCE, || {
+                let status = status(&fleet, balancer)?;
+                Ok((status.revision_in_force == status.revision).then_some(()))
+            })?;
+        }
     }
     wait_for_equal_tables(&fleet, 0)?;
     traffic.finish(None)
