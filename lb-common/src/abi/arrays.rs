@@ -8,13 +8,13 @@
 
 use super::{
     backend::Backend,
+    connection::HandshakeLine,
     limiter::Limiter,
-    limits::{MAX_INTERFACES, MAX_NEXT_HOPS},
+    limits::{HANDSHAKE_LINES, MAX_INTERFACES, MAX_NEXT_HOPS},
     next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
     service::{ANY_PORT_WORDS, Service},
     sizes::{MapSizes, Size},
-    zone::{ZONES, Zone},
 };
 
 /// The program's global with [`ArrayLayout::numbers`].
@@ -32,8 +32,8 @@ pub enum Array {
     Bonds,
     /// Words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
     AnyPorts,
-    /// [`Zone`]s.
-    Zones,
+    /// [`HandshakeLine`]s.
+    Handshakes,
     /// The index of [`Self::Services`] by [`super::service::ServiceKey`] ([`crate::service_index`]).
     ServiceIndex,
     /// [`Service`]s, in no order.
@@ -56,8 +56,6 @@ pub enum Array {
     Limiters,
     /// [`super::backend::BackendStateWord`]s, by backend index.
     BackendStates,
-    /// Numbers of cells of the flow table, by pool; 0: of all pools. Packets add, and the daemon sets them right.
-    FlowCounts,
 }
 
 /// The first one that a setting sizes. The places of those before it are constants.
@@ -68,12 +66,12 @@ const COUNT: usize = Array::ALL.len();
 
 impl Array {
     /// All of them, in the order of the map.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::NextHops,
         Self::Interfaces,
         Self::Bonds,
         Self::AnyPorts,
-        Self::Zones,
+        Self::Handshakes,
         Self::ServiceIndex,
         Self::Services,
         Self::Pools,
@@ -85,7 +83,6 @@ impl Array {
         Self::MemberLimiters,
         Self::Limiters,
         Self::BackendStates,
-        Self::FlowCounts,
     ];
 
     /// How many elements it has.
@@ -94,10 +91,10 @@ impl Array {
             Self::NextHops => MAX_NEXT_HOPS,
             Self::Interfaces | Self::Bonds => MAX_INTERFACES,
             Self::AnyPorts => ANY_PORT_WORDS,
-            Self::Zones => ZONES,
+            Self::Handshakes => HANDSHAKE_LINES,
             Self::ServiceIndex => sizes.service_index(),
             Self::Services => sizes.service_records(),
-            Self::Pools | Self::FlowCounts => sizes.pools(),
+            Self::Pools => sizes.pools(),
             Self::Descriptors => sizes.descriptors(),
             Self::Members | Self::MemberLimiters => sizes.members(),
             Self::Backends | Self::BackendStates => sizes.backends(),
@@ -111,7 +108,7 @@ impl Array {
     pub const fn element_bytes(self) -> u32 {
         (match self {
             Self::NextHops => size_of::<NextHopEntry>(),
-            Self::Zones => size_of::<Zone>(),
+            Self::Handshakes => size_of::<HandshakeLine>(),
             Self::Services => size_of::<Service>(),
             Self::Pools => size_of::<PoolLine>(),
             Self::Descriptors => size_of::<Descriptor>(),

@@ -48,12 +48,15 @@ fn no_open_connection_is_moved_whose_host_lives() {
     // A search that never came to where the rules matter would prove nothing.
     let seen = seen.into_inner();
     for event in [
-        Event::DisplacedWithoutCell,
-        Event::FlowHit,
+        Event::DisplacedInserted,
+        Event::DisplacedRefused,
+        Event::DisplacedHit,
+        Event::DisplacedReplaced,
+        Event::DisplacedContested,
         Event::SynRepeated,
         Event::HeldAtHome,
-        Event::SynDropped,
-        Event::RemapTaken,
+        Event::HandshakeDropped,
+        Event::Adopted,
     ] {
         assert!(seen[&event] > 0, "{event:?} never came");
     }

@@ -209,8 +209,9 @@ pub(crate) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPool {
     v1::SettlingPool {
         pool: settling.pool.to_string(),
         since: Some(timestamp(settling.since)),
+        adopts_at: Some(timestamp(settling.adopts_at)),
         ends_at: Some(timestamp(settling.ends_at)),
-        overdue: settling.overdue,
+        adopting: settling.adopting,
     }
 }
 

@@ -42,12 +42,12 @@ pub(super) struct Published {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PublishedPool {
-    /// New connections are placed by it.
+    /// Used by new connections.
     pub(super) current: Version,
-    /// During a remap: open connections are at home by it still.
+    /// Used first by open connections during a remap.
     pub(super) previous: Option<Version>,
-    /// Its zones, as long as it is there.
-    pub(super) zones: Extent,
+    /// Whether connections at their previous home are adopted.
+    pub(super) adopting: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +116,6 @@ impl Published {
             words[word as usize] |= bit;
         }
         words
-    }
-
-    /// Zones of pools.
-    pub(super) fn zones(&self) -> BTreeSet<Extent> {
-        self.pools.values().map(|pool| pool.zones).collect()
     }
 
     /// Limiters of groups and members.
@@ -199,10 +194,9 @@ impl PublishedPool {
 
     /// The word that publishes the versions.
     pub(super) fn word(&self) -> PoolWord {
-        match self.previous {
-            Some(previous) => PoolWord::new(previous.at, self.current.at),
-            None => PoolWord::new(self.current.at, 0),
-        }
+        let previous = self.previous.map_or(0, |previous| previous.at);
+        let word = PoolWord::new(self.current.at, previous);
+        if self.adopting { word.adopting() } else { word }
     }
 }
 

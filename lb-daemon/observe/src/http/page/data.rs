@@ -14,7 +14,7 @@ use crate::metrics::Facts;
 use lb_base::conditions::ConditionReason;
 use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, ServiceStatus, StateChange};
 use lb_health::Utilisation;
-use lb_inspect::stats::{EventStats, FlowsHeld, ServiceStats, Traffic, VerdictStats, sentence};
+use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence};
 use lb_model::{
     Name,
     capacity::{self, Connections, Rates},
@@ -56,9 +56,7 @@ pub(in crate::http) struct Data {
     /// The last generations, the newest first.
     generations: Vec<Generation>,
     verdicts: Vec<Fate>,
-    /// Cells of the flow table.
-    flows: Vec<FlowsHeld>,
-    flow_room: u64,
+    tables: Vec<Table>,
     events: Vec<EventStats>,
 }
 
@@ -251,8 +249,7 @@ impl Data {
                 .map(Into::into)
                 .collect(),
             verdicts: stats.verdicts.iter().map(Into::into).collect(),
-            flows: stats.remembered.flows.clone(),
-            flow_room: stats.remembered.room,
+            tables: stats.remembered.tables.clone(),
             events: stats.remembered.events.clone(),
         }
     }

@@ -171,7 +171,7 @@ impl MemberWords {
         words.recover();
         words.rewrite_member_words();
         words.maps.clamp_limiters();
-        words.limit_answers();
+        words.write_budgets();
         Ok((words, sender))
     }
 
