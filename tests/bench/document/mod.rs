@@ -184,8 +184,8 @@ Spillway runs as in production, with health checks and receivers on its backends
 translates destinations by a hash of the client and masquerades. haproxy (`mode tcp`) and nginx (`stream`, a worker a
 CPU) accept and connect, with defaults. Without a balancer the router spreads connections over the backends (ECMP by
 address and port). Connections are made by wrk, 64 at a time, each with one short HTTP request. Uploads are eight
-connections that write all the time. nftables uploads faster than Spillway here; why, and what of the distance to no
-balancer is the laboratory's, is in [experiments.md](experiments.md#the-same-with-http).
+connections that write all the time. nftables uploads faster than Spillway here. Why, and how much of the difference to
+no balancer the laboratory makes, is in [experiments.md](experiments.md#the-same-with-http).
 
 ";
 

@@ -23,8 +23,8 @@ fn report() -> Report {
         connection_cpu_us: 1.0,
         gigabits: 1.0,
         gigabyte_cpu_ms: 1.0,
-        spillways_connections: 1.0,
-        spillways_upload: 1.0,
+        connections_ratio: 1.0,
+        upload_ratio: 1.0,
     };
     Report {
         timings: CASES.iter().map(Case::name).map(timing).collect(),

@@ -102,10 +102,10 @@ pub(crate) struct PeerFigures {
     pub(crate) gigabits: f64,
     /// CPU time of the whole machine for a gigabyte, milliseconds.
     pub(crate) gigabyte_cpu_ms: f64,
-    /// Spillway's connections a second in parts of its own, round by round: what the machine does meanwhile is in both.
-    pub(crate) spillways_connections: f64,
-    /// The same of the upload.
-    pub(crate) spillways_upload: f64,
+    /// Spillway's connections a second ÷ this peer's, the median of the rounds: what the machine does meanwhile is in both.
+    pub(crate) connections_ratio: f64,
+    /// Spillway's upload ÷ this peer's, likewise.
+    pub(crate) upload_ratio: f64,
 }
 
 impl PeerFigures {
@@ -115,8 +115,8 @@ impl PeerFigures {
             "case": self.peer.name(), "connections_s": self.connections, "failed": self.failed,
             "connection_cpu_us": self.connection_cpu_us, "upload_gbit_s": self.gigabits,
             "gigabyte_cpu_ms": self.gigabyte_cpu_ms,
-            "spillways_connections": self.spillways_connections,
-            "spillways_upload": self.spillways_upload,
+            "connections_ratio": self.connections_ratio,
+            "upload_ratio": self.upload_ratio,
         })
     }
 }
@@ -179,7 +179,7 @@ fn sample(network: &Network, peer: Peer, time: Duration) -> Result<PeerSample> {
 fn summarise(peer: Peer, samples: &[PeerSample], own: &[PeerSample]) -> PeerFigures {
     let middle =
         |part: fn(&PeerSample) -> f64| median(&mut samples.iter().map(part).collect::<Vec<_>>());
-    let part = |part: fn(&PeerSample) -> f64| {
+    let ratio = |part: fn(&PeerSample) -> f64| {
         let rounds = own.iter().zip(samples).map(|(own, sample)| part(own) / part(sample));
         median(&mut rounds.collect::<Vec<_>>())
     };
@@ -190,8 +190,8 @@ fn summarise(peer: Peer, samples: &[PeerSample], own: &[PeerSample]) -> PeerFigu
         connection_cpu_us: middle(|sample| sample.connection_cpu_us),
         gigabits: middle(|sample| sample.gigabits),
         gigabyte_cpu_ms: middle(|sample| sample.gigabyte_cpu_ms),
-        spillways_connections: part(|sample| sample.connections),
-        spillways_upload: part(|sample| sample.gigabits),
+        connections_ratio: ratio(|sample| sample.connections),
+        upload_ratio: ratio(|sample| sample.gigabits),
     }
 }
 
@@ -201,11 +201,11 @@ pub(crate) fn table(figures: &[PeerFigures]) -> String {
         "{:<34}{:>15}{:>12}{:>8}{:>15}{:>15}{:>12}{:>15}\n",
         "",
         "connections/s",
-        "Spillway's",
+        "Spillway/it",
         "failed",
         "CPU us each",
         "upload Gbit/s",
-        "Spillway's",
+        "Spillway/it",
         "CPU ms a GB"
     );
     for each in figures {
@@ -213,11 +213,11 @@ pub(crate) fn table(figures: &[PeerFigures]) -> String {
             "{:<34}{:>15.0}{:>12.2}{:>8}{:>15.1}{:>15.2}{:>12.2}{:>15.0}\n",
             each.peer.name(),
             each.connections,
-            each.spillways_connections,
+            each.connections_ratio,
             each.failed,
             each.connection_cpu_us,
             each.gigabits,
-            each.spillways_upload,
+            each.upload_ratio,
             each.gigabyte_cpu_ms
         );
     }

@@ -107,17 +107,16 @@ impl Sharing {
     /// Whether a member was forgotten in the last epoch, and has neither come back since nor taken part in a later group.
     pub(super) fn owns_nothing(&self, name: &Name) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| {
-            let since = self.membership.members.get(name);
             epoch.forgotten.contains(name)
-                && since.is_some_and(|since| *since < epoch.number)
+                && self.came_back(name, epoch) == Some(false)
                 && !epoch.contributions.contains_key(name)
                 && !self.has_later_portion(name, epoch)
         })
     }
 
-    /// Whether the fleet knows that this balancer has given up what an epoch forgot of it.
-    fn came_back(&self, epoch: &Epoch) -> bool {
-        self.membership.members.get(&self.name).is_some_and(|since| *since >= epoch.number)
+    /// Whether the fleet knows that a balancer has given up what an epoch forgot of it. `None`: it is no member.
+    fn came_back(&self, name: &Name, epoch: &Epoch) -> Option<bool> {
+        self.membership.members.get(name).map(|since| *since >= epoch.number)
     }
 
     /// Brings a ledger to the last epoch. Returns whether it changed it, or must not.
@@ -139,7 +138,8 @@ impl Sharing {
             if epoch.closed {
                 (next.epoch, next.frozen) = (epoch.number, None);
                 // It came back, and may have been given parts since. This store does not know.
-                next.is_old_copy = has_contributed || self.came_back(epoch);
+                next.is_old_copy =
+                    has_contributed || self.came_back(&self.name, epoch) == Some(true);
             } else if self.generation >= epoch.generation {
                 // It has to name all groups, also those that no other balancer is left to name.
                 next.adopt(&self.name, self.generation, &self.births);
