@@ -14,6 +14,7 @@ pub mod admission;
 pub mod capture;
 pub mod checksum;
 pub mod flow_hash;
+pub mod flow_table;
 mod martian;
 pub mod path;
 pub mod receive;

@@ -116,17 +116,18 @@ fn cells(Traffic { packets, bytes, connections }: Traffic) -> [String; 3] {
     [packets, bytes, connections].map(|number| number.to_string())
 }
 
-/// Leaves out empty tables and events that never happened; JSON and YAML have them.
+/// Leaves out states that no flow is in and events that never happened; JSON and YAML have them.
 fn remembered_table(it: &Remembered) -> String {
     let mut text = String::new();
-    let mut tables = Grid::new(["REMEMBERED", "IP", "HELD", "ROOM"]).right([2, 3]);
-    let filled = || it.tables.iter().filter(|table| table.held > 0);
-    for t in filled() {
-        tables.row([t.table.to_string(), t.ip.to_string(), t.held.to_string(), t.room.to_string()]);
+    let mut flows = Grid::new(["FLOWS", "HELD"]).right([1]);
+    let in_use = || it.flows.iter().filter(|flows| flows.held > 0);
+    for each in in_use() {
+        flows.row([each.state.replace('_', " "), each.held.to_string()]);
     }
-    if filled().next().is_some() {
+    if in_use().next().is_some() {
+        flows.row(["room".into(), it.room.to_string()]);
         text += "\n";
-        text += &tables.lines();
+        text += &flows.lines();
     }
     let mut events = Grid::new(["EVENT", "COUNT"]).right([1]);
     let happened = || it.events.iter().filter(|event| event.count > 0);
@@ -184,7 +185,7 @@ mod tests {
         verdict::Verdict,
     };
     use lb_inspect::stats::{
-        BackendStats, DriverDrops, DropStage, EventStats, ServiceStats, Table, TracepointDrops,
+        BackendStats, DriverDrops, DropStage, EventStats, FlowsHeld, ServiceStats, TracepointDrops,
     };
     use lb_maps::LinkStatistics;
 
@@ -269,16 +270,16 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
         assert_eq!(stats.table(), "no packets yet\n");
     }
 
-    fn table(held: u64) -> Table {
-        Table { table: "displaced".into(), ip: "ipv4".into(), held, room: 524_288 }
+    fn flows(held: u64) -> FlowsHeld {
+        FlowsHeld { state: "half_open".into(), held }
     }
 
     fn nothing_remembered() -> Remembered {
         Remembered {
-            tables: vec![table(0)],
-            budgets: Vec::new(),
+            flows: vec![flows(0)],
+            room: 524_288,
             pools_with_displaced: Vec::new(),
-            events: vec![(Event::DisplacedHit, 0).into()],
+            events: vec![(Event::FlowHit, 0).into()],
         }
     }
 
@@ -289,29 +290,30 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
 
     #[test]
     fn tables_and_events_are_listed() {
-        let events = [(Event::DisplacedInserted, 12), (Event::DisplacedHit, 3456)];
+        let events = [(Event::SynRepeated, 12), (Event::FlowHit, 3456)];
         let remembered = Remembered {
-            tables: vec![table(12), table(0)],
-            budgets: Vec::new(),
+            flows: vec![flows(12), flows(0)],
+            room: 524_288,
             pools_with_displaced: vec!["api".into(), "web".into()],
             events: events.map(Into::into).into(),
         };
         assert_eq!(
             remembered_table(&remembered),
             "\n\
-REMEMBERED  IP    HELD    ROOM
-displaced   ipv4    12  524288
+FLOWS        HELD
+half open      12
+room       524288
 
-EVENT               COUNT
-displaced_inserted     12
-displaced_hit        3456
+EVENT         COUNT
+syn_repeated     12
+flow_hit       3456
 
 displaced connections: api, web
 "
         );
         let json = serde_json::to_value(&remembered).unwrap();
-        assert_eq!(json["tables"][0]["held"], 12);
-        assert_eq!(json["events"][0]["meaning"], "A displaced open connection was given an entry.");
+        assert_eq!(json["flows"][0]["held"], 12);
+        assert_eq!(json["events"][0]["meaning"], "A repeated SYN went where the first one had gone.");
     }
 
     fn interface(name: &str, driver_drops: Vec<DriverDrops>) -> InterfaceStats {

@@ -63,9 +63,8 @@ struct Condition {
 #[derive(Serialize)]
 struct SettlingPool {
     pool: String,
-    adopting: bool,
+    overdue: bool,
     since: Option<String>,
-    adopts_at: Option<String>,
     ends_at: Option<String>,
     #[serde(skip)]
     age: Duration,
@@ -207,7 +206,7 @@ impl Status {
         if !self.settling.is_empty() {
             let mut grid = new_grid(&["POOL", "REMAP", "FOR", "ENDS IN"]);
             for s in &self.settling {
-                let phase = if s.adopting { "adopting" } else { "settling" };
+                let phase = if s.overdue { "overdue" } else { "settling" };
                 grid.row([s.pool.clone(), phase.into(), age(s.age), age(s.left)]);
             }
             text += "\n";
@@ -255,9 +254,8 @@ impl SettlingPool {
         let spell = |at: Option<prost_types::Timestamp>| at.map(|at| at.to_string());
         Self {
             pool: settling.pool,
-            adopting: settling.adopting,
+            overdue: settling.overdue,
             since: spell(settling.since),
-            adopts_at: spell(settling.adopts_at),
             ends_at: spell(settling.ends_at),
             age: since.map_or(Duration::ZERO, |since| between(since, now)),
             left: ends.map_or(Duration::ZERO, |ends| between(now, ends)),
@@ -435,9 +433,8 @@ mod tests {
             settling: vec![v1::SettlingPool {
                 pool: "web".into(),
                 since: at(1_000_000),
-                adopts_at: at(1_000_080),
                 ends_at: at(1_000_120),
-                adopting: true,
+                overdue: false,
             }],
             conditions: vec![],
             waiting_settings: vec![],
@@ -487,7 +484,7 @@ SERVICE  ENDPOINT      PROTOCOL  POOL  SLOTS  BACKENDS UP
 web      192.0.2.1:80  tcp       web   1009   1 of 3
 
 POOL  REMAP     FOR     ENDS IN
-web   adopting  1m 30s  30s
+web   settling  1m 30s  30s
 
 POOL  BACKEND          REGION  STATE      FOR     WHY
 web   10.0.0.1         eu      up         1m 30s  all checks pass

@@ -15,10 +15,8 @@ use lb_common::{
     abi::{
         backend::{Backend, BackendStateWord},
         clock::Coarse,
-        connection::{CELLS_PER_LINE, DisplacedWord, HandshakeEntry},
         counter::{Event, GroupCounter},
         limiter::{FIRST_LIMITER, LimitWord},
-        limits::HANDSHAKE_LINES,
         member::{Accepts, FULL_RAMP, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
@@ -26,8 +24,9 @@ use lb_common::{
             AddressWords, IPV4, IPV6, SERVICE_FRAGMENTS, Service, ServiceKey, address_words,
         },
         slot::{NO_RANK, SlotWord, StandbyWord, TableRef},
+        zone::{Zone, ZoneRange},
     },
-    flow_hash::FlowTuple,
+    flow_table::{Bucket, CELLS, FlowCells, Owner, Place},
     path::Tables,
     word::Word,
 };
@@ -56,55 +55,72 @@ pub struct FakeTables {
     pub limiters: Vec<(Cell<LimitWord>, Cell<u64>)>,
     /// By index of the member's word.
     pub member_limiters: HashMap<u32, u32>,
-    pub handshakes: RefCell<HashMap<(u32, u32), HandshakeEntry>>,
-    pub displaced: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
-    /// Displaced entries there is room for.
-    pub displaced_room: usize,
-    pub tracked: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
-    /// What an entry of a connection says from when it was read: the kernel gave its memory to another one.
-    pub reused: Cell<Option<u64>>,
-    /// What another CPU writes into the next handshake cell that is written, between its reading and its exchange.
-    pub written_meanwhile: Cell<Option<HandshakeEntry>>,
+    /// The flow table's words, two a cell.
+    pub flows: Vec<Cell<u64>>,
+    /// What another CPU makes of a cell between our reading and our exchange: once.
+    pub taken_meanwhile: Cell<Option<(Owner, Place)>>,
+    pub zones: RefCell<HashMap<u32, Zone>>,
+    /// Cells by pool, and of all pools.
+    pub flow_counts: [Cell<u64>; 2],
     pub events: RefCell<HashMap<Event, u64>>,
     pub group_counters: RefCell<HashMap<u32, GroupCounter>>,
     /// The clock, nanoseconds.
     pub now: Cell<u64>,
 }
 
-/// A word that outlives the test, as the kernel's outlive a packet.
-fn leak_word(word: u64) -> &'static Cell<u64> {
-    Box::leak(Box::new(Cell::new(word)))
-}
-
-/// A word of a connection's entry, or of a limiter.
-#[derive(Clone, Copy)]
-pub struct FakeWord<'t> {
-    cell: &'t Cell<u64>,
-    reused: Option<u64>,
-}
-
-impl Word for FakeWord<'_> {
-    fn load(self) -> u64 {
-        let read = self.cell.get();
-        self.cell.set(self.reused.unwrap_or(read));
-        read
-    }
-    fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
-        self.cell.exchange(from, to)
-    }
-    fn add(self, value: u64) -> u64 {
-        self.cell.add(value)
-    }
-}
-
 impl FakeTables {
-    fn entry(&self, cell: &'static Cell<u64>) -> FakeWord<'_> {
-        FakeWord { cell, reused: self.reused.get() }
+    /// Buckets of the flow table, unless a test wants others.
+    pub const BUCKETS: u32 = 1 << 10;
+
+    /// Makes the flow table one of so many buckets, empty.
+    pub fn set_buckets(&mut self, buckets: u32) {
+        self.flows = (0..2 * CELLS * buckets).map(|_| Cell::new(0)).collect();
+    }
+
+    /// The cells of the flow table.
+    pub fn cells(&self) -> impl Iterator<Item = (Owner, Place)> {
+        self.flows.chunks_exact(2).map(|cell| (Owner(cell[0].get()), Place(cell[1].get())))
+    }
+}
+
+/// A bucket of the flow table.
+#[derive(Clone, Copy)]
+pub struct FakeBucket<'c> {
+    words: &'c [Cell<u64>],
+    taken_meanwhile: &'c Cell<Option<(Owner, Place)>>,
+}
+
+impl Bucket for FakeBucket<'_> {
+    fn load(self, word: u32) -> u64 {
+        self.words[word as usize].get()
+    }
+    fn exchange(self, word: u32, from: u64, to: u64) -> bool {
+        if let Some((owner, place)) = self.taken_meanwhile.take() {
+            let first = word as usize / 2 * 2;
+            self.words[first].set(owner.0);
+            self.words[first + 1].set(place.0);
+        }
+        (&self.words[word as usize]).exchange(from, to).is_ok()
+    }
+    fn store(self, word: u32, to: u64) {
+        self.words[word as usize].set(to);
+    }
+}
+
+impl FlowCells for FakeTables {
+    type Bucket<'c> = FakeBucket<'c>;
+
+    fn mask(&self) -> Option<u32> {
+        (self.flows.len() as u32 / (2 * CELLS)).checked_sub(1)
+    }
+    fn bucket(&self, number: u32) -> Option<FakeBucket<'_>> {
+        let words = self.flows.chunks_exact(2 * CELLS as usize).nth(number as usize)?;
+        Some(FakeBucket { words, taken_meanwhile: &self.taken_meanwhile })
     }
 }
 
 impl Tables for FakeTables {
-    type Word<'t> = FakeWord<'t>;
+    type Word<'t> = &'t Cell<u64>;
 
     fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
         self.services.keys().any(|key| (key.address, key.version) == (*address, version))
@@ -116,8 +132,7 @@ impl Tables for FakeTables {
         self.limiters.get(index as usize).map(|(limit, arrival)| (limit.get(), arrival.get()))
     }
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
-        let limiter = self.limiters.get(index as usize);
-        limiter.map(|(_, arrival)| FakeWord { cell: arrival, reused: None })
+        self.limiters.get(index as usize).map(|(_, arrival)| arrival)
     }
     fn member_limiter(&self, index: u32) -> Option<u32> {
         self.member_limiters.get(&index).copied()
@@ -132,43 +147,18 @@ impl Tables for FakeTables {
         let line = &self.pools[pool as usize];
         line.set(PoolLine { last_displaced: now.0, ..line.get() });
     }
-    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
-        assert!(line < HANDSHAKE_LINES && cell < CELLS_PER_LINE);
-        Some(self.handshakes.borrow().get(&(line, cell)).copied().unwrap_or(HandshakeEntry::NONE))
+    fn zone(&self, index: u32) -> Option<Zone> {
+        Some(self.zones.borrow().get(&index).copied().unwrap_or_default())
     }
-    fn exchange_handshake_entry(
-        &self,
-        line: u32,
-        cell: u32,
-        from: HandshakeEntry,
-        to: HandshakeEntry,
-    ) -> bool {
-        let mut handshakes = self.handshakes.borrow_mut();
-        let entry = handshakes.entry((line, cell)).or_insert(HandshakeEntry::NONE);
-        *entry = self.written_meanwhile.take().unwrap_or(*entry);
-        let is_ours = entry.decision == from.decision;
-        if is_ours {
-            *entry = to;
-        }
-        is_ours
+    fn set_zone_displaced(&self, index: u32, now: Coarse) {
+        self.zones.borrow_mut().entry(index).or_default().last_displaced = now.0;
     }
-    fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
-        self.displaced.borrow().get(flow).map(|cell| self.entry(cell))
+    fn flow_count(&self, pool: u32) -> Option<&Cell<u64>> {
+        // The only pool here has the index that is nobody's in maps.
+        self.flow_counts.get(pool as usize)
     }
-    fn insert_displaced(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
-        let mut displaced = self.displaced.borrow_mut();
-        let room = displaced.len() < self.displaced_room;
-        if room {
-            displaced.insert(*flow, leak_word(word.0));
-        }
-        room
-    }
-    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
-        self.tracked.borrow().get(flow).map(|cell| self.entry(cell))
-    }
-    fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
-        self.tracked.borrow_mut().insert(*flow, leak_word(word.0));
-        true
+    fn flow_secret(&self) -> [u64; 2] {
+        [0x5ec2_e7, 0x0f_ba1a_0ce2]
     }
     fn count(&self, event: Event) {
         *self.events.borrow_mut().entry(event).or_default() += 1;
@@ -248,11 +238,11 @@ impl FakeTables {
             limiters: (0..FIRST_LIMITER)
                 .map(|_| (Cell::new(LimitWord::UNLIMITED), Cell::new(0)))
                 .collect(),
-            displaced_room: usize::MAX,
             // An hour after the kernel's start.
             now: Cell::new(3_600_000_000_000),
             ..Self::default()
         };
+        fake.set_buckets(Self::BUCKETS);
         let mut order = [0; 8];
         for (region, (lists, members)) in regions.iter().enumerate() {
             order[region] = fake.groups.len() as u32;
@@ -287,7 +277,8 @@ impl FakeTables {
             spare: [0; 11],
         };
         fake.descriptors = vec![descriptor, descriptor];
-        let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };
+        let (word, zones) = (PoolWord::new(1, 0).0, ZoneRange::new(100, 64).0);
+        let line = PoolLine { word, zones, ..PoolLine::default() };
         fake.pools = vec![Cell::new(line)];
         fake
     }

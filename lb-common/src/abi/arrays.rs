@@ -8,13 +8,13 @@
 
 use super::{
     backend::Backend,
-    connection::HandshakeLine,
     limiter::Limiter,
-    limits::{HANDSHAKE_LINES, MAX_INTERFACES, MAX_NEXT_HOPS},
+    limits::{MAX_INTERFACES, MAX_NEXT_HOPS},
     next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
     service::{ANY_PORT_WORDS, Service},
     sizes::{MapSizes, Size},
+    zone::{ZONES, Zone},
 };
 
 /// The program's global with [`ArrayLayout::numbers`].
@@ -32,8 +32,8 @@ pub enum Array {
     Bonds,
     /// Words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
     AnyPorts,
-    /// [`HandshakeLine`]s.
-    Handshakes,
+    /// [`Zone`]s.
+    Zones,
     /// The index of [`Self::Services`] by [`super::service::ServiceKey`] ([`crate::service_index`]).
     ServiceIndex,
     /// [`Service`]s, in no order.
@@ -56,6 +56,8 @@ pub enum Array {
     Limiters,
     /// [`super::backend::BackendStateWord`]s, by backend index.
     BackendStates,
+    /// Numbers of cells of the flow table, by pool; 0: of all pools. Packets add, and the daemon sets them right.
+    FlowCounts,
 }
 
 /// The first one that a setting sizes. The places of those before it are constants.
@@ -66,12 +68,12 @@ const COUNT: usize = Array::ALL.len();
 
 impl Array {
     /// All of them, in the order of the map.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NextHops,
         Self::Interfaces,
         Self::Bonds,
         Self::AnyPorts,
-        Self::Handshakes,
+        Self::Zones,
         Self::ServiceIndex,
         Self::Services,
         Self::Pools,
@@ -83,6 +85,7 @@ impl Array {
         Self::MemberLimiters,
         Self::Limiters,
         Self::BackendStates,
+        Self::FlowCounts,
     ];
 
     /// How many elements it has.
@@ -91,10 +94,10 @@ impl Array {
             Self::NextHops => MAX_NEXT_HOPS,
             Self::Interfaces | Self::Bonds => MAX_INTERFACES,
             Self::AnyPorts => ANY_PORT_WORDS,
-            Self::Handshakes => HANDSHAKE_LINES,
+            Self::Zones => ZONES,
             Self::ServiceIndex => sizes.service_index(),
             Self::Services => sizes.service_records(),
-            Self::Pools => sizes.pools(),
+            Self::Pools | Self::FlowCounts => sizes.pools(),
             Self::Descriptors => sizes.descriptors(),
             Self::Members | Self::MemberLimiters => sizes.members(),
             Self::Backends | Self::BackendStates => sizes.backends(),
@@ -108,7 +111,7 @@ impl Array {
     pub const fn element_bytes(self) -> u32 {
         (match self {
             Self::NextHops => size_of::<NextHopEntry>(),
-            Self::Handshakes => size_of::<HandshakeLine>(),
+            Self::Zones => size_of::<Zone>(),
             Self::Services => size_of::<Service>(),
             Self::Pools => size_of::<PoolLine>(),
             Self::Descriptors => size_of::<Descriptor>(),

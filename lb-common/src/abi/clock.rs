@@ -26,11 +26,6 @@ impl Coarse {
     }
 }
 
-/// What a SYN decided is remembered for 64 s, in coarse units: longer than a client repeats one.
-pub const HANDSHAKE_LIFE: u64 = Coarse::units(64);
-/// A displaced entry that was used within this time is kept, in coarse units: 10 minutes.
-pub const DISPLACED_LIFE: u64 = Coarse::units(600);
-
 /// Name of the programs' constant that holds a tick's length in nanoseconds, set when they are loaded.
 pub const TICK: &str = "TICK_NANOSECONDS";
 /// Name of the programs' constant that holds what the kernel's ticks begin to count at.

@@ -67,42 +67,33 @@ macro_rules! events {
 }
 
 events! {
-    /// A displaced open connection was given an entry.
-    DisplacedInserted = 0, "displaced_inserted";
-    /// A displaced open connection got no entry: the budget is used up, or the kernel had no
-    /// room. Its packet went to its backend all the same, and the next one tries again.
-    DisplacedRefused = 1, "displaced_refused";
-    /// A packet looked up the displaced entries.
-    DisplacedLookup = 2, "displaced_lookup";
-    /// A packet found its displaced entry.
-    DisplacedHit = 3, "displaced_hit";
-    /// A displaced entry's connection ended, and a new one with its addresses and ports took its place.
-    DisplacedReplaced = 4, "displaced_replaced";
-    /// A SYN was placed elsewhere than the displaced entry of its flow; the entry is contested for 64 s.
-    DisplacedContested = 5, "displaced_contested";
     /// A repeated SYN went where the first one had gone.
     SynRepeated = 6, "syn_repeated";
     /// A new connection stayed at its full home, at one that gives connections away for now (slow start,
-    /// shares), or at its previous one, because there was no budget for a displaced entry.
+    /// shares), or at the one that a remap takes it from, because the flow table had no room for it.
     HeldAtHome = 7, "held_at_home";
     /// A limit could not be debited because too many CPUs were at it, or it changed; the connection was refused there.
     LimitContended = 8, "limit_contended";
-    /// A stream came close below the sequence number of a handshake entry of its own flow that is not its own;
-    /// the entry was dropped.
-    HandshakeDropped = 9, "handshake_dropped";
-    /// During a remap, an open connection was given a displaced entry at its previous home.
-    Adopted = 10, "adopted";
-    /// During a remap, an open connection got no displaced entry: the budget is used up.
-    AdoptionRefused = 11, "adoption_refused";
-    /// A UDP flow entered the table of tracked flows.
-    FlowTracked = 12, "flow_tracked";
-    /// The kernel had no room for a tracked UDP flow; it went where the next packet will go too while
-    /// nothing changes.
-    FlowRefused = 13, "flow_refused";
-    /// The home of a new connection could not have it (unhealthy, drained, or without a next hop), and there
-    /// was no budget for a displaced entry. The connection went elsewhere all the same; once its handshake is
-    /// over it may be sent home, which resets it.
-    DisplacedWithoutBudget = 14, "displaced_without_budget";
+    /// A packet looked for its flow in the flow table.
+    FlowLookup = 15, "flow_lookup";
+    /// A packet found its flow in the flow table.
+    FlowHit = 16, "flow_hit";
+    /// A flow got a cell of the flow table: a new connection that is away from home, or whose pool has limits, or whose
+    /// flow had another one; or a new flow of a tracking UDP service.
+    FlowTaken = 17, "flow_taken";
+    /// A flow got no cell, because all that it may have are in use; it goes by the tables.
+    FlowNoRoom = 18, "flow_no_room";
+    /// A stream came close below the number of a SYN of its own flow that is not its own; the SYN's cell was dropped.
+    SynDropped = 19, "syn_dropped";
+    /// During a remap, an open connection that it moves got a cell at the backend where it is.
+    RemapTaken = 20, "remap_taken";
+    /// During a remap, an open connection that it moves got no cell, because all that it may have are in use; each
+    /// further packet tries again.
+    RemapNoRoom = 21, "remap_no_room";
+    /// The home of a new connection could not have it (unhealthy, drained, or without a next hop), and the flow table had
+    /// no room. The connection went elsewhere all the same; its next packets are sent home, which resets it, once home
+    /// takes connections again.
+    DisplacedWithoutCell = 22, "displaced_without_cell";
 }
 
 /// Entries of the event counter map: room for later events without a new layout.

@@ -16,22 +16,14 @@ pub struct Limiter {
 
 /// No limiter: no limit, nothing counted.
 pub const NO_LIMITER: u32 = 0;
-/// Insertions into the displaced entries of IPv4 connections.
-pub const DISPLACED_V4: u32 = 1;
-/// Insertions into the displaced entries of IPv6 connections.
-pub const DISPLACED_V6: u32 = 2;
-/// Adoptions by the displaced entries of IPv4 connections.
-pub const ADOPTIONS_V4: u32 = 3;
-/// Adoptions by the displaced entries of IPv6 connections.
-pub const ADOPTIONS_V6: u32 = 4;
 /// ICMP errors that the packet path makes itself.
-pub const ERRORS: u32 = 5;
+pub const ERRORS: u32 = 1;
 /// Echo requests that the packet path answers.
-pub const ECHOES: u32 = 6;
+pub const ECHOES: u32 = 2;
 /// Samples that a capture takes.
-pub const SAMPLES: u32 = 7;
+pub const SAMPLES: u32 = 3;
 /// The first limiter that groups and members can have.
-pub const FIRST_LIMITER: u32 = 8;
+pub const FIRST_LIMITER: u32 = 4;
 
 /// A limit, in one word that is changed in place: `{interval 40, burst 24}` from the low end, the burst
 /// in [`LimitWord::PER_CONNECTION`]ths of a connection. Zero is [`LimitWord::UNLIMITED`], all ones is

@@ -16,7 +16,5 @@ pub const MAX_CHUNKS: u32 = 4_096;
 pub const CHUNK_WORDS: u32 = 1 << 19;
 /// Default slots of a table (a prime).
 pub const DEFAULT_SLOTS: u32 = 65_537;
-/// Lines of handshake entries: half a million SYNs of the last 64 s. A power of two.
-pub const HANDSHAKE_LINES: u32 = 131_072;
 /// Addresses of a receiver where tunnels end.
 pub const MAX_ENDPOINTS: u32 = 16_384;

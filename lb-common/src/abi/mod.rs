@@ -9,6 +9,7 @@ pub mod capture;
 pub mod clock;
 pub mod connection;
 pub mod counter;
+pub mod flow_map;
 pub mod form;
 pub mod limiter;
 pub mod limits;
@@ -22,6 +23,7 @@ pub mod sizes;
 pub mod slot;
 pub mod tracepoint;
 pub mod verdict;
+pub mod zone;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
-pub const LAYOUT_VERSION: u32 = 5;
+pub const LAYOUT_VERSION: u32 = 6;

@@ -9,14 +9,8 @@ pub const TABLES: &str = "TABLES";
 /// Hash: [`super::backend::shared_key`] to the number of a [`super::member::Accepts`], of backends that several pools
 /// have. Without an entry the pool does not have the backend, or the backend accepts nothing there.
 pub const SHARED_BACKENDS: &str = "SHARED_BACKENDS";
-/// LRU hash: [`super::connection::FlowKeyV4`] to [`super::connection::DisplacedWord`].
-pub const DISPLACED_V4: &str = "DISPLACED_V4";
-/// LRU hash: [`super::connection::FlowKeyV6`] to [`super::connection::DisplacedWord`].
-pub const DISPLACED_V6: &str = "DISPLACED_V6";
-/// LRU hash of tracked UDP flows, as [`DISPLACED_V4`].
-pub const FLOWS_V4: &str = "FLOWS_V4";
-/// LRU hash of tracked UDP flows, as [`DISPLACED_V6`].
-pub const FLOWS_V6: &str = "FLOWS_V6";
+/// Array of cache lines: the flow table's head ([`super::flow_map::FlowHead`]), then its buckets.
+pub const FLOWS: &str = "FLOWS";
 /// Device hash map: interface index to interface index.
 pub const DEVICES: &str = "DEVICES";
 /// Per-CPU array of [`super::counter::VerdictCounter`] by verdict number (both programs).

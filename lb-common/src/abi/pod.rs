@@ -6,13 +6,14 @@ use crate::path::Deferred;
 use super::{
     backend::Backend,
     capture::{Capture, CaptureBuffer, SampleHead},
-    connection::HandshakeLine,
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
+    flow_map::FlowHead,
     form::ProbeRoute,
     limiter::Limiter,
     next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
     service::{Service, ServiceKey, SourcePrefix, VipKey},
+    zone::Zone,
 };
 
 /// A map key or value: `repr(C)`, without padding, valid for every bit pattern.
@@ -44,7 +45,8 @@ pod!(
     GroupCounter = 48,
     PoolLine = 32,
     Limiter = 64,
-    HandshakeLine = 64,
+    FlowHead = 64,
+    Zone = 16,
     [u64; 2] = 16,
     [u64; 5] = 40,
     SourcePrefix = 20,
@@ -53,7 +55,7 @@ pod!(
     Capture = 168,
     SampleHead = 64,
     CaptureBuffer = 4_192,
-    Deferred = 112,
+    Deferred = 120,
 );
 
 /// The bytes of a value, as the kernel sees them.

@@ -1,7 +1,7 @@
 //! Pools: the line whose one store publishes a pool, its versions (descriptors), and their groups, a pool's members in
 //! one region.
 
-use super::{form::Form, limits::MAX_REGIONS_PER_POOL, slot::TableShape};
+use super::{form::Form, limits::MAX_REGIONS_PER_POOL, slot::TableShape, zone::ZoneRange};
 use crate::flow_hash::FlowHash;
 
 /// A pool, half a cache line. Each word has one writer and is changed in place.
@@ -15,8 +15,8 @@ pub struct PoolLine {
     pub cleared: u64,
     /// Coarse time at which a connection was last displaced ([`super::clock::Coarse`]). Written by the packet path.
     pub last_displaced: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// The [`ZoneRange`] of the pool's zones, written by the daemon.
+    pub zones: u64,
 }
 
 impl PoolLine {
@@ -24,11 +24,21 @@ impl PoolLine {
     pub const WORD: usize = 0;
     /// Word of `cleared` in the line.
     pub const CLEARED: usize = 1;
+    /// Word of `last_displaced` in the line.
+    pub const LAST_DISPLACED: usize = 2;
+    /// Word of `zones` in the line.
+    pub const ZONES: usize = 3;
 
     /// Whether the pool may have displaced connections: then the displaced check is on, and packets look them up.
     #[inline(always)]
     pub const fn has_displaced(&self) -> bool {
         self.cleared != self.last_displaced
+    }
+
+    /// The pool's zones.
+    #[inline(always)]
+    pub const fn zones(&self) -> ZoneRange {
+        ZoneRange(self.zones)
     }
 
     /// The published versions.
@@ -38,8 +48,8 @@ impl PoolLine {
     }
 }
 
-/// Index of the current descriptor (low half) and of the previous one (high half, 0: none). The topmost bit says
-/// whether connections at their previous home are adopted.
+/// Index of the descriptor by which open connections are at home now (low half), and of the one by which new connections
+/// are placed already (high half, 0: the same).
 ///
 /// Descriptor 0 is never published, so an all-zero word is a pool without descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,32 +57,26 @@ pub struct PoolWord(pub u64);
 
 impl PoolWord {
     /// A word from its halves.
-    pub const fn new(current: u32, previous: u32) -> Self {
-        Self(current as u64 | (previous as u64 & 0x7fff_ffff) << 32)
+    pub const fn new(now: u32, next: u32) -> Self {
+        Self(now as u64 | (next as u64) << 32)
     }
 
-    /// The same versions, with connections at their previous home adopted.
-    #[must_use]
-    pub const fn adopting(self) -> Self {
-        Self(self.0 | 1 << 63)
-    }
-
-    /// Whether connections at their previous home are to be adopted.
+    /// Index of the descriptor by which open connections are at home; 0: none.
     #[inline(always)]
-    pub const fn is_adopting(self) -> bool {
-        self.0 >> 63 != 0
-    }
-
-    /// Index of the current descriptor; 0: none.
-    #[inline(always)]
-    pub const fn current(self) -> u32 {
+    pub const fn now(self) -> u32 {
         self.0 as u32
     }
 
-    /// Index of the previous descriptor; 0: none.
+    /// Index of the descriptor by which new connections are placed; 0: none.
     #[inline(always)]
-    pub const fn previous(self) -> u32 {
-        (self.0 >> 32) as u32 & 0x7fff_ffff
+    pub const fn latest(self) -> u32 {
+        if self.next() == 0 { self.now() } else { self.next() }
+    }
+
+    /// Index of the descriptor that is next, during a remap; 0: none.
+    #[inline(always)]
+    pub const fn next(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 }
 

@@ -3,14 +3,14 @@
 //! twice, because a new generation is written beside the old one.
 
 use super::{
+    flow_map::HEAD_LINES,
     limiter::FIRST_LIMITER,
     limits::STANDBYS_PER_GROUP,
     names::{
-        ADDRESSES, BACKEND_COUNTERS, DISPLACED_V4, DISPLACED_V6, FLOWS_V4, FLOWS_V6,
-        GROUP_COUNTERS, SERVICE_COUNTERS, SHARED_BACKENDS,
+        ADDRESSES, BACKEND_COUNTERS, FLOWS, GROUP_COUNTERS, SERVICE_COUNTERS, SHARED_BACKENDS,
     },
 };
-use crate::service_index::index_words;
+use crate::{flow_table::CELLS, service_index::index_words};
 
 /// A setting that says how much maps hold.
 #[repr(u8)]
@@ -30,10 +30,8 @@ pub enum Size {
     PoolBackends,
     /// Members with a limit of their own.
     LimitedBackends,
-    /// Displaced entries of IPv4 connections; there are a quarter as many of IPv6.
-    Displaced,
-    /// Tracked UDP flows of IPv4; there are a quarter as many of IPv6.
-    UdpFlows,
+    /// Cells of the flow table; the table has a power of two of them. Sized for a third of it to be in use.
+    Flows,
 }
 
 /// What there is to say of a [`Size`].
@@ -47,7 +45,7 @@ struct Terms {
 
 impl Size {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::Services,
         Self::Ports,
         Self::Pools,
@@ -55,8 +53,7 @@ impl Size {
         Self::Backends,
         Self::PoolBackends,
         Self::LimitedBackends,
-        Self::Displaced,
-        Self::UdpFlows,
+        Self::Flows,
     ];
 
     const fn terms(self) -> Terms {
@@ -78,9 +75,7 @@ impl Size {
             Self::LimitedBackends => {
                 ("limited-backends", "backends with a limit of their own", 16_384, 1, 400_000)
             }
-            // With fewer, a few CPUs would have all free entries among them.
-            Self::Displaced => ("displaced", "displaced IPv4 connections", 262_144, 4_096, 1 << 24),
-            Self::UdpFlows => ("udp-flows", "tracked IPv4 flows", 131_072, 4_096, 1 << 24),
+            Self::Flows => ("flows", "cells of the flow table", 1 << 20, 4_096, 1 << 26),
         };
         Terms { setting, what, default, least, most }
     }
@@ -121,8 +116,6 @@ impl Default for MapSizes {
     }
 }
 
-/// IPv4 entries of a table of connections to one of IPv6.
-const V4_TO_V6: u32 = 4;
 /// Versions of a pool that exist at a time: the current one, the previous one, and the next.
 const VERSIONS: u32 = 3;
 /// Generations that exist at a time.
@@ -140,7 +133,7 @@ impl MapSizes {
         Self(numbers)
     };
 
-    /// How many of something a configuration may have, or a table of connections of IPv4.
+    /// How many of something a configuration may have, or the flow table.
     pub const fn get(&self, size: Size) -> u32 {
         self.0[size as usize]
     }
@@ -207,14 +200,22 @@ impl MapSizes {
         self.group_limiters() + GENERATIONS * self.get(Size::LimitedBackends)
     }
 
-    /// Displaced entries of IPv6 connections.
-    pub const fn displaced_v6(&self) -> u32 {
-        self.get(Size::Displaced) / V4_TO_V6
+    /// Buckets of the flow table, a power of two.
+    pub const fn flow_buckets(&self) -> u32 {
+        self.get(Size::Flows).next_power_of_two() / CELLS
     }
 
-    /// Tracked flows of IPv6.
-    pub const fn flows_v6(&self) -> u32 {
-        self.get(Size::UdpFlows) / V4_TO_V6
+    /// Lines of the flow table's map.
+    pub const fn flow_lines(&self) -> u32 {
+        HEAD_LINES + self.flow_buckets()
+    }
+
+    /// The same with a flow table of so many lines, if a setting can ask for that.
+    #[must_use]
+    pub const fn with_flow_lines(self, lines: u32) -> Self {
+        let cells = lines.saturating_sub(HEAD_LINES).saturating_mul(CELLS);
+        let is_possible = cells >= Size::Flows.least() && cells <= Size::Flows.most();
+        if is_possible { self.with(Size::Flows, cells) } else { self }
     }
 
     /// Entries of a map by its name; `None`: no setting sizes it. ([`super::arrays::Array::entries`] has the arrays.)
@@ -225,10 +226,7 @@ impl MapSizes {
             SHARED_BACKENDS => self.members(),
             GROUP_COUNTERS => self.group_limiters(),
             BACKEND_COUNTERS => self.backends(),
-            DISPLACED_V4 => self.get(Size::Displaced),
-            DISPLACED_V6 => self.displaced_v6(),
-            FLOWS_V4 => self.get(Size::UdpFlows),
-            FLOWS_V6 => self.flows_v6(),
+            FLOWS => self.flow_lines(),
             _ => return None,
         })
     }
@@ -256,12 +254,12 @@ mod tests {
     use crate::abi::{
         arrays::Array,
         backend::{BackendStateWord, shared_key, split_shared_key},
-        clock::Coarse,
-        connection::{DisplacedWord, HandshakeEntry, Placement},
+        connection::Placement,
         limits::MAX_NEXT_HOPS,
         member::{Accepts, MemberWord},
         pool::PoolWord,
     };
+    use crate::flow_table::Place;
 
     fn most() -> MapSizes {
         let all = Size::ALL.into_iter();
@@ -286,15 +284,15 @@ mod tests {
             .with(Size::PoolBackends, 30)
             .with(Size::LimitedBackends, 4)
             .with(Size::Backends, 20)
-            .with(Size::Displaced, 4_100);
+            .with(Size::Flows, 4_100);
         for (map, entries) in [
             (SERVICE_COUNTERS, 9),
             (ADDRESSES, 8),
-            (GROUP_COUNTERS, 20),
+            (GROUP_COUNTERS, 16),
             (BACKEND_COUNTERS, 21),
             (SHARED_BACKENDS, 60),
-            (DISPLACED_V4, 4_100),
-            (DISPLACED_V6, 1_025),
+            // 8,192 cells, four a line, and the head.
+            (FLOWS, 2_049),
         ] {
             assert_eq!(small.entries(map), Some(entries), "{map}");
         }
@@ -308,7 +306,7 @@ mod tests {
             (Array::Groups, 13),
             (Array::Standbys, 104),
             (Array::Members, 60),
-            (Array::Limiters, 28),
+            (Array::Limiters, 24),
             (Array::BackendStates, 21),
         ] {
             assert_eq!(array.entries(&small), entries, "{array:?}");
@@ -341,12 +339,10 @@ mod tests {
         assert_eq!((state.pool(), state.next_hop(), state.is_shared()), (pool, hop, false));
         assert_eq!(split_shared_key(shared_key(pool, backend)), (pool, backend));
         let placed = Placement { backend, incarnation: 255 };
-        assert_eq!(DisplacedWord::new(placed, Coarse(u64::MAX)).placement(), placed);
-        let entry = HandshakeEntry::new(u32::MAX, u32::MAX, placed, true, Coarse(u64::MAX));
-        assert_eq!((entry.placement(), entry.is_home()), (placed, true));
-        let word = PoolWord::new(sizes.descriptors() - 1, sizes.descriptors() - 2).adopting();
+        assert_eq!(Place::new(placed, u32::MAX).placement(), placed);
         let versions = (sizes.descriptors() - 1, sizes.descriptors() - 2);
-        assert_eq!((word.current(), word.previous()), versions);
+        let word = PoolWord::new(versions.0, versions.1);
+        assert_eq!((word.now(), word.next()), versions);
     }
 
     #[test]

@@ -10,23 +10,14 @@ use super::{
 use crate::abi::{
     clock::Nanoseconds,
     counter::Event,
-    limiter,
     limits::MAX_REGIONS_PER_POOL,
     pool::{ISOLATED, LIMITED, PANIC},
     service::SERVICE_REJECTS,
     verdict::Verdict,
 };
 
-/// Which budget an entry for a connection that is not at home takes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Budget {
-    /// A displaced entry, of which only so many may be added in a time.
-    Displaced,
-    /// None: each flow has an entry anyway.
-    None,
-}
-
-/// The member that gets a new connection; debits limits and counts at groups.
+/// The member that gets a new connection; debits limits and counts at groups. `has_room`: whether it can have a cell, without
+/// which it stays at home if home can take it.
 ///
 /// # Errors
 /// The verdict of a connection that no backend gets.
@@ -34,20 +25,18 @@ pub(super) enum Budget {
 pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    by: (Budget, Nanoseconds),
+    (has_room, now): (bool, Nanoseconds),
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    let (budget, now) = by;
     let home = &select::home(tables, query.descriptor, query.hash)?;
-    let is_budget_spent = || budget == Budget::Displaced && is_budget_spent(tables, query, now);
     let choice = home.choice(tables, Kind::NewConnection);
-    // Without budget for an entry elsewhere, home gives no connection away.
-    let is_kept = choice.is_none() && is_budget_spent();
+    // Without room for a cell, home gives no connection away.
+    let is_kept = choice.is_none() && !has_room;
     let choice = if is_kept { home.choice_despite_ramp(tables) } else { choice };
     let descriptor = query.descriptor;
     let limited = descriptor.flags & LIMITED != 0;
-    let request = SearchRequest::new(query.hash, query.version(), Kind::NewConnection);
+    let request = SearchRequest::new(query.hash, query.version, Kind::NewConnection);
     let mut rules = if limited { LIMITS | CLOSED } else { 0 };
     if descriptor.flags & ISOLATED != 0 {
         rules |= STAY | CLOSED;
@@ -68,9 +57,16 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
             HomeAdmission::RegionClosed => {}
             full => {
-                if is_budget_spent() {
+                if !has_room {
                     tables.count(Event::HeldAtHome);
                     observer.region(0, RegionSkip::Held);
+                    // Where only the member is full, the region has room and refuses nobody.
+                    if full == HomeAdmission::MemberFull
+                        && tables.debit(query.descriptor.home_limiter, now)
+                    {
+                        count(tables, query, to, true);
+                        return Ok(());
+                    }
                     return admit_over_capacity(tables, query, to, observer);
                 }
                 home_is_full = true;
@@ -89,11 +85,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
         }
     }
     let ended = tables.search(request.by(rules, first, now), to, observer);
-    let is_unremembered = !home_is_full && is_budget_spent();
     if ended.is_found() {
-        if is_unremembered {
-            tables.count(Event::DisplacedWithoutBudget);
-        }
         count(tables, query, to, false);
         return Ok(());
     }
@@ -103,9 +95,6 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
         }
         // Every region is full: take the nearest one that could serve it.
         if tables.search(request.by(CLOSED, 0, 0), to, observer).is_found() {
-            if is_unremembered {
-                tables.count(Event::DisplacedWithoutBudget);
-            }
             return admit_over_capacity(tables, query, to, observer);
         }
     }
@@ -149,18 +138,6 @@ pub(super) fn admit_home<T: Tables + ?Sized>(
     if tables.debit(group, now) { HomeAdmission::Yes } else { HomeAdmission::RegionFull }
 }
 
-/// Whether the budget for displaced connections is used up for now.
-#[inline(always)]
-pub(super) fn is_budget_spent<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    now: Nanoseconds,
-) -> bool {
-    let v4 = query.is_v4();
-    let budget = if v4 { limiter::DISPLACED_V4 } else { limiter::DISPLACED_V6 };
-    tables.is_full(budget, now)
-}
-
 /// A full region serves the connection over its capacity, unless the service rejects when full.
 #[inline(always)]
 pub(super) fn admit_over_capacity<T: Tables + ?Sized, O: Observe>(
@@ -202,7 +179,7 @@ pub(super) fn count<T: Tables + ?Sized>(
         });
         return;
     }
-    tables.count_overflow(query.version(), choice.region, over_capacity);
+    tables.count_overflow(query.version, choice.region, over_capacity);
 }
 
 /// Counts a connection at the group of a further region that takes it, and at those that were skipped.

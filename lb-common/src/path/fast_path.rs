@@ -1,13 +1,18 @@
-//! The fast path: the packet goes home, and no entry is looked up or written.
+//! The fast path: the packet goes home, or by a cell that it leaves as it is. Nothing of connections is written.
 
 use super::{
-    admit,
+    admit, backend_state, homes, known,
     parse::Kind,
     query::{Query, VersionedQuery},
-    select::{self, Choice},
+    select::{self, Choice, placement},
     tables::Tables,
 };
-use crate::abi::{pool::LIMITED, service::SERVICE_TRACKED, verdict::Verdict};
+use crate::{
+    abi::{
+        clock::Coarse, counter::Event, pool::LIMITED, service::SERVICE_TRACKED, verdict::Verdict,
+    },
+    flow_table,
+};
 
 /// The member that gets a packet, if the fast path can decide; `None`: the slow path must.
 ///
@@ -21,7 +26,12 @@ pub(super) fn resolve<T: Tables + ?Sized>(
 ) -> Result<Option<Choice>, Verdict> {
     let query = &VersionedQuery::new(tables, query)?;
     let is_fast = match kind {
-        Kind::OpenConnection => query.is_settled(),
+        Kind::OpenConnection if query.may_have_cell(tables) => match try_known(tables, query) {
+            Known::No => true,
+            Known::At(choice) => return Ok(Some(choice)),
+            Known::Changed => false,
+        },
+        Kind::OpenConnection => true,
         Kind::NewConnection => query.is_stateless(),
         Kind::Datagram => !query.service_has(SERVICE_TRACKED),
     };
@@ -30,6 +40,9 @@ pub(super) fn resolve<T: Tables + ?Sized>(
     }
     let owner = select::owner(tables, query.descriptor, query.hash)?;
     if owner.member.is_marked_out() {
+        return Ok(None);
+    }
+    if kind == Kind::OpenConnection && homes::is_moved(tables, query, placement(owner.member)) {
         return Ok(None);
     }
     let choice = owner.choice(tables, kind);
@@ -41,16 +54,44 @@ pub(super) fn resolve<T: Tables + ?Sized>(
     Ok(choice)
 }
 
-impl VersionedQuery<'_> {
-    /// Whether every open connection is at home, and no remap is under way.
-    #[inline(always)]
-    pub(super) fn is_settled(&self) -> bool {
-        !self.line().has_displaced() && self.line().versions().previous() == 0
-    }
+/// What the flow table has of a packet of an open connection.
+enum Known {
+    /// Nothing.
+    No,
+    /// A cell that the packet leaves as it is, at a backend that takes its packets.
+    At(Choice),
+    /// What it changes, or what needs a closer look.
+    Changed,
+}
 
-    /// Whether a SYN that goes home needs no handshake entry.
+#[inline(always)]
+fn try_known<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Known {
+    let now = Coarse::from_nanoseconds(tables.now());
+    let (cell, dropped) = tables.nearest(known::key(tables, query), query.segment(), now);
+    if dropped {
+        tables.count(Event::SynDropped);
+        return Known::Changed;
+    }
+    let Some(cell) = cell else {
+        tables.count(Event::FlowLookup);
+        return Known::No;
+    };
+    if cell.has_others() || !flow_table::is_fresh(&cell, query.segment(), now) {
+        return Known::Changed;
+    }
+    let Some(choice) = backend_state::choose(tables, query, cell.place.placement()) else {
+        return Known::Changed;
+    };
+    tables.count(Event::FlowLookup);
+    tables.count(Event::FlowHit);
+    Known::At(choice)
+}
+
+impl VersionedQuery<'_> {
+    /// Whether a SYN that goes home needs no cell.
     #[inline(always)]
     pub(super) fn is_stateless(&self) -> bool {
-        self.is_settled() && self.descriptor.flags & LIMITED == 0
+        let line = self.line();
+        !line.has_displaced() && line.versions().next() == 0 && self.descriptor.flags & LIMITED == 0
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! In steady state [`mod@fast_path`] decides. All other packets take the slow path, which has one file
 //! per kind of packet: [`syn`] for a SYN, [`established`] for the packets of an open connection,
-//! [`udp_flow`] for datagrams of tracked flows. They share [`admit`] (limits), [`handshakes`] (what a SYN
-//! decided), [`backend_state`] (whether the backend of a known connection still takes it), [`mod@select`]
+//! [`udp_flow`] for datagrams of tracked flows. They share [`admit`] (limits), [`known`] (what the flow table
+//! has), [`homes`] (where the tables put a flow now and next), [`backend_state`] (whether the backend of a known connection still takes it), [`mod@select`]
 //! and [`search`] (tables and states).
 
 pub mod admit;
@@ -12,10 +12,10 @@ mod backend_state;
 pub mod encapsulate;
 mod established;
 mod fast_path;
-pub mod handshakes;
-mod hold_previous;
+mod homes;
 pub mod icmp_error;
 pub mod icmp_reply;
+mod known;
 pub mod oversize;
 pub mod parse;
 pub mod parse_slow;
@@ -177,7 +177,8 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
     choice: &Choice,
     parsed: Parsed,
 ) -> Result<Forward<'t>, Verdict> {
-    let descriptor = tables.descriptor(query.version()).ok_or(Verdict::Inconsistent)?;
+    let descriptor =
+        tables.descriptor(query.line().versions().now()).ok_or(Verdict::Inconsistent)?;
     let backend = tables.backend(choice.member.backend()).ok_or(Verdict::Inconsistent)?;
     if backend.incarnation != choice.member.incarnation() {
         return Err(Verdict::Inconsistent);

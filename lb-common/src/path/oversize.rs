@@ -17,7 +17,7 @@ use crate::{
 #[inline(always)]
 pub fn room<T: Tables + ?Sized>(tables: &T, query: &Query, choice: &Choice) -> u16 {
     let backend = tables.backend(choice.member.backend());
-    match (backend, tables.descriptor(query.version())) {
+    match (backend, tables.descriptor(query.line().versions().now())) {
         (Some(backend), Some(descriptor)) => encapsulate::room(backend, descriptor.form()),
         _ => 0,
     }

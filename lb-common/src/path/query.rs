@@ -14,6 +14,7 @@ use crate::{
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
+    flow_table::Segment,
     wire::tcp,
 };
 
@@ -23,7 +24,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
     /// The words of the pool's line that are of use.
-    line: [u64; 3],
+    line: [u64; 4],
     pub(super) hash: FlowHash,
     flow: FlowKeyV6,
     /// `{kind 8, is IPv4 8, TCP control bits 8, is quoted 8, sequence number 32}` from the low end.
@@ -45,15 +46,14 @@ impl Query {
         parsed: &Parsed,
     ) -> Result<Self, Verdict> {
         let line = tables.pool(service.pool).ok_or(Verdict::Inconsistent)?;
-        let current = line.versions().current();
-        let descriptor = tables.descriptor(current).ok_or(Verdict::Inconsistent)?;
+        let descriptor = tables.descriptor(line.versions().now()).ok_or(Verdict::Inconsistent)?;
         let kind = match parsed.kind {
             Kind::NewConnection => NEW,
             Kind::OpenConnection => OPEN,
             Kind::Datagram => DATAGRAM,
         };
         Ok(Self {
-            line: [line.word, line.cleared, line.last_displaced],
+            line: [line.word, line.cleared, line.last_displaced, line.zones],
             hash: hash_flow(&parsed.flow, service.flags, descriptor),
             flow: flow_key_v6(&parsed.flow),
             packet: kind
@@ -69,8 +69,8 @@ impl Query {
     /// The pool's line.
     #[inline(always)]
     pub(super) const fn line(&self) -> PoolLine {
-        let [word, cleared, last_displaced] = self.line;
-        PoolLine { word, cleared, last_displaced, reserved: 0 }
+        let [word, cleared, last_displaced, zones] = self.line;
+        PoolLine { word, cleared, last_displaced, zones }
     }
 
     /// Kind of the packet.
@@ -83,10 +83,17 @@ impl Query {
         }
     }
 
-    /// Index of the descriptor that decides.
+    /// The zone of the flow's slot, by the version that is in force.
     #[inline(always)]
-    pub(super) const fn version(&self) -> u32 {
-        self.line().versions().current()
+    pub(super) const fn zone(&self) -> u16 {
+        self.line().zones().of(self.hash)
+    }
+
+    /// Whether the flow may have a cell.
+    #[inline(always)]
+    pub(super) fn may_have_cell<T: Tables + ?Sized>(&self, tables: &T) -> bool {
+        self.line().has_displaced()
+            && tables.zone(self.zone().into()).is_none_or(|zone| zone.has_displaced())
     }
 
     /// Index of the pool.
@@ -135,6 +142,18 @@ impl Query {
     #[inline(always)]
     pub const fn is_quoted(&self) -> bool {
         self.packet >> 24 & 1 != 0
+    }
+
+    /// Whether the packet is one of TCP.
+    #[inline(always)]
+    pub(super) const fn is_tcp(&self) -> bool {
+        self.packet & 0xff != DATAGRAM
+    }
+
+    /// The packet as the flow table sees it.
+    #[inline(always)]
+    pub(super) const fn segment(&self) -> Segment {
+        Segment(self.packet & 0xffff_ffff_00ff_0000)
     }
 
     /// The TCP sequence number.
@@ -203,6 +222,10 @@ const OPEN: u64 = 2;
 pub(super) struct VersionedQuery<'q> {
     query: &'q Query,
     pub(super) descriptor: &'q Descriptor,
+    /// Index of that descriptor.
+    pub(super) version: u32,
+    /// The flow's hash by it.
+    pub(super) hash: FlowHash,
 }
 
 impl Deref for VersionedQuery<'_> {
@@ -215,6 +238,8 @@ impl Deref for VersionedQuery<'_> {
 }
 
 impl<'q> VersionedQuery<'q> {
+    /// By the version that is in force.
+    ///
     /// # Errors
     /// [`Verdict::Inconsistent`].
     #[inline(always)]
@@ -222,37 +247,21 @@ impl<'q> VersionedQuery<'q> {
         tables: &'q T,
         query: &'q Query,
     ) -> Result<Self, Verdict> {
-        let descriptor = tables.descriptor(query.version()).ok_or(Verdict::Inconsistent)?;
-        Ok(Self { query, descriptor })
+        let version = query.line().versions().now();
+        let descriptor = tables.descriptor(version).ok_or(Verdict::Inconsistent)?;
+        Ok(Self { query, descriptor, version, hash: query.hash })
     }
 
-    /// The same query, for another version of the pool.
+    /// The same by the next version, during a remap.
     #[inline(always)]
-    pub(super) const fn by(&self, descriptor: &'q Descriptor) -> Self {
-        Self { query: self.query, descriptor }
-    }
-
-    /// The previous version of the pool with the flow's hash under it, while its home still counts.
-    #[inline(always)]
-    pub(super) fn previous<'t, T: Tables + ?Sized>(
-        &self,
-        tables: &'t T,
-    ) -> Option<(&'t Descriptor, FlowHash)> {
-        let previous = self.line().versions().previous();
-        if previous == 0 {
+    pub(super) fn next<T: Tables + ?Sized>(&self, tables: &'q T) -> Option<Self> {
+        let version = self.line().versions().next();
+        if version == 0 {
             return None;
         }
-        let descriptor = tables.descriptor(previous)?;
-        Some((descriptor, hash_flow(&self.flow(), self.service_flags as u32, descriptor)))
-    }
-
-    /// Hash of all of the flow's addresses and ports, whatever the service hashes by.
-    #[inline(always)]
-    pub(super) fn identity(&self) -> FlowHash {
-        if self.service_has(SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
-            return FlowHash::new(&self.flow(), &self.descriptor.hash_key);
-        }
-        self.hash
+        let descriptor = tables.descriptor(version)?;
+        let hash = hash_flow(&self.flow(), self.service_flags as u32, descriptor);
+        Some(Self { query: self.query, descriptor, version, hash })
     }
 }
 

@@ -294,12 +294,27 @@ pub(super) fn select_out_of_line<T: Tables + ?Sized, O: Observe>(
     observer: &mut O,
 ) -> Result<(), Verdict> {
     let home = home(tables, query.descriptor, query.hash)?;
+    select_from_home(tables, query, &home, to, observer)
+}
+
+/// The same where home is known.
+///
+/// # Errors
+/// As [`select_member`].
+#[inline(never)]
+pub(super) fn select_from_home<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    home: &Home,
+    to: &mut Choice,
+    observer: &mut O,
+) -> Result<(), Verdict> {
     if let Some(choice) = home.choice(tables, query.kind()) {
         home.report_chosen(observer);
         *to = choice;
         return Ok(());
     }
-    let request = SearchRequest::new(query.hash, query.version(), query.kind());
+    let request = SearchRequest::new(query.hash, query.version, query.kind());
     let ended = tables.search(request, to, observer);
     if ended.is_found() { Ok(()) } else { Err(ended.verdict()) }
 }

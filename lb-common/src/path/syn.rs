@@ -1,23 +1,22 @@
-//! New connections: where a SYN goes, and its handshake entry.
+//! New connections: where a SYN goes, and its cell.
 
 use super::{
-    admit::{self, Budget},
-    backend_state,
-    handshakes::Line,
-    hold_previous,
+    admit::{self, HomeAdmission},
+    homes::{self, Homes},
+    known,
     parse::Kind,
     query::VersionedQuery,
-    select::{self, Choice, Memory, Observe, placement},
+    select::{self, Choice, Memory, Observe, REMEMBERED, placement},
     tables::Tables,
 };
 use crate::{
     abi::{
-        clock::Coarse,
-        connection::{DisplacedWord, Placement},
+        clock::{Coarse, Nanoseconds},
         counter::Event,
+        pool::LIMITED,
         verdict::Verdict,
     },
-    word::Word,
+    flow_table::State,
 };
 
 /// The member that gets a SYN.
@@ -25,9 +24,9 @@ use crate::{
 /// # Errors
 /// The verdict of a SYN that no backend gets.
 #[inline(always)]
-pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
+pub(super) fn resolve<'t, T: Tables + ?Sized, O: Observe>(
+    tables: &'t T,
+    query: &VersionedQuery<'t>,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
@@ -35,17 +34,22 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
         return Ok(());
     }
     let now = tables.now();
-    // While every connection is at home no SYN went elsewhere in the life of a handshake entry.
-    if !query.is_stateless() && try_repeated(tables, query, to, observer) {
+    let coarse = Coarse::from_nanoseconds(now);
+    if let Some(choice) = known::try_repeated(tables, query, coarse, observer) {
+        *to = choice;
         return Ok(());
     }
-    if !hold_previous::try_hold(tables, query, now, to, observer)? {
-        admit::admit(tables, query, (Budget::Displaced, now), to, observer)?;
+    let home = select::home(tables, query.descriptor, query.hash)?;
+    let homes = Homes::new(tables, query, home);
+    let has_room = known::has_room(tables, query, coarse);
+    if !try_hold(tables, query, (&homes, has_room, now), to, observer)? {
+        admit::admit(tables, &homes::placing(tables, query), (has_room, now), to, observer)?;
     }
-    remember(tables, query, to, Coarse::from_nanoseconds(now))
+    remember(tables, query, &homes, to, coarse);
+    Ok(())
 }
 
-/// Sends a SYN home if that needs no handshake entry; returns whether it did.
+/// Sends a SYN home if that needs no cell; returns whether it did.
 #[inline(never)]
 fn try_home<T: Tables + ?Sized, O: Observe>(
     tables: &T,
@@ -64,105 +68,59 @@ fn try_home<T: Tables + ?Sized, O: Observe>(
     Ok(true)
 }
 
-/// Sends a repeated SYN where the first one went, unless that backend accepts nothing any more; returns whether it
-/// did.
-#[inline(never)]
-fn try_repeated<T: Tables + ?Sized, O: Observe>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    to: &mut Choice,
-    observer: &mut O,
-) -> bool {
-    let now = Coarse::from_nanoseconds(tables.now());
-    let before = tables.find_repeated_syn(Line::new(query.identity(), now), query.sequence());
-    if !before.is_handshake() {
-        return false;
-    }
-    let Some(choice) = backend_state::choose(tables, query, before.placement()) else {
-        return false;
-    };
-    if !before.is_home() {
-        note_displaced(tables, query, now);
-    }
-    // The entry must stay contested for as long as the handshake entry counts.
-    contest(tables, query, before.placement(), now);
-    tables.count(Event::SynRepeated);
-    observer.remembered(Memory::Handshake, before.placement());
-    *to = choice;
-    true
-}
-
-/// Writes the handshake entry of a SYN, before it leaves.
+/// Without a cell a connection that a remap moves stays where its flow is at home until then; returns whether it does.
 ///
 /// # Errors
-/// [`Verdict::Inconsistent`].
+/// [`Verdict::RegionsFull`].
+#[inline(never)]
+fn try_hold<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    (homes, has_room, now): (&Homes, bool, Nanoseconds),
+    to: &mut Choice,
+    observer: &mut O,
+) -> Result<bool, Verdict> {
+    if has_room || !homes.differ() {
+        return Ok(false);
+    }
+    let Some(choice) = homes.now.choice(tables, Kind::NewConnection) else { return Ok(false) };
+    let entered = admit::admit_home(tables, query, &homes.now, now);
+    if entered == HomeAdmission::RegionClosed {
+        return Ok(false);
+    }
+    tables.count(Event::HeldAtHome);
+    observer.remembered(Memory::PreviousHome, choice.placement());
+    *to = choice;
+    if entered == HomeAdmission::Yes {
+        admit::count(tables, query, to, false);
+    } else {
+        admit::admit_over_capacity(tables, query, to, observer)?;
+    }
+    to.region = REMEMBERED;
+    Ok(true)
+}
+
+/// Takes a cell for a SYN, before it leaves: of one that goes home only so that a repeat of it goes home too, and, where
+/// the flow has the cell of another connection, so that its packets are told from that one's.
 #[inline(never)]
 fn remember<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
+    homes: &Homes,
     choice: &Choice,
     now: Coarse,
-) -> Result<(), Verdict> {
-    let home = select::home(tables, query.descriptor, query.hash)?;
-    let decided = choice.placement();
-    let is_home = decided == placement(home.member) && is_previous_home(tables, query, choice);
-    if !is_home {
-        note_displaced(tables, query, now);
-    }
-    let line = Line::new(query.identity(), now);
-    tables.write_handshake(line, line.entry(query.sequence(), decided, is_home));
-    contest(tables, query, decided, now);
-    Ok(())
-}
-
-/// Marks the entry of an earlier connection of this flow as contested, if that one was elsewhere.
-#[inline(always)]
-fn contest<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    decided: Placement,
-    now: Coarse,
 ) {
-    if !query.line().has_displaced() {
+    let placed = choice.placement();
+    let state = if !homes.are_at(placed) || known::has_any(tables, query, now) {
+        State::HalfOpen
+    } else if query.descriptor.flags & LIMITED != 0 {
+        State::HalfOpenAtHome
+    } else {
         return;
-    }
-    let Some(word) = tables.displaced(&query.flow()) else { return };
-    let mut displaced = DisplacedWord(word.load());
-    let elsewhere = displaced.placement();
-    // Once more if a packet of the earlier connection came in between: each changes its entry once a second.
-    for _ in 0..2 {
-        if displaced.placement() == decided || displaced.placement() != elsewhere {
-            return;
-        }
-        match word.exchange(displaced.0, displaced.contested(now).0) {
-            Ok(()) => return tables.count(Event::DisplacedContested),
-            Err(found) => displaced = DisplacedWord(found),
-        }
-    }
-}
-
-/// Stores that a connection is displaced, before its packet leaves.
-#[inline(always)]
-pub(super) fn note_displaced<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    now: Coarse,
-) {
-    if query.line().last_displaced != now.0 {
-        tables.set_last_displaced(query.pool(), now);
-    }
-}
-
-/// Whether a choice is home in the previous version too, if there is one.
-#[inline(always)]
-fn is_previous_home<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    choice: &Choice,
-) -> bool {
-    match query.previous(tables) {
-        None => true,
-        Some((previous, hash)) => select::home(tables, previous, hash)
-            .is_ok_and(|home| placement(home.member) == choice.placement()),
+    };
+    let done = known::remember(tables, query, (placed, state), now);
+    tables.count(if done { Event::FlowTaken } else { Event::FlowNoRoom });
+    if !done && placed != placement(homes.now.member) {
+        tables.count(Event::DisplacedWithoutCell);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{
     admit,
-    handshakes::{self, HandshakeMatch, Line, Segment},
     search::{self, Search, SearchEnd, SearchRequest},
     select::{self, Choice, Observe},
 };
@@ -10,7 +9,6 @@ use crate::{
     abi::{
         backend::{Backend, BackendStateWord},
         clock::{Coarse, Nanoseconds},
-        connection::{DisplacedWord, HandshakeEntry, Placement},
         counter::{Event, GroupCounter},
         limiter::LimitWord,
         member::{Accepts, MemberWord},
@@ -18,15 +16,16 @@ use crate::{
         pool::{Descriptor, Group, GroupHead, PoolLine},
         service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord, TableRef},
+        zone::Zone,
     },
-    flow_hash::FlowTuple,
+    flow_table::FlowCells,
     word::Word,
 };
 
 /// The maps: the kernel's in a packet program, pinned ones in a command, plain ones in a test.
 ///
 /// `None` means that there is no such entry. Words are read once per call.
-pub trait Tables {
+pub trait Tables: FlowCells {
     /// A word that packets write.
     type Word<'t>: Word
     where
@@ -81,25 +80,14 @@ pub trait Tables {
     fn shared_backend(&self, pool: u32, backend: u32) -> Accepts;
     /// Stores when a connection of a pool was last displaced.
     fn set_last_displaced(&self, pool: u32, now: Coarse);
-    /// A cell of a line of handshake entries.
-    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry>;
-    /// Writes a cell of a line of handshake entries that has `from`: its second word by exchange, then its first one if
-    /// that differs. False: another CPU has changed the cell since.
-    fn exchange_handshake_entry(
-        &self,
-        line: u32,
-        cell: u32,
-        from: HandshakeEntry,
-        to: HandshakeEntry,
-    ) -> bool;
-    /// The displaced entry of a connection, to read and to change in place.
-    fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
-    /// Adds a displaced entry; false where there is no room.
-    fn insert_displaced(&self, flow: &FlowTuple, word: DisplacedWord) -> bool;
-    /// The entry of a tracked flow, to read and to change in place.
-    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
-    /// Adds a tracked flow; false where there is no room.
-    fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool;
+    /// A zone.
+    fn zone(&self, index: u32) -> Option<Zone>;
+    /// Stores when a flow of a zone last got a cell.
+    fn set_zone_displaced(&self, index: u32, now: Coarse);
+    /// How many cells a pool has about, or all pools by index 0, to read and to add to.
+    fn flow_count(&self, pool: u32) -> Option<Self::Word<'_>>;
+    /// The key of this balancer's that flows are hashed with for the flow table.
+    fn flow_secret(&self) -> [u64; 2];
 
     /// Counts an event.
     fn count(&self, event: Event);
@@ -123,26 +111,6 @@ pub trait Tables {
     #[inline(always)]
     fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
         select::stand_in(self, head, slot)
-    }
-    /// What a repeated SYN decided before: [`handshakes::find_repeated_syn`].
-    #[inline(always)]
-    fn find_repeated_syn(&self, line: Line, number: u32) -> HandshakeMatch {
-        handshakes::find_repeated_syn(self, line, number)
-    }
-    /// Writes what a SYN decided: [`handshakes::write`].
-    #[inline(always)]
-    fn write_handshake(&self, line: Line, entry: HandshakeEntry) {
-        handshakes::write(self, line, entry);
-    }
-    /// What the SYN of a packet's handshake decided: [`handshakes::find_handshake`].
-    #[inline(always)]
-    fn find_handshake(&self, line: Line, segment: Segment) -> HandshakeMatch {
-        handshakes::find_handshake(self, line, segment)
-    }
-    /// Gives up the handshake entry of a connection that has a displaced entry: [`handshakes::release`].
-    #[inline(always)]
-    fn release_handshake(&self, line: Line, placed: Placement) {
-        handshakes::release(self, line, placed);
     }
     /// Counts a connection that went to a further region: [`admit::count_overflow`].
     #[inline(always)]

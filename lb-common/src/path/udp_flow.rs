@@ -1,15 +1,14 @@
-//! Datagrams of services that track flows: each flow has an entry, wherever it is.
+//! Datagrams of services that track flows: each flow has a cell, wherever it is.
 
 use super::{
-    admit::{self, Budget},
-    backend_state,
+    admit, backend_state, homes, known,
     query::VersionedQuery,
     select::{self, Choice, Memory, Observe},
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, connection::DisplacedWord, counter::Event, verdict::Verdict},
-    word::Word,
+    abi::{clock::Coarse, counter::Event, verdict::Verdict},
+    flow_table::{self, State},
 };
 
 /// The member that gets a datagram.
@@ -17,69 +16,45 @@ use crate::{
 /// # Errors
 /// The verdict of a datagram that no backend gets.
 #[inline(always)]
-pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
+pub(super) fn resolve<'t, T: Tables + ?Sized, O: Observe>(
+    tables: &'t T,
+    query: &VersionedQuery<'t>,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    if try_known(tables, query, to, observer) {
+    let now = tables.now();
+    let coarse = Coarse::from_nanoseconds(now);
+    if try_known(tables, query, coarse, to, observer) {
         return Ok(());
     }
+    let placing = &homes::placing(tables, query);
     if query.is_quoted() {
-        return select::select_out_of_line(tables, query, to, observer);
+        return select::select_out_of_line(tables, placing, to, observer);
     }
-    let now = tables.now();
-    admit::admit(tables, query, (Budget::None, now), to, observer)?;
-    remember(tables, query, to, Coarse::from_nanoseconds(now));
+    // A flow without a cell goes by the tables, each datagram again.
+    admit::admit(tables, placing, (true, now), to, observer)?;
+    let done = known::remember(tables, query, (to.placement(), State::HalfOpen), coarse);
+    tables.count(if done { Event::FlowTaken } else { Event::FlowNoRoom });
     Ok(())
 }
 
-/// Finds a flow's backend by its entry, unless the flow was idle for too long or the backend no longer accepts it; returns
-/// whether it did.
+/// Finds a flow's backend by its cell, unless that no longer accepts it; returns whether it did.
 #[inline(never)]
 fn try_known<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
+    now: Coarse,
     to: &mut Choice,
     observer: &mut O,
 ) -> bool {
-    let now = Coarse::from_nanoseconds(tables.now());
-    let Some(word) = tables.tracked(&query.tracked_flow()) else { return false };
-    let before = DisplacedWord(word.load());
-    if before.idle(now) > query.idle() {
-        return false;
-    }
-    let Some(choice) = backend_state::choose(tables, query, before.placement()) else {
-        return false;
-    };
-    let after = before.seen(now);
+    let Some(cell) = known::datagrams(tables, query, now) else { return false };
+    let placed = cell.place.placement();
+    let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     // An ICMP error about a backend's packet does not show that the client is alive.
-    if after != before && !query.is_quoted() {
-        let _ = word.exchange(before.0, after.0);
+    if !query.is_quoted() {
+        flow_table::touch_datagrams(tables, &cell, query.idle(), now);
     }
-    observer.remembered(Memory::Tracked, before.placement());
+    observer.remembered(Memory::Tracked, placed);
     *to = choice;
     true
-}
-
-/// Writes the flow's entry.
-#[inline(never)]
-fn remember<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    choice: &Choice,
-    now: Coarse,
-) {
-    let flow = query.tracked_flow();
-    let entry = DisplacedWord::new(choice.placement(), now);
-    if let Some(word) = tables.tracked(&flow) {
-        if word.exchange(word.load(), entry.0).is_ok() {
-            tables.count(Event::FlowTracked);
-        }
-    } else if tables.insert_tracked(&flow, entry) {
-        tables.count(Event::FlowTracked);
-    } else {
-        tables.count(Event::FlowRefused);
-    }
 }

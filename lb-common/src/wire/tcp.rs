@@ -7,6 +7,8 @@ pub const LENGTH: usize = 20;
 pub const FIN: u8 = 0x01;
 /// SYN.
 pub const SYN: u8 = 0x02;
+/// PSH: data for the application at once.
+pub const PSH: u8 = 0x08;
 /// RST.
 pub const RST: u8 = 0x04;
 /// ACK.

@@ -48,15 +48,12 @@ fn no_open_connection_is_moved_whose_host_lives() {
     // A search that never came to where the rules matter would prove nothing.
     let seen = seen.into_inner();
     for event in [
-        Event::DisplacedInserted,
-        Event::DisplacedRefused,
-        Event::DisplacedHit,
-        Event::DisplacedReplaced,
-        Event::DisplacedContested,
+        Event::DisplacedWithoutCell,
+        Event::FlowHit,
         Event::SynRepeated,
         Event::HeldAtHome,
-        Event::HandshakeDropped,
-        Event::Adopted,
+        Event::SynDropped,
+        Event::RemapTaken,
     ] {
         assert!(seen[&event] > 0, "{event:?} never came");
     }

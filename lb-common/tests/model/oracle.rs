@@ -8,6 +8,9 @@ pub(crate) const HANDSHAKE: u64 = 63 * SECOND;
 /// A connection that was used within this time is not moved.
 pub(crate) const USED: u64 = 600 * SECOND;
 
+/// One that a side has ended is not moved within this time: two minutes, less what packets are apart that renew it.
+pub(crate) const ENDED: u64 = 110 * SECOND;
+
 /// A connection of a client, of which at least one SYN was answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
@@ -23,6 +26,8 @@ pub(crate) struct Connection {
     pub(crate) open: bool,
     /// Whether its SYN may have gone home without a trace: no limits, and the displaced check was off.
     pub(crate) untraced: bool,
+    /// Whether a FIN or RST was sent.
+    pub(crate) ended: bool,
     /// Its last packet that counts.
     pub(crate) used: u64,
 }
@@ -54,6 +59,11 @@ pub(crate) struct Port {
 impl Connection {
     /// Whether a packet of it now must go to its host.
     pub(crate) fn binds(&self, now: u64) -> bool {
-        !self.lost && now - self.used <= if self.open { USED } else { HANDSHAKE }
+        let life = match (self.open, self.ended) {
+            (true, true) => ENDED,
+            (true, false) => USED,
+            (false, _) => HANDSHAKE,
+        };
+        !self.lost && now - self.used <= life
     }
 }

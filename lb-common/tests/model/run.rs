@@ -21,8 +21,10 @@ use lb_common_fake::{
 pub(crate) struct Run {
     pub(crate) fixture: Fixture,
     ports: [Port; CLIENTS as usize],
-    /// Since when connections at their previous home are adopted.
-    adopting: Option<u64>,
+    /// Whether the flow table is full.
+    is_full: bool,
+    /// Since when the pool is in a remap.
+    remap: Option<u64>,
     /// How often the displaced check was turned off.
     pub(crate) cleared: u64,
     /// Packets of open connections whose host was known.
@@ -33,7 +35,8 @@ pub(crate) fn run(play: &Play) -> Run {
     let mut run = Run {
         fixture: fixture(play),
         ports: [Port::default(); CLIENTS as usize],
-        adopting: None,
+        is_full: false,
+        remap: None,
         cleared: 0,
         checked: 0,
     };
@@ -120,7 +123,10 @@ impl Run {
 
     /// A new connection. The one that the port had before has ended without another packet.
     fn syn(&mut self, port: u16, number: Number) {
-        let before = self.ports[port as usize].now.map_or(0, |connection| connection.next);
+        // Numbers of a port rise, also after a SYN that nobody answered (RFC 6528).
+        let Port { now, before, .. } = self.ports[port as usize];
+        let end = before.map_or(0, |before| before.end);
+        let before = now.map_or(end, |connection| connection.next);
         let (number, far) = match number {
             // Beyond the reach of a late packet, and rising, as numbers of one client do (RFC 6528):
             // four of them within a second are not half of all numbers apart.
@@ -143,10 +149,15 @@ impl Run {
         self.ports[port as usize].recent.rotate_right(1);
         self.ports[port as usize].recent[0] = self.now();
         let untraced = self.leaves_no_trace();
+        let refused = self.refused();
         let Ok(host) = self.fixture.syn(client(port), number) else { return };
         let (next, used) = (number.wrapping_add(1), self.now());
-        let (open, lost) = (false, false);
-        let connection = Connection { number, next, host, lost, open, untraced, used };
+        // Without a cell nothing keeps it when the remap ends, or tells it from the port's connection before.
+        let needs = self.remap.is_some() || self.ports[port as usize].before.is_some();
+        let lost = self.refused() != refused || self.is_full && needs;
+        let open = false;
+        let connection =
+            Connection { number, next, host, lost, open, untraced, ended: false, used };
         self.ports[port as usize].now = Some(connection);
     }
 
@@ -156,13 +167,17 @@ impl Run {
             return;
         }
         let untraced = self.leaves_no_trace();
+        let refused = self.refused();
         let went = self.fixture.syn(client(port), connection.number);
         if connection.binds(self.now()) && !connection.untraced {
             assert_eq!(went, Ok(connection.host), "a repeated SYN of {port} {connection:?}");
         }
         let Ok(host) = went else { return };
         // Without an entry of the first decision it is unknown which host's answer comes first.
-        let lost = connection.untraced && host != connection.host;
+        let lost = connection.lost
+            || connection.untraced && host != connection.host
+            || self.refused() != refused
+            || self.is_full && self.remap.is_some();
         // What left a trace may have been too old for this one, and this one makes none young.
         let untraced = connection.untraced || untraced;
         connection = Connection { host, lost, untraced, used: self.now(), ..connection };
@@ -171,10 +186,7 @@ impl Run {
 
     /// Whether a SYN leaves no trace if it goes home.
     fn leaves_no_trace(&self) -> bool {
-        let line = self.fixture.fake.pools[0].get();
-        self.fixture.fake.descriptors[1].flags & LIMITED == 0
-            && !line.has_displaced()
-            && line.versions().previous() == 0
+        self.is_full || self.fixture.fake.descriptors[1].flags & LIMITED == 0
     }
 
     /// The packet that ends the handshake, `beyond` bytes into the stream: those before it are lost.
@@ -215,7 +227,7 @@ impl Run {
         let refused = self.refused();
         let went = self.fixture.send(client(port), flags, connection.next);
         let now = self.now();
-        let idle = connection.open && now - connection.used > USED;
+        let idle = connection.open && !connection.binds(now);
         if connection.binds(now) {
             assert_eq!(went, Ok(connection.host), "a packet of {port} {connection:?} at {now}");
             self.checked += 1;
@@ -223,7 +235,8 @@ impl Run {
         let lost = connection.lost || idle || self.refused() != refused;
         // A client that resets a connection no longer needs it, so no entry is kept for it.
         let used = if flags & RST != 0 { connection.used } else { now };
-        self.ports[port as usize].now = Some(Connection { lost, used, ..connection });
+        let ended = connection.ended || flags & (FIN & !ACK | RST) != 0;
+        self.ports[port as usize].now = Some(Connection { lost, ended, used, ..connection });
     }
 
     /// Whether handshake entries of that time may count.
@@ -232,7 +245,7 @@ impl Run {
     }
 
     fn refused(&self) -> u64 {
-        self.fixture.counted(Event::DisplacedRefused) + self.fixture.counted(Event::AdoptionRefused)
+        self.fixture.counted(Event::DisplacedWithoutCell) + self.fixture.counted(Event::RemapNoRoom)
     }
 
     /// Whoever it goes to: it is of no connection that is still there. What is late and goes on close
@@ -246,7 +259,7 @@ impl Run {
         if open && !whole && !matches!(late, Late::Rst) {
             return;
         }
-        if self.is_recent(self.ports[port as usize].forged) {
+        if self.is_recent(self.ports[port as usize].forged) || self.is_full {
             return;
         }
         let flags = match late {
@@ -262,7 +275,8 @@ impl Run {
     /// does take its handshake entry away.
     fn forge(&mut self, port: u16, ahead: u32) {
         let now = self.now();
-        if self.is_recent(self.ports[port as usize].close) {
+        // In a full table a SYN takes the cell of another one of its buckets.
+        if self.is_recent(self.ports[port as usize].close) || self.is_full {
             return;
         }
         let recent = &mut self.ports[port as usize].recent;
@@ -301,27 +315,27 @@ impl Run {
     }
 
     fn budget(&mut self, burst: Option<u32>) {
-        let slow = |burst| LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, burst);
-        let limit = burst.map_or(LimitWord::UNLIMITED, slow);
-        self.fixture.budget(limit);
+        self.is_full = burst.is_some();
+        match burst {
+            None => self.fixture.unfill(),
+            Some(_) => self.fixture.fill(),
+        }
     }
 
-    /// A remap begins, goes on to its last part, or ends when that lasted for as long as a
-    /// connection may be idle.
+    /// A remap begins, or ends when it lasted for as long as a connection may be idle.
     fn home(&mut self, version: u32) {
         let versions = self.fixture.fake.pools[0].get().versions();
-        let (current, previous) = (versions.current(), versions.previous());
-        let word = match (previous, self.adopting) {
-            (0, _) if version == current => return,
-            (0, _) => PoolWord::new(version, current),
-            (_, None) => {
-                self.adopting = Some(self.now());
-                versions.adopting()
+        let (now, next) = (versions.now(), versions.next());
+        let word = match (next, self.remap) {
+            (0, _) if version == now => return,
+            (0, _) => {
+                self.remap = Some(self.now());
+                PoolWord::new(now, version)
             }
             (_, Some(since)) if self.now() - since <= USED => return,
             _ => {
-                self.adopting = None;
-                PoolWord::new(current, 0)
+                self.remap = None;
+                PoolWord::new(next, 0)
             }
         };
         self.fixture.publish(word);

@@ -1,8 +1,8 @@
-//! Remaps: the previous meaning holds until the old connections are gone or remembered.
+//! Remaps: open connections stay where they are at home until it is over, and those that are used meanwhile for longer.
 
 use lb_common::abi::{
     counter::Event,
-    limiter::{ADOPTIONS_V4, LimitWord},
+    limiter::LimitWord,
     member::Accepts::{All, Nothing, OpenOnly},
     pool::PoolWord,
     service::SERVICE_REJECTS,
@@ -22,35 +22,34 @@ fn turned() -> Fixture {
 fn open_connections_stay_at_their_previous_home() {
     let mut fixture = turned();
     assert_eq!(fixture.open(client(1), 100), 1);
-    fixture.publish(PoolWord::new(2, 1));
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.ack(client(1), 80_000), Ok(1));
-    assert_eq!(fixture.displaced_count(), 0, "by its previous home alone");
-    // A new one is at home by the current meaning, and away by the previous: it is remembered.
+    assert_eq!(fixture.displaced(client(1)), Some(1), "at once");
+    // A new one is where it will be at home, and is not yet.
     assert_eq!(fixture.open(client(2), 100), 3);
     assert!(fixture.has_displaced());
-    assert_eq!(fixture.displaced(client(2)), Some((3, false)));
+    assert_eq!(fixture.displaced(client(2)), Some(3));
     assert_eq!(fixture.ack(client(2), 80_000), Ok(3));
-    // The previous home dies: to the current one. It returns: its connections are there again.
+    // The home that is left dies: to whoever stands in. It returns: its connections are there again.
     fixture.set(0, 0, Nothing);
-    assert_eq!(fixture.ack(client(1), 81_000), Ok(3));
+    assert_eq!(fixture.ack(client(1), 81_000), Ok(2));
     assert_eq!(fixture.ack(client(2), 81_000), Ok(3));
     fixture.set(0, 0, All);
     assert_eq!(fixture.ack(client(2), 82_000), Ok(3));
 }
 
 #[test]
-fn what_is_used_while_adoption_lasts_outlives_the_previous_home() {
+fn what_is_used_during_a_remap_outlives_it() {
     let mut fixture = turned();
     for port in [1, 2] {
         assert_eq!(fixture.open(client(port), 100), 1);
     }
-    fixture.publish(PoolWord::new(2, 1));
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.open(client(3), 100), 3);
     fixture.events();
-    fixture.publish(PoolWord::new(2, 1).adopting());
     assert_eq!(fixture.ack(client(1), 80_000), Ok(1));
-    assert_eq!(fixture.events(), [(Event::Adopted, 1)]);
-    assert_eq!(fixture.displaced(client(1)), Some((1, false)));
+    assert_eq!(fixture.events(), [(Event::RemapTaken, 1)]);
+    assert_eq!(fixture.displaced(client(1)), Some(1));
     assert_eq!(fixture.ack(client(1), 81_000), Ok(1));
     assert_eq!(fixture.events(), [], "once");
     fixture.publish(PoolWord::new(2, 0));
@@ -60,27 +59,13 @@ fn what_is_used_while_adoption_lasts_outlives_the_previous_home() {
 }
 
 #[test]
-fn adoption_has_a_budget_of_its_own() {
-    let mut fixture = turned();
-    assert_eq!(fixture.open(client(1), 100), 1);
-    fixture.publish(PoolWord::new(2, 1).adopting());
-    fixture.fake.limiters[ADOPTIONS_V4 as usize].0.set(LimitWord::CLOSED);
-    assert_eq!(fixture.ack(client(1), 80_000), Ok(1));
-    assert_eq!(fixture.events(), [(Event::AdoptionRefused, 1)]);
-    assert_eq!(fixture.displaced_count(), 0);
-    fixture.fake.limiters[ADOPTIONS_V4 as usize].0.set(LimitWord::UNLIMITED);
-    assert_eq!(fixture.ack(client(1), 80_001), Ok(1));
-    assert_eq!(fixture.events(), [(Event::Adopted, 1)]);
-}
-
-#[test]
 fn a_handshake_across_a_change_of_home_stays_where_it_began() {
     let mut fixture = turned();
     fixture.room_at_home(2);
     assert_eq!(fixture.syn(client(1), 100), Ok(1), "at home");
     assert_eq!(fixture.syn(client(2), 100), Ok(1));
     assert_eq!(fixture.syn(client(3), 100), Ok(3), "spilled");
-    fixture.publish(PoolWord::new(2, 1));
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.syn(client(2), 100), Ok(1), "repeated");
     assert_eq!(fixture.syn(client(3), 100), Ok(3));
     for (port, at) in [(1, 1), (2, 1), (3, 3)] {
@@ -88,7 +73,7 @@ fn a_handshake_across_a_change_of_home_stays_where_it_began() {
         assert_eq!(fixture.ack(client(port), 900_000), Ok(at));
     }
     // A connection of before, and one that is at home by both meanings or by the current alone.
-    fixture.publish(PoolWord::new(2, 1).adopting());
+    fixture.publish(PoolWord::new(1, 2));
     for (port, at) in [(1, 1), (2, 1), (3, 3)] {
         assert_eq!(fixture.ack(client(port), 901_000), Ok(at));
     }
@@ -99,24 +84,23 @@ fn a_handshake_across_a_change_of_home_stays_where_it_began() {
 }
 
 #[test]
-fn a_late_packet_that_is_adopted_leaves_the_next_connection_alone() {
+fn a_late_packet_that_takes_a_cell_leaves_the_next_connection_alone() {
     let fixture = turned();
     assert_eq!(fixture.open(client(1), 100), 1);
-    fixture.publish(PoolWord::new(2, 1));
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.syn(client(1), 4_000_000), Ok(3), "the port's next connection");
-    fixture.publish(PoolWord::new(2, 1).adopting());
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.ack(client(1), 80_000), Ok(1), "the last of the one before");
-    assert_eq!(fixture.displaced(client(1)), Some((1, true)));
+    assert_eq!(fixture.displaced(client(1)), Some(1));
     assert_eq!(fixture.ack(client(1), 4_000_001), Ok(3));
     assert_eq!(fixture.ack(client(1), 4_900_000), Ok(3));
 }
 
 #[test]
-fn adoption_turns_on_the_displaced_check_that_its_entries_need() {
+fn a_remap_turns_on_the_displaced_check_that_its_cells_need() {
     let fixture = turned();
     assert_eq!(fixture.open(client(1), 100), 1);
-    fixture.publish(PoolWord::new(2, 1));
-    fixture.publish(PoolWord::new(2, 1).adopting());
+    fixture.publish(PoolWord::new(1, 2));
     assert!(!fixture.has_displaced(), "nothing was placed anywhere yet");
     assert_eq!(fixture.ack(client(1), 80_000), Ok(1));
     assert!(fixture.has_displaced());
@@ -147,7 +131,7 @@ fn home_of_an_owner_that_is_out_is_the_next_of_its_list() {
     fixture.set(0, 1, OpenOnly);
     assert_eq!(fixture.ack(client(1), 900_001), Ok(2));
     assert_eq!(fixture.open(client(2), 100), 3, "no new ones");
-    assert_eq!(fixture.displaced(client(2)), Some((3, false)));
+    assert_eq!(fixture.displaced(client(2)), Some(3));
     fixture.set(0, 1, Nothing);
     assert_eq!(fixture.ack(client(1), 900_002), Ok(3));
 }
@@ -187,28 +171,28 @@ fn a_member_that_is_drained_for_good_keeps_its_connections_over_both_changes() {
     fixture.set(0, 0, OpenOnly);
     assert_eq!(fixture.open(client(2), 100), 2, "away, for the owner lives");
     // Out of home: those of before are at their previous home, then remembered.
-    fixture.publish(PoolWord::new(2, 1));
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.ack(client(1), 50_000), Ok(1));
-    fixture.publish(PoolWord::new(2, 1).adopting());
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.ack(client(1), 60_000), Ok(1));
     fixture.publish(PoolWord::new(2, 0));
     assert_eq!(fixture.ack(client(1), 70_000), Ok(1));
     assert_eq!(fixture.ack(client(2), 70_000), Ok(2));
     fixture.sleep(70);
     fixture.daemon();
-    assert_eq!(fixture.displaced(client(1)), Some((1, false)), "not home any more");
+    assert_eq!(fixture.displaced(client(1)), Some(1), "not home any more");
     assert_eq!(fixture.displaced(client(2)), None, "home now");
     assert_eq!(fixture.ack(client(2), 80_000), Ok(2));
     assert_eq!(fixture.open(client(3), 100), 2);
     assert_eq!(fixture.displaced(client(3)), None);
     // And back.
     fixture.set(0, 0, All);
-    fixture.publish(PoolWord::new(1, 2));
+    fixture.publish(PoolWord::new(2, 1));
     assert_eq!(fixture.open(client(4), 100), 1);
     for (port, at) in [(1, 1), (2, 2), (3, 2), (4, 1)] {
         assert_eq!(fixture.ack(client(port), 90_000), Ok(at));
     }
-    fixture.publish(PoolWord::new(1, 2).adopting());
+    fixture.publish(PoolWord::new(2, 1));
     for (port, at) in [(1, 1), (2, 2), (3, 2), (4, 1)] {
         assert_eq!(fixture.ack(client(port), 100_000), Ok(at));
     }
@@ -222,16 +206,19 @@ fn a_member_that_is_drained_for_good_keeps_its_connections_over_both_changes() {
 }
 
 #[test]
-fn without_budget_a_new_connection_stays_at_its_previous_home() {
+fn without_room_a_new_connection_stays_where_its_home_is_still() {
     let mut fixture = turned();
-    fixture.publish(PoolWord::new(2, 1));
-    fixture.budget(LimitWord::CLOSED);
+    fixture.publish(PoolWord::new(1, 2));
+    fixture.fill();
     assert_eq!(
         fixture.open(client(1), 100),
         1,
         "no longer home, but connections there are not lost"
     );
-    assert_eq!(fixture.events(), [(Event::DisplacedRefused, 1), (Event::HeldAtHome, 1)]);
+    assert_eq!(
+        fixture.events(),
+        [(Event::HeldAtHome, 1), (Event::FlowNoRoom, 1), (Event::RemapNoRoom, 1)]
+    );
     assert_eq!((fixture.counters(0)[..2].to_vec(), fixture.counters(1)[0]), (vec![1, 1], 0));
     fixture.sleep(100);
     assert_eq!(fixture.ack(client(1), 80_000), Ok(1));
@@ -239,10 +226,10 @@ fn without_budget_a_new_connection_stays_at_its_previous_home() {
     fixture.set(0, 0, OpenOnly);
     assert_eq!(fixture.syn(client(2), 100), Ok(3));
     fixture.set(0, 0, All);
-    fixture.budget(LimitWord::UNLIMITED);
+    fixture.unfill();
     assert_eq!(fixture.open(client(3), 100), 3);
-    assert_eq!(fixture.displaced(client(3)), Some((3, false)));
-    fixture.publish(PoolWord::new(2, 1).adopting());
+    assert_eq!(fixture.displaced(client(3)), Some(3));
+    fixture.publish(PoolWord::new(1, 2));
     assert_eq!(fixture.ack(client(1), 90_000), Ok(1));
     fixture.publish(PoolWord::new(2, 0));
     assert_eq!(fixture.ack(client(1), 100_000), Ok(1));
@@ -252,13 +239,11 @@ fn without_budget_a_new_connection_stays_at_its_previous_home() {
 fn who_stays_at_a_previous_home_keeps_to_its_limits() {
     let mut fixture = turned();
     fixture.room_at_home(1);
-    fixture.publish(PoolWord::new(2, 1));
-    fixture.budget(LimitWord::CLOSED);
+    fixture.publish(PoolWord::new(1, 2));
+    fixture.fill();
     assert_eq!(fixture.syn(client(1), 100), Ok(1));
     assert_eq!(fixture.counters(0), [1, 1, 0, 0, 0, 0]);
     assert_eq!(fixture.syn(client(2), 100), Ok(1), "served over the limit, as at any home");
-    assert_eq!(fixture.counters(0), [2, 2, 0, 0, 0, 1]);
-    assert_eq!(fixture.syn(client(2), 100), Ok(1), "repeated");
     assert_eq!(fixture.counters(0), [2, 2, 0, 0, 0, 1]);
     for service in fixture.fake.services.values_mut() {
         service.flags |= SERVICE_REJECTS;
@@ -271,12 +256,12 @@ fn who_stays_at_a_previous_home_keeps_to_its_limits() {
 }
 
 #[test]
-fn without_budget_who_has_one_home_by_both_meanings_goes_there() {
+fn without_room_who_has_one_home_by_both_meanings_goes_there() {
     let mut fixture = without_owner();
     fixture.publish(PoolWord::new(1, 1));
-    fixture.budget(LimitWord::CLOSED);
+    fixture.fill();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 100), 1);
-    assert_eq!(fixture.events(), [], "it is at home");
+    assert_eq!(fixture.events(), [(Event::FlowNoRoom, 1)], "a repeat of it would be counted again");
     assert_eq!(fixture.displaced_count(), 0);
 }

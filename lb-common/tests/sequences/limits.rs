@@ -1,9 +1,9 @@
-//! Limits: which connections are over capacity, where they go, and which counters and budgets they change.
+//! Limits: which connections are over capacity, where they go, and which counters they change.
 
 use lb_common::{
     abi::{
         counter::Event,
-        limiter::{DISPLACED_V4, LimitWord},
+        limiter::LimitWord,
         member::{
             Accepts::{All, Nothing, OpenOnly},
             MemberWord,
@@ -185,81 +185,81 @@ fn an_isolated_region_is_left_when_nobody_is_there_and_not_when_it_is_full() {
 }
 
 #[test]
-fn without_a_budget_new_connections_stay_at_a_full_home() {
+fn without_room_in_the_flow_table_new_connections_stay_at_a_full_home() {
     for (rejects, over) in [(false, Ok(1)), (true, Err(Verdict::RegionsFull))] {
         let fixture = Fixture::two_regions();
         let mut fixture = if rejects { rejecting(fixture) } else { fixture };
         fixture.room_at_home(1);
-        let slow = LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, 2);
-        fixture.fake.limiters[DISPLACED_V4 as usize].0.set(slow);
         assert_eq!(fixture.open(client(1), 1), 1);
-        // Three SYNs leave before any is acknowledged: the budget is debited at insertion only.
+        // They have their cells from the SYN on, whenever the ACK comes.
         for port in [2, 3, 4] {
             assert_eq!(fixture.syn(client(port), 1), Ok(3));
         }
+        assert_eq!(fixture.events(), [(Event::FlowTaken, 4)]);
+        fixture.fill();
         for port in [2, 3, 4] {
-            assert_eq!(fixture.ack(client(port), 2), Ok(3), "with a displaced entry or without");
+            assert_eq!(fixture.ack(client(port), 2), Ok(3));
+            assert_eq!(fixture.ack(client(port), 900_000), Ok(3));
         }
-        assert_eq!(fixture.events(), [(Event::DisplacedInserted, 2), (Event::DisplacedRefused, 1)]);
+        assert_eq!(fixture.events(), []);
+        // The three are open now: nothing is left that a new one could have.
         assert_eq!(fixture.syn(client(5), 1), over);
-        assert_eq!(fixture.events(), [(Event::HeldAtHome, 1)]);
+        let unremembered = if rejects { vec![] } else { vec![(Event::FlowNoRoom, 1)] };
+        assert_eq!(fixture.events(), [vec![(Event::HeldAtHome, 1)], unremembered].concat());
         let [refused, over_capacity] = if rejects { [1, 0] } else { [0, 1] };
         assert_eq!(fixture.counters(0), [5, 1 + over_capacity, 0, 3, refused, over_capacity]);
         assert_eq!(fixture.counters(1), [3, 3, 3, 0, 0, 0]);
-        // A minute later there is budget for one more, and the one left out tries again.
-        fixture.sleep(60);
-        assert_eq!(fixture.ack(client(4), 2), Ok(3));
-        assert_eq!(fixture.displaced_count(), 3);
-        assert_eq!(fixture.ack(client(4), 900_000), Ok(3));
+        fixture.unfill();
+        assert_eq!(fixture.open(client(6), 1), 3);
+        assert_eq!(fixture.displaced_count(), 4);
     }
 }
 
-/// Client 1's home gives away all new connections, and no connection more can be remembered elsewhere.
-fn ramped_without_budget() -> Fixture {
+/// Client 1's home gives away all new connections.
+fn ramped() -> Fixture {
     let mut fixture = Fixture::two_regions();
-    let slow = LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, 1);
-    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(slow);
     let home = fixture.fake.members[0];
     fixture.fake.members[0] = MemberWord::new(home.backend(), 5, All, 0, 1);
     fixture
 }
 
 #[test]
-fn without_a_budget_a_ramped_home_keeps_new_connections() {
-    let mut fixture = ramped_without_budget();
+fn without_room_in_the_flow_table_a_ramped_home_keeps_new_connections() {
+    let mut fixture = ramped();
     assert_eq!(fixture.open(client(1), 1), 2, "the ramp gives it away");
+    assert_eq!(fixture.events(), [(Event::FlowTaken, 1)]);
+    fixture.fill();
     assert_eq!(
         fixture.syn(client(2), 1),
         Ok(1),
-        "elsewhere it would need an entry, for which there is no budget"
+        "elsewhere it would need a cell, for which there is no room"
     );
-    assert_eq!(fixture.events(), [(Event::DisplacedInserted, 1), (Event::HeldAtHome, 1)]);
+    assert_eq!(fixture.events(), [(Event::HeldAtHome, 1)]);
     assert_eq!(fixture.ack(client(2), 2), Ok(1));
     fixture.sleep(70);
     assert_eq!(fixture.ack(client(2), 900_000), Ok(1), "and there it stays");
-    assert_eq!(fixture.open(client(3), 1), 2, "a minute later there is budget for one more");
+    fixture.unfill();
+    assert_eq!(fixture.open(client(3), 1), 2);
 }
 
 #[test]
-fn without_a_budget_connections_of_an_unhealthy_home_go_elsewhere_and_are_counted() {
-    let mut fixture = ramped_without_budget();
-    assert_eq!(fixture.open(client(1), 1), 2);
+fn without_room_connections_of_an_unhealthy_home_go_elsewhere_and_are_counted() {
+    let mut fixture = ramped();
+    fixture.fill();
     fixture.set(0, 0, OpenOnly);
-    fixture.events();
     assert_eq!(fixture.syn(client(2), 1), Ok(2));
-    assert_eq!(fixture.events(), [(Event::DisplacedWithoutBudget, 1)]);
+    assert_eq!(fixture.events(), [(Event::FlowNoRoom, 1), (Event::DisplacedWithoutCell, 1)]);
     for (region, rank) in [(0, 1), (1, 0), (1, 1)] {
         fixture.set(region, rank, OpenOnly);
     }
     assert_eq!(fixture.syn(client(3), 1), Err(Verdict::NoBackend));
     assert_eq!(fixture.events(), [], "it went nowhere");
     // A region that is drained has members that are up.
-    let mut fixture = ramped_without_budget();
-    assert_eq!(fixture.open(client(1), 1), 2);
-    fixture.events();
+    let mut fixture = ramped();
+    fixture.fill();
     fixture.set_limit(0, LimitWord::CLOSED);
     assert_eq!(fixture.syn(client(2), 1), Ok(3));
-    assert_eq!(fixture.events(), [(Event::DisplacedWithoutBudget, 1)]);
+    assert_eq!(fixture.events(), [(Event::FlowNoRoom, 1), (Event::DisplacedWithoutCell, 1)]);
 }
 
 #[test]

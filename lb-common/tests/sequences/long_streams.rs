@@ -25,7 +25,7 @@ fn stream(from: u32, bytes: u64, foreign: u32) -> impl Iterator<Item = u32> {
 const TURN: u64 = (1 << 32) + (1 << 24);
 
 #[test]
-fn a_stream_at_home_passes_a_foreign_record() {
+fn a_stream_at_home_passes_a_foreign_syn() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 0), 1);
@@ -38,13 +38,13 @@ fn a_stream_at_home_passes_a_foreign_record() {
     }
     // 65,792 steps of 64 KiB, and 68 of 1,460 bytes around the foreign number.
     assert!(segments > 65_536 + 60, "{segments} segments");
-    // Its own handshake entry goes as well: its stream comes by a second time, and says home all the same.
-    assert_eq!(fixture.events(), [(Event::HandshakeDropped, 2)]);
+    // Its own SYN's cell goes as well: its stream comes by a second time, and home it is all the same.
+    assert_eq!(fixture.events(), [(Event::FlowTaken, 2), (Event::SynDropped, 2)]);
     assert_eq!(fixture.displaced_count(), 0);
 }
 
 #[test]
-fn a_stream_with_a_contested_entry_passes_a_foreign_handshake_entry() {
+fn a_stream_that_has_a_cell_passes_a_foreign_syn() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 0), 1);
@@ -52,16 +52,16 @@ fn a_stream_with_a_contested_entry_passes_a_foreign_handshake_entry() {
     fixture.sleep(61);
     let foreign = 3_000_000_000;
     assert_eq!(fixture.syn(client(2), foreign), Ok(1), "home has room for it");
-    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.displaced(client(2)), Some(3));
     for sequence in stream(1, TURN, foreign) {
         assert_eq!(fixture.ack(client(2), sequence), Ok(3), "at {sequence}");
     }
-    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.displaced(client(2)), Some(3));
 }
 
 #[test]
-fn a_stream_passes_records_that_keep_coming() {
-    // A forger that tries again each time the handshake entry is gone, never within 64 KiB of the stream.
+fn a_stream_passes_syns_that_keep_coming() {
+    // A forger that tries again each time the cell is gone, never within 64 KiB of the stream.
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 0), 1);

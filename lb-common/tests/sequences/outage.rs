@@ -3,19 +3,12 @@
 use std::collections::VecDeque;
 
 use lb_common::abi::{
-    clock::DISPLACED_LIFE,
-    connection::DisplacedWord,
     counter::Event,
-    limiter::{DISPLACED_V4, LimitWord},
     member::Accepts::{All, Nothing, OpenOnly},
     pool::PoolWord,
 };
 
-use lb_common_fake::fixture::{Fixture, SECOND, client};
-
-/// Displaced entries that a budget of five a second and a hundred at once is for: what comes in ten minutes
-/// (559 units of 1.0737 s are 600.2 s), and in the ten seconds between two looks.
-const ROOM: usize = 5 * 610 + 100;
+use lb_common_fake::fixture::{Fixture, client};
 
 #[test]
 fn the_owner_is_dead_and_then_up_again() {
@@ -30,16 +23,16 @@ fn the_owner_is_dead_and_then_up_again() {
     assert_eq!(fixture.open(client(2), 100), 2, "opened while the owner is dead");
     fixture.set(0, 0, All);
     assert_eq!(fixture.ack(client(2), 900), Ok(2));
-    assert_eq!(fixture.ack(client(2), 90_000_000), Ok(2));
+    assert_eq!(fixture.ack(client(2), 9_000_000), Ok(2));
     assert_eq!(fixture.ack(client(1), 900), Ok(1));
     assert_eq!(fixture.open(client(3), 100), 1);
     // Again: what was at home keeps to that rule, what was elsewhere is not touched.
     fixture.set(0, 0, Nothing);
-    assert_eq!(fixture.ack(client(2), 95_000_000), Ok(2));
+    assert_eq!(fixture.ack(client(2), 9_500_000), Ok(2));
     assert_eq!(fixture.ack(client(3), 900), Ok(2));
     fixture.set(0, 0, All);
     fixture.set(0, 1, Nothing);
-    assert_eq!(fixture.ack(client(2), 95_000_000), Ok(1), "its own host died");
+    assert_eq!(fixture.ack(client(2), 9_500_000), Ok(1), "its own host died");
 }
 
 #[test]
@@ -73,22 +66,9 @@ fn a_handshake_across_the_owners_return_stays_where_it_began() {
     assert_eq!(fixture.counters(0), [1, 0, 0, 1, 0, 0]);
 }
 
-/// What the kernel's table does that is full: those used least recently go.
-fn evict(fixture: &Fixture, room: usize) {
-    let now = fixture.coarse();
-    let mut displaced = fixture.fake.displaced.borrow_mut();
-    let idle = |word: u64| DisplacedWord(word).idle(now);
-    let mut all: Vec<_> = displaced.iter().map(|(flow, word)| (idle(word.get()), *flow)).collect();
-    all.sort_by_key(|&(idle, _)| idle);
-    for (idle, flow) in all.into_iter().skip(room) {
-        assert!(idle > DISPLACED_LIFE, "evicted after {idle} units: the budget does not hold");
-        displaced.remove(&flow);
-    }
-}
-
 /// An hour at `rate` connections a second while region 0 is dead; each is used for 100 s. The daemon
-/// looks every ten seconds. Returns the connections that are still in use, each with whether it has
-/// a displaced entry, and the most displaced entries there ever were.
+/// looks every ten seconds. Returns the connections that are still in use, each with whether it has a cell, and the most
+/// cells there ever were.
 fn an_hour_of_outage(fixture: &mut Fixture, rate: u16) -> (VecDeque<(u16, u64, bool)>, usize) {
     let (mut open, mut most, mut port) = (VecDeque::new(), 0, 0_u16);
     fixture.set(0, 0, Nothing);
@@ -110,9 +90,6 @@ fn an_hour_of_outage(fixture: &mut Fixture, rate: u16) -> (VecDeque<(u16, u64, b
             assert_eq!(fixture.ack(client(port), sequence), Ok(3));
         }
         most = most.max(fixture.displaced_count());
-        if second % 10 == 9 {
-            evict(fixture, ROOM);
-        }
         fixture.sleep(1);
     }
     fixture.set(0, 0, All);
@@ -121,13 +98,13 @@ fn an_hour_of_outage(fixture: &mut Fixture, rate: u16) -> (VecDeque<(u16, u64, b
 }
 
 #[test]
-fn an_hour_of_a_dead_region_within_the_budget_then_its_return() {
+fn an_hour_of_a_dead_region_with_room_for_all_then_its_return() {
     let mut fixture = Fixture::two_regions();
-    // Five a second, 100 at once: a table of 5 * 600 + 100 entries.
-    let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
-    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 100));
+    // Five a second, each known for twelve minutes: a third of 10,800 cells.
+    fixture.fake.set_buckets(1 << 12);
     let (open, most) = an_hour_of_outage(&mut fixture, 5);
-    assert_eq!(most, ROOM + 50, "filled, and not the 18,000 of the hour");
+    // 671 units of 1.0737 s are 720.5 s.
+    assert!((5 * 720..=5 * 723).contains(&most), "{most}, and not the 18,000 of the hour");
     assert_eq!(open.len(), 5 * 101, "still in use");
     for &(port, since, _) in &open {
         let sequence = since as u32 * 1_000_000 + 800_000;
@@ -136,53 +113,47 @@ fn an_hour_of_a_dead_region_within_the_budget_then_its_return() {
     assert_eq!(fixture.open(client(65_000), 77), 1, "new ones are at home again");
     assert_eq!(
         fixture.events(),
-        [(Event::DisplacedInserted, 18_000)],
-        "each had one, and nothing else happened"
+        [(Event::FlowTaken, 18_000)],
+        "each had a cell, and nothing else happened"
     );
-    // Ten minutes after the last packet the outage is forgotten.
-    fixture.sleep(610);
+    // Twelve minutes after the last packet the outage is forgotten.
+    fixture.sleep(730);
     fixture.daemon();
     assert!(!fixture.has_displaced());
 }
 
 #[test]
-fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
+fn an_hour_of_a_dead_region_without_room_then_its_return() {
     let mut fixture = Fixture::two_regions();
-    let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
-    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 100));
-    // Ten a second against a budget of five: no connection is held at a home that accepts nothing. While it stays
-    // dead all are fine; at its return those without a displaced entry go home, each of them counted.
+    fixture.fake.set_buckets(1 << 8);
+    // Ten a second, for each twelve minutes, in 1,024 cells: no connection is held at a home that accepts nothing. While
+    // it stays dead all are fine; at its return those without a cell go home, each of them counted.
     let (open, most) = an_hour_of_outage(&mut fixture, 10);
-    assert!(most <= ROOM + 50, "the budget bounds the table: {most}");
-    let (kept, lost): (Vec<_>, Vec<_>) = open.iter().partition(|(.., excepted)| *excepted);
-    assert!(kept.len() >= 5 * 100 && lost.len() >= 5 * 100, "{} {}", kept.len(), lost.len());
+    assert!((1_000..=1_024).contains(&most), "{most}");
+    let (kept, lost): (Vec<_>, Vec<_>) = open.iter().partition(|(.., has_cell)| *has_cell);
+    assert!(lost.len() >= 500, "{} {}", kept.len(), lost.len());
     fixture.sleep(70);
-    for &&(port, since, excepted) in kept.iter().chain(&lost) {
+    for &&(port, since, has_cell) in kept.iter().chain(&lost) {
         let sequence = since as u32 * 1_000_000 + 800_000;
-        let expected = if excepted { 3 } else { 1 };
+        let expected = if has_cell { 3 } else { 1 };
         assert_eq!(fixture.ack(client(port), sequence), Ok(expected));
     }
     let events = fixture.events();
     assert_eq!(
         events.iter().map(|(event, _)| *event).collect::<Vec<_>>(),
-        [Event::DisplacedInserted, Event::DisplacedRefused, Event::DisplacedWithoutBudget]
+        [Event::FlowTaken, Event::FlowNoRoom, Event::DisplacedWithoutCell]
     );
-    let inserted = events[0].1;
-    // 3,599 s of five a second and the first hundred.
-    assert!((17_995..=18_100).contains(&inserted), "{inserted} inserted");
-    assert_eq!(inserted + events[1].1, 36_000);
+    assert_eq!(events[0].1 + events[1].1, 36_000);
     assert_eq!(events[2].1, events[1].1, "each was counted when it began");
 }
 
-/// What the daemon publishes while region 0 is dead from second 0 to 3,600: after a settle time of 60 s
-/// it is marked out, and at its return it comes back; each time the last third adopts.
+/// What the daemon publishes while region 0 is dead from second 0 to 3,600: after a settle time of 60 s it is marked out,
+/// and at its return it comes back; each time the remap lasts another.
 fn versions(second: u64) -> PoolWord {
     match second {
-        60..100 => PoolWord::new(2, 1),
-        100..120 => PoolWord::new(2, 1).adopting(),
+        60..120 => PoolWord::new(1, 2),
         120..3_600 => PoolWord::new(2, 0),
-        3_600..3_640 => PoolWord::new(1, 2),
-        3_640..3_660 => PoolWord::new(1, 2).adopting(),
+        3_600..3_660 => PoolWord::new(2, 1),
         _ => PoolWord::new(1, 0),
     }
 }
@@ -191,13 +162,11 @@ fn versions(second: u64) -> PoolWord {
 fn an_hour_of_a_dead_region_at_any_rate_where_it_is_marked_out() {
     let mut fixture = Fixture::two_regions();
     assert_eq!(fixture.fake.add_version(&[1, 0], &[]), 2);
-    // As above, ten a second against a budget of five; but there is room for two settle times at once.
-    let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
-    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 700));
+    // As above, ten a second; but there is room for what two settle times displace.
     fixture.set(0, 0, Nothing);
     fixture.set(0, 1, Nothing);
     let (mut open, mut port, mut at_rest) = (VecDeque::new(), 0_u16, 0);
-    for second in 0..4_500_u64 {
+    for second in 0..4_800_u64 {
         if second == 3_600 {
             fixture.set(0, 0, All);
             fixture.set(0, 1, All);
@@ -220,19 +189,20 @@ fn an_hour_of_a_dead_region_at_any_rate_where_it_is_marked_out() {
                 assert_eq!(fixture.ack(client(port), sequence), Ok(to), "second {second}");
             }
         }
-        if (200..3_600).contains(&second) {
+        // Cells are known for twelve minutes.
+        if (1_100..3_600).contains(&second) {
             assert!(!fixture.has_displaced(), "second {second}: region 1 is home");
             assert_eq!(fixture.displaced_count(), 0);
             at_rest += 1;
         }
         fixture.sleep(1);
     }
-    assert_eq!(at_rest, 3_400);
+    assert_eq!(at_rest, 2_500);
     // Ten a second for two settle times, and for one at the return with what was then open.
     let events = fixture.events();
     let count = |event| events.iter().find(|it| it.0 == event).map_or(0, |it| it.1);
-    assert_eq!(count(Event::DisplacedRefused), 0);
-    assert_eq!(count(Event::DisplacedInserted), 10 * (120 + 60));
-    assert!((400..=700).contains(&count(Event::Adopted)), "{events:?}");
+    assert_eq!(count(Event::FlowNoRoom) + count(Event::RemapNoRoom), 0);
+    assert_eq!(count(Event::FlowTaken), 10 * (120 + 60));
+    assert!((900..=1_010).contains(&count(Event::RemapTaken)), "{events:?}");
     assert!(!fixture.has_displaced() && fixture.displaced_count() == 0);
 }

@@ -1,6 +1,6 @@
 //! A SYN that is repeated is one connection.
 
-use lb_common::abi::{counter::Event, limiter::LimitWord, member::Accepts};
+use lb_common::abi::{counter::Event, member::Accepts};
 
 use lb_common_fake::fixture::{ACK, Fixture, client};
 
@@ -16,15 +16,11 @@ fn a_late_answer_is_answered_by_the_host_that_gave_it() {
     assert_eq!((fixture.arrival(0), fixture.arrival(1)), spent, "no second token anywhere");
     assert_eq!(fixture.counters(0), [2, 1, 0, 1, 0, 0], "counted once, at the first SYN");
     assert_eq!(fixture.counters(1), [1, 1, 1, 0, 0, 0]);
-    assert_eq!(fixture.events(), [(Event::SynRepeated, 1)]);
+    assert_eq!(fixture.events(), [(Event::SynRepeated, 1), (Event::FlowTaken, 2)]);
     // The first SYN-ACK arrives at last, two minutes after the first SYN.
     fixture.sleep(59);
-    assert_eq!(
-        fixture.ack(client(2), 501),
-        Ok(3),
-        "a repeated SYN makes its handshake entry young again"
-    );
-    assert_eq!(fixture.events(), [(Event::DisplacedInserted, 1)]);
+    assert_eq!(fixture.ack(client(2), 501), Ok(3), "a repeated SYN makes its cell young again");
+    assert_eq!(fixture.events(), []);
     assert_eq!(fixture.syn(client(3), 900), Ok(1), "the token is still there");
 }
 
@@ -53,7 +49,7 @@ fn a_repeat_stays_with_a_host_that_became_unfit_and_leaves_a_dead_one() {
     assert_eq!(fixture.syn(client(2), 500), Ok(4));
     // The same second and the same number: only one of the two decisions holds.
     assert_eq!(fixture.ack(client(2), 501), Ok(4));
-    assert_eq!(fixture.displaced(client(2)), Some((4, false)));
+    assert_eq!(fixture.displaced(client(2)), Some(4));
 }
 
 #[test]
@@ -81,7 +77,7 @@ fn another_number_is_another_connection() {
 }
 
 #[test]
-fn a_mark_lasts_as_long_as_the_handshake_it_is_for() {
+fn the_cell_of_a_syn_lasts_as_long_as_its_handshake() {
     // A displaced connection is long idle; its port is used again while home has room, and the
     // server answers only the SYN that is repeated after 63 s.
     let mut fixture = Fixture::two_regions();
@@ -90,14 +86,14 @@ fn a_mark_lasts_as_long_as_the_handshake_it_is_for() {
     assert_eq!(fixture.open(client(2), 500), 3);
     fixture.sleep(61);
     assert_eq!(fixture.syn(client(2), 900_000), Ok(1));
-    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.displaced(client(2)), Some(3));
     for pause in [1, 2, 4, 8, 16, 32] {
         fixture.sleep(pause);
         assert_eq!(fixture.syn(client(2), 900_000), Ok(1));
     }
     fixture.sleep(5);
     assert_eq!(fixture.send(client(2), ACK, 900_001), Ok(1), "68 s after the first SYN");
-    assert_eq!(fixture.displaced(client(2)), Some((1, false)));
+    assert_eq!(fixture.displaced(client(2)), Some(1));
 }
 
 #[test]
@@ -108,27 +104,22 @@ fn a_keep_alive_with_the_number_of_its_own_syn_says_nothing() {
     fixture.open(client(1), 100);
     assert_eq!(fixture.open(client(2), 500), 3);
     fixture.events();
-    assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its displaced entry");
-    // At home with a handshake entry of its own, seen with the displaced check on.
+    assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its cell");
+    // At home, seen with the displaced check on.
     assert_eq!(fixture.ack(client(1), 100), Ok(1));
     assert_eq!(fixture.ack(client(1), 101), Ok(1));
-    assert_eq!(fixture.events(), [], "no handshake entry went, no displaced entry came");
+    assert_eq!(fixture.events(), [], "no cell went and none came");
 }
 
 #[test]
-fn a_keep_alive_does_not_drop_the_record_that_its_connection_lives_by() {
-    // The budget is used up, so that nothing but the handshake entry says where the connection is. A packet at
-    // the SYN's own number says nothing of it, and goes home; it is no stream that nears the number.
+fn a_keep_alive_does_not_drop_the_cell_that_its_connection_lives_by() {
+    // Nothing but the SYN's cell says where the connection is. A packet at the SYN's own number says nothing of it, and
+    // goes home; it is no stream that nears the number.
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     fixture.open(client(1), 100);
     assert_eq!(fixture.syn(client(2), 500), Ok(3));
-    fixture.budget(LimitWord::CLOSED);
-    assert_eq!(fixture.ack(client(2), 501), Ok(3));
     assert_eq!(fixture.ack(client(2), 500), Ok(1));
     assert_eq!(fixture.ack(client(2), 501), Ok(3));
-    assert_eq!(fixture.events(), [(Event::DisplacedRefused, 2)]);
-    fixture.budget(LimitWord::UNLIMITED);
-    assert_eq!(fixture.ack(client(2), 900), Ok(3));
-    assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its displaced entry, at last");
+    assert_eq!(fixture.ack(client(2), 500), Ok(3), "it is open");
 }

@@ -25,15 +25,18 @@ fn next_connection_is_at_home(fixture: &mut Fixture) {
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
     assert_eq!(fixture.ack(client(2), 930_000), Ok(3), "a late packet of the old connection");
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
-    assert_eq!(fixture.displaced(client(2)), Some((1, false)));
-    assert_eq!(fixture.events(), [(Event::DisplacedReplaced, 1), (Event::DisplacedContested, 1)]);
+    assert_eq!(fixture.events(), [(Event::FlowTaken, 1)]);
     for sequence in [4_001_000, 4_500_000, 900_000_000] {
         assert_eq!(fixture.ack(client(2), sequence), Ok(1));
     }
+    // Once the old one's cell is over, that of one at home is erased by its next packet.
+    fixture.sleep(660);
+    assert_eq!(fixture.ack(client(2), 4_501_000), Ok(1));
     fixture.sleep(70);
-    fixture.daemon();
-    assert!(!fixture.has_displaced(), "its entry says home, so it is none");
+    assert_eq!(fixture.ack(client(2), 4_502_000), Ok(1));
     assert_eq!(fixture.displaced_count(), 0);
+    fixture.daemon();
+    assert!(!fixture.has_displaced());
     assert_eq!(fixture.ack(client(2), 900_001_000), Ok(1));
 }
 
@@ -41,7 +44,7 @@ fn next_connection_is_at_home(fixture: &mut Fixture) {
 fn after_a_fin() {
     let mut fixture = spilled();
     assert_eq!(fixture.send(client(2), FIN, 901), Ok(3));
-    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "no host may have got the FIN");
+    assert_eq!(fixture.displaced(client(2)), Some(3), "no host may have got the FIN");
     next_connection_is_at_home(&mut fixture);
 }
 
@@ -49,25 +52,29 @@ fn after_a_fin() {
 fn after_a_reset() {
     let mut fixture = spilled();
     assert_eq!(fixture.send(client(2), RST, 901), Ok(3));
-    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "a RST may be forged");
+    assert_eq!(fixture.displaced(client(2)), Some(3), "a RST may be forged");
     next_connection_is_at_home(&mut fixture);
 }
 
 #[test]
 fn after_silence() {
-    let mut fixture = spilled();
+    let fixture = spilled();
     fixture.sleep(3_600);
-    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "the daemon was away");
-    next_connection_is_at_home(&mut fixture);
+    assert_eq!(
+        fixture.displaced(client(2)),
+        None,
+        "the daemon was away, and it is over all the same"
+    );
+    assert_eq!(fixture.open(client(2), 4_000_000), 1);
 }
 
 #[test]
 fn after_silence_and_a_daemon_that_forgets() {
     let fixture = spilled();
-    fixture.sleep(500);
+    fixture.sleep(600);
     fixture.daemon();
     assert_eq!(fixture.displaced_count(), 1, "used within ten minutes");
-    fixture.sleep(110);
+    fixture.sleep(130);
     fixture.daemon();
     assert_eq!(fixture.displaced_count(), 0);
     assert!(!fixture.has_displaced());
@@ -83,20 +90,6 @@ fn from_home_to_elsewhere() {
     assert_eq!(fixture.ack(client(1), 102), Ok(1), "the last of the old one");
     assert_eq!(fixture.ack(client(1), 7_000_001), Ok(3));
     assert_eq!(fixture.ack(client(1), 8_000_000), Ok(3));
-}
-
-#[test]
-fn an_entry_whose_memory_another_connection_was_given_is_left_to_it() {
-    let mut fixture = spilled();
-    let others = 0x0123_4567;
-    let entry = |fixture: &Fixture| fixture.fake.displaced.borrow()[&fixture.flow(client(2))].get();
-    let before = entry(&fixture);
-    fixture.fake.reused.set(Some(others));
-    assert_eq!(fixture.ack(client(2), 1_000), Ok(3), "what was read holds");
-    assert_eq!(entry(&fixture), others);
-    fixture.fake.displaced.borrow()[&fixture.flow(client(2))].set(before);
-    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!((entry(&fixture), fixture.events()), (others, vec![]), "and is not contested");
 }
 
 #[test]
@@ -124,28 +117,29 @@ fn a_late_packet_that_fits_the_old_record_leaves_the_entry_contested() {
     fixture.sleep(11);
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
     assert_eq!(fixture.send(client(2), FIN, 900), Ok(3), "the FIN again, after the next SYN");
-    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.displaced(client(2)), Some(3));
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
     assert_eq!(fixture.ack(client(2), 4_800_000), Ok(1));
 }
 
 #[test]
-fn a_reset_writes_nothing_where_it_fits_a_record() {
+fn a_reset_opens_nothing() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 100), 1);
-    // Nothing known: a client that resets what it did not ask for.
+    // A client that resets what it did not ask for.
     assert_eq!(fixture.syn(client(2), 500), Ok(3));
     assert_eq!(fixture.send(client(2), RST, 501), Ok(3), "it goes where the SYN went");
-    assert_eq!(fixture.displaced_count(), 0);
-    // An entry that the next connection contests: a RST of either changes neither.
+    fixture.sleep(66);
+    assert_eq!(fixture.displaced(client(2)), None, "the connection was never open");
+    // Two connections of the port: a RST of either goes where that is, and ends neither.
+    assert_eq!(fixture.open(client(3), 0), 1, "takes the minute's token");
     assert_eq!(fixture.open(client(2), 70_000), 3);
     fixture.sleep(61);
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
     assert_eq!(fixture.send(client(2), RST, 4_000_001), Ok(1), "of the new one");
-    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     assert_eq!(fixture.send(client(2), RST, 70_001), Ok(3), "of the old one");
-    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.ack(client(2), 70_002), Ok(3));
     assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
 }
 
@@ -163,9 +157,9 @@ fn the_host_of_the_next_syn_gets_the_answer_that_ends_its_time_wait() {
     fixture.set(0, 0, All);
     fixture.sleep(4);
     assert_eq!(fixture.syn(client(1), 80_000_000), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some((2, true)));
+    assert_eq!(fixture.displaced(client(1)), Some(2));
     assert_eq!(fixture.send(client(1), RST, 901), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some((2, true)), "a RST may be forged");
+    assert_eq!(fixture.displaced(client(1)), Some(2), "a RST may be forged");
     assert_eq!(fixture.send(client(1), RST | ACK, 901), Ok(2), "it answers nothing");
     assert_eq!(fixture.send(client(1), RST, 40_000_901), Ok(2), "of the second one");
     // What comes later may be of any connection of the port.
@@ -178,7 +172,7 @@ fn the_host_of_the_next_syn_gets_the_answer_that_ends_its_time_wait() {
         "the SYN was repeated, and so is the answer"
     );
     assert_eq!(fixture.ack(client(1), 80_000_001), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some((1, false)));
+    assert_eq!(fixture.displaced(client(1)), Some(1));
 }
 
 #[test]
@@ -210,31 +204,7 @@ fn of_two_numbers_close_together_the_later_connection_is_meant() {
 }
 
 #[test]
-fn a_displaced_entry_that_comes_after_the_next_syn_is_contested_for_it() {
-    // The budget refused the first connection; its late packet is what finds budget, when the next
-    // connection's SYN has gone elsewhere.
-    for pause in [0, 2] {
-        let mut fixture = Fixture::two_regions();
-        fixture.room_at_home(1);
-        assert_eq!(fixture.open(client(1), 100), 1);
-        fixture.sleep(50);
-        assert_eq!(fixture.syn(client(2), 500), Ok(3));
-        fixture.budget(LimitWord::CLOSED);
-        assert_eq!(fixture.ack(client(2), 501), Ok(3));
-        assert_eq!(fixture.displaced(client(2)), None);
-        fixture.budget(LimitWord::UNLIMITED);
-        fixture.sleep(pause);
-        fixture.limit(0, 10, 10);
-        assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
-        assert_eq!(fixture.send(client(2), FIN, 900), Ok(3));
-        assert_eq!(fixture.displaced(client(2)), Some((3, true)));
-        assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
-        assert_eq!(fixture.ack(client(2), 4_800_000), Ok(1));
-    }
-}
-
-#[test]
-fn a_displaced_entry_of_the_later_of_two_connections_is_not_contested() {
+fn the_end_of_the_first_of_two_connections_goes_where_that_was() {
     for pause in [0, 2] {
         let mut fixture = Fixture::two_regions();
         fixture.room_at_home(1);
@@ -242,15 +212,15 @@ fn a_displaced_entry_of_the_later_of_two_connections_is_not_contested() {
         assert_eq!(fixture.send(client(1), RST, 501), Ok(1));
         fixture.sleep(pause);
         assert_eq!(fixture.open(client(1), 4_000_000), 3);
-        assert_eq!(fixture.displaced(client(1)), Some((3, false)));
-        assert_eq!(fixture.send(client(1), FIN, 501), Ok(3), "late, and too late");
+        assert_eq!(fixture.displaced(client(1)), Some(3));
+        assert_eq!(fixture.send(client(1), FIN, 501), Ok(1));
         assert_eq!(fixture.ack(client(1), 4_800_000), Ok(3));
     }
 }
 
 #[test]
 fn of_three_connections_the_last_is_meant() {
-    // The second one's late ACK replaces the first one's displaced entry when the third has sent its SYN.
+    // The second one's ACK comes when the third has sent its SYN.
     let mut fixture = Fixture::two_regions();
     fixture.set_limit(0, LimitWord::CLOSED);
     assert_eq!(fixture.open(client(1), 100), 3);
@@ -259,8 +229,6 @@ fn of_three_connections_the_last_is_meant() {
     fixture.set(0, 0, OpenOnly);
     assert_eq!(fixture.syn(client(1), 80_000_000), Ok(2));
     assert_eq!(fixture.ack(client(1), 40_000_001), Ok(1));
-    assert_eq!(fixture.displaced(client(1)), Some((1, true)));
     assert_eq!(fixture.ack(client(1), 80_000_001), Ok(2));
-    assert_eq!(fixture.displaced(client(1)), Some((2, false)));
     assert_eq!(fixture.ack(client(1), 90_000_000), Ok(2));
 }

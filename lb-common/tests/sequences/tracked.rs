@@ -1,11 +1,15 @@
 //! UDP: flows that are remembered, and those that are not.
 
-use lb_common::abi::{
-    counter::Event,
-    limiter::{DISPLACED_V4, LimitWord},
-    member::Accepts,
-    service::{SERVICE_REJECTS, SERVICE_TRACKED},
-    verdict::Verdict,
+use lb_common::{
+    abi::{
+        clock::Coarse,
+        counter::Event,
+        limiter::LimitWord,
+        member::Accepts,
+        service::{SERVICE_REJECTS, SERVICE_TRACKED},
+        verdict::Verdict,
+    },
+    flow_table::{FlowKey, Owner, Place, State},
 };
 
 use lb_common_fake::{
@@ -34,8 +38,8 @@ fn a_flow_stays_where_it_went_and_only_new_ones_spill() {
     }
     assert_eq!(fixture.counters(0), [2, 1, 0, 1, 0, 0]);
     assert_eq!(fixture.counters(1), [1, 1, 1, 0, 0, 0]);
-    assert_eq!(fixture.events(), [(Event::FlowTracked, 2)]);
-    assert!(!fixture.has_displaced(), "tracked flows are no displaced entries");
+    assert_eq!(fixture.events(), [(Event::FlowTaken, 2)]);
+    assert!(!fixture.has_displaced(), "tracked flows are not displaced");
 }
 
 #[test]
@@ -46,20 +50,20 @@ fn an_idle_flow_is_a_new_one() {
     assert_eq!(fixture.datagram(client(2)), Ok(3));
     fixture.sleep(59);
     assert_eq!(fixture.datagram(client(2)), Ok(3));
-    fixture.sleep(63);
+    fixture.sleep(70);
     assert_eq!(fixture.datagram(client(2)), Ok(1), "and home has room");
-    assert_eq!(fixture.fake.tracked.borrow().len(), 2, "in its old place");
+    assert_eq!(fixture.tracked_count(), 1, "the other one is forgotten too");
 }
 
 #[test]
-fn an_entry_whose_memory_another_flow_was_given_is_left_to_it() {
-    let others = 0x0123_4567;
+fn a_cell_that_another_flow_took_meanwhile_is_left_to_it() {
+    let other = (Owner::new(FlowKey(77 << 36), true, 9, State::Open, Coarse(5_000)), Place(7));
     let fixture = udp(SERVICE_TRACKED | IDLE);
     assert_eq!(fixture.datagram(client(1)), Ok(1));
     fixture.sleep(30);
-    fixture.fake.reused.set(Some(others));
+    fixture.fake.taken_meanwhile.set(Some(other));
     assert_eq!(fixture.datagram(client(1)), Ok(1));
-    assert!(fixture.fake.tracked.borrow().values().all(|word| word.get() == others));
+    assert!(fixture.fake.cells().any(|cell| cell == other));
 }
 
 #[test]
@@ -86,14 +90,18 @@ fn a_new_flow_is_refused_where_everything_is_full_and_the_service_rejects() {
     assert_eq!(fixture.counters(0), [2, 1, 0, 0, 1, 0]);
 }
 
+/// Its second datagram makes a flow one that keeps its cell.
 #[test]
-fn the_budget_of_displaced_entries_is_not_for_flows() {
+fn a_flow_that_finds_no_cell_goes_by_the_tables() {
     let mut fixture = udp(SERVICE_TRACKED | IDLE);
-    fixture.room_at_home(1);
-    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::CLOSED);
     assert_eq!(fixture.datagram(client(1)), Ok(1));
-    assert_eq!(fixture.datagram(client(2)), Ok(3));
-    assert_eq!(fixture.datagram(client(2)), Ok(3));
+    fixture.fill();
+    assert_eq!(fixture.datagram(client(2)), Ok(1));
+    assert_eq!(fixture.datagram(client(2)), Ok(1));
+    assert_eq!(fixture.events(), [(Event::FlowTaken, 1), (Event::FlowNoRoom, 2)]);
+    fixture.set(0, 0, Accepts::OpenOnly);
+    assert_eq!(fixture.datagram(client(1)), Ok(1), "it is remembered");
+    assert_eq!(fixture.datagram(client(2)), Ok(2));
 }
 
 #[test]
@@ -105,5 +113,5 @@ fn a_stateless_flow_knows_neither_limits_nor_its_past() {
     }
     fixture.set(0, 0, Accepts::OpenOnly);
     assert_eq!(fixture.datagram(client(1)), Ok(2), "a change of health moves it");
-    assert_eq!(fixture.fake.tracked.borrow().len(), 0);
+    assert_eq!(fixture.tracked_count(), 0);
 }

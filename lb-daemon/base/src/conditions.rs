@@ -84,7 +84,7 @@ pub enum ConditionReason {
     Slots,
     Region,
     NarrowPath,
-    DisplacedBudget,
+    FlowTableFull,
     /// The packet program is not on an interface.
     Interface,
     /// This host does not have an address that settings name.

@@ -65,10 +65,6 @@ pub struct Content {
     pub state_writes: Vec<(Name, IpAddr, Accepts)>,
     /// Previous homes that are not forgotten yet.
     pub previous_homes: BTreeMap<u32, Arc<PlannedPool>>,
-    /// Pools whose connections are adopted.
-    pub adopting: BTreeSet<u32>,
-    /// Adoptions that were refused.
-    pub refused: u64,
     /// Whether each new table of the last plan was built before.
     pub built: Vec<bool>,
     /// Number of plans that were applied.
@@ -185,7 +181,6 @@ impl Content {
             let homes = PoolHomes {
                 current: home(pool),
                 has_previous: self.previous_homes.contains_key(index),
-                adopting: self.adopting.contains(index),
                 regions: pool.groups.iter().map(|group| group.region).collect(),
                 out: out.filter(|member| member.out).map(|member| member.address).collect(),
             };
@@ -264,7 +259,6 @@ impl Content {
         for (index, pool) in &plan.pools {
             let Some(before) = self.plan.pools.get(index) else { continue };
             if home(before) != home(pool) {
-                self.adopting.remove(index);
                 self.previous_homes.entry(*index).or_insert_with(|| Arc::clone(before));
             }
         }
@@ -273,8 +267,6 @@ impl Content {
         };
         self.previous_homes
             .retain(|index, previous| home(previous).is_some() && !settled(index, previous));
-        let Self { adopting, previous_homes, .. } = self;
-        adopting.retain(|pool| previous_homes.contains_key(pool));
     }
 }
 
@@ -360,28 +352,14 @@ impl PacketPath for FakePacketPath {
         PublishedPools { homes: content.homes(), leaving: content.leaving(), is_incomplete: false }
     }
 
-    fn set_adopting(&mut self, pool: u32, adopting: bool) {
-        let mut content = self.content();
-        if adopting && content.previous_homes.contains_key(&pool) {
-            content.adopting.insert(pool);
-        } else {
-            content.adopting.remove(&pool);
-        }
-    }
-
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         let mut content = self.content();
         content.previous_homes.retain(|pool, _| !pools.contains(pool));
-        content.adopting.retain(|pool| !pools.contains(pool));
         Ok(())
     }
 
     async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {
         Ok(())
-    }
-
-    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
-        Ok(self.content().refused)
     }
 }
 

@@ -66,7 +66,7 @@ impl Names {
     /// Indices of the published pools, in order of their names.
     pub fn pools(&self, maps: &PinnedMaps) -> Vec<u32> {
         let mut published: Vec<_> =
-            (0..maps.pool_count()).filter(|&pool| maps.pool(pool).current() != 0).collect();
+            (0..maps.pool_count()).filter(|&pool| maps.pool(pool).now() != 0).collect();
         published.sort_by_cached_key(|&pool| self.pool(pool));
         published
     }

@@ -4,8 +4,8 @@ use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
     arrays::ArrayLayout,
     capture::{Capture, CaptureBuffer, RING_BYTES, SECTION},
-    connection::{FlowKeyV4, FlowKeyV6},
     counter::{EVENT_SLOTS, GroupCounter, TrafficCounter, VerdictCounter},
+    flow_map::LINE_WORDS,
     limits, names,
     service::{SourcePrefix, VipKey},
     sizes::MapSizes,
@@ -71,10 +71,6 @@ impl Shape {
         Self { entries: Some(entries), ..self }
     }
 
-    const fn flows<K>(name: &'static str) -> Self {
-        Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
-    }
-
     const fn per_cpu<T>(name: &'static str) -> Self {
         Self::new(name, MapType::PerCpuArray, 4, size_of::<T>())
     }
@@ -99,14 +95,11 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 17] = [
+const BALANCER: [Shape; 14] = [
     Shape::of_value(names::ARRAYS, MapType::Array, 4, Value::Arrays).of(1),
     Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4),
     Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>()),
-    Shape::flows::<FlowKeyV4>(names::DISPLACED_V4),
-    Shape::flows::<FlowKeyV6>(names::DISPLACED_V6),
-    Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
-    Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
+    Shape::new(names::FLOWS, MapType::Array, 4, LINE_WORDS * size_of::<u64>()),
     Shape::new(names::TABLES, MapType::ArrayOfMaps, 4, 4).of(limits::MAX_CHUNKS),
     Shape::of_value(names::DEVICES, MapType::DevMapHash, 4, Value::Any),
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS).of(VERDICT_SLOTS),

@@ -7,19 +7,24 @@ use aya::{
     maps::{MapData, MapInfo},
     programs::{ProgramError, TestRun as _, TestRunOptions, Xdp},
 };
-use lb_common::abi::{
-    arrays::{ArrayLayout, LAYOUT},
-    clock::{TICK, TICKS_AT_START, ticks_at_start},
-    names::{self, BALANCER_CLOCK},
-    sizes::MapSizes,
+use lb_common::{
+    abi::{
+        arrays::{ArrayLayout, LAYOUT},
+        clock::{Coarse, TICK, TICKS_AT_START, ticks_at_start},
+        names::{self, BALANCER_CLOCK},
+        sizes::MapSizes,
+    },
+    flow_table::LIFE,
 };
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    Component, Hook, MapsError, Pins, SizeSettings, arrays,
+    Arrays, Component, FlowMaps, FlowTable, Hook, MapsError, Pins, SizeSettings, arrays,
     attach::{Program, SlowPathError, load_slow_path},
     clock, layout,
+    maps::array,
     pins::RECEIVER_TC,
+    raw::MappingMut,
     sizes,
 };
 
@@ -77,10 +82,11 @@ pub(super) fn load(
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
     loader.btf(None);
-    let sizes = match sizes::of_pinned(pins, component) {
-        Err(MapsError::Missing { path }) => pin_arrays(&path, settings)?,
-        pinned => pinned?,
+    let (mut are_arrays_new, sizes) = match sizes::of_pinned(pins, component) {
+        Err(MapsError::Missing { path }) => (true, pin_arrays(&path, settings, pins)?),
+        pinned => (false, pinned?),
     };
+    are_arrays_new &= component == Component::Balancer;
     for shape in layout::shapes(component) {
         let pin = pins.map(shape.name);
         let pinned = MapInfo::from_pin(&pin).ok();
@@ -111,6 +117,10 @@ pub(super) fn load(
             source => LoadError::SlowPath(source),
         })?;
         set_clock(&mut loaded, pins);
+        let is_table_new = set_up_flows(pins, &sizes)?;
+        if are_arrays_new && !is_table_new {
+            keep_checks_on(pins, &sizes)?;
+        }
     }
     Ok(loaded)
 }
@@ -127,6 +137,37 @@ fn set_clock(loaded: &mut Ebpf, pins: &Pins) {
         warn_of_clock(&error);
     }
 }
+
+/// Gives a flow table that was just made its secret; returns whether it was.
+fn set_up_flows(pins: &Pins, sizes: &MapSizes) -> Result<bool, MapsError> {
+    let path = pins.map(names::FLOWS);
+    let unreadable = |source| MapsError::Memory { path: path.clone(), source };
+    let map = MapData::from_pin(&path).map_err(|error| unreadable(io::Error::other(error)))?;
+    let table = FlowTable::<MappingMut>::new(&map, sizes.flow_lines()).map_err(unreadable)?;
+    let is_new = !table.is_set_up();
+    if is_new {
+        let mut secret = [0; 16];
+        getrandom::fill(&mut secret).map_err(|error| unreadable(error.into()))?;
+        let (low, high) = secret.split_at(8);
+        let word = |bytes: &[u8]| u64::from_ne_bytes(array(bytes));
+        table.set_up([word(low), word(high)]);
+    }
+    Ok(is_new)
+}
+
+/// The flow table is of an earlier layout, whose pools had other zones: flows are looked up until its cells are over.
+fn keep_checks_on(pins: &Pins, sizes: &MapSizes) -> Result<(), MapsError> {
+    let path = pins.map(names::ARRAYS);
+    let unreadable = |source| MapsError::Memory { path: path.clone(), source };
+    let map = MapData::from_pin(&path).map_err(|error| unreadable(io::Error::other(error)))?;
+    let arrays = Arrays::new(&map, sizes).map_err(unreadable)?;
+    let now = Coarse::from_nanoseconds(clock::now().map_err(unreadable)?);
+    FlowMaps::turn_all_on(&arrays, now.0 + LIFE + AHEAD);
+    Ok(())
+}
+
+/// The packet path's clock may be this far ahead, in coarse units.
+const AHEAD: u64 = 2;
 
 fn warn_of_clock(error: &io::Error) {
     tracing::warn!(
@@ -149,8 +190,10 @@ fn measure_clock(loaded: &mut Ebpf) -> io::Result<i64> {
 }
 
 /// Creates and pins the arrays, and returns their sizes.
-fn pin_arrays(path: &Path, settings: &SizeSettings) -> Result<MapSizes, MapsError> {
-    let sizes = settings.sizes();
+fn pin_arrays(path: &Path, settings: &SizeSettings, pins: &Pins) -> Result<MapSizes, MapsError> {
+    // A flow table of an earlier layout stays, and its size with it.
+    let lines = MapInfo::from_pin(pins.map(names::FLOWS)).ok().map(|map| map.max_entries());
+    let sizes = lines.map_or_else(|| settings.sizes(), |lines| settings.sizes().with_flow_lines(lines));
     let map = arrays::create(&sizes);
     let map = map.map_err(|source| MapsError::Map { map: names::ARRAYS, source })?;
     let pin = |error| MapsError::Pin { path: path.into(), source: io::Error::other(error) };

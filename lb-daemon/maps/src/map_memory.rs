@@ -1,8 +1,9 @@
 //! The kernel's memory of a balancer's maps.
 
-use std::{fs, io, os::fd::AsRawFd as _, path::Path};
+use std::{ffi::OsStr, fs, io, os::fd::AsRawFd as _, path::Path};
 
 use aya::maps::MapData;
+use lb_common::abi::names::FLOWS;
 
 use super::{Component, MapsError, Pins, chunks::FIRST, opener::why};
 
@@ -15,11 +16,14 @@ pub fn map_memory(bpffs: &Path) -> Result<Vec<(String, u64)>, MapsError> {
     let unreadable = |path: &Path, source| MapsError::Memory { path: path.into(), source };
     let entries = fs::read_dir(pins.maps()).map_err(|error| unreadable(&pins.maps(), error))?;
     let mut maps = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| unreadable(&pins.maps(), error))?.path();
+    let flows = pins.map(FLOWS);
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).chain([Ok(flows.clone())]);
+    for path in paths {
+        let path = path.map_err(|error| unreadable(&pins.maps(), error))?;
         let map = MapData::from_pin(&path).map_err(|error| why(path.clone(), error))?;
         let mut bytes = locked(&map).map_err(|error| unreadable(&path, error))?;
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = if path == flows { Some(OsStr::new(FLOWS)) } else { path.file_name() };
+        let name = name.map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
         let chunk = pins.inner(&name).join(FIRST.to_string());
         if chunk.exists() {

@@ -7,22 +7,19 @@ use lb_common::abi::{
     arrays::Array,
     backend::Backend,
     clock::Nanoseconds,
-    connection::{
-        DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine, flow_key_v4,
-        flow_key_v6,
-    },
     counter::{Event, GroupCounter, TrafficCounter, VerdictCounter},
-    limiter::Limiter,
+    limiter::{LimitWord, Limiter},
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
     pod::from_bytes,
     pool::{Descriptor, Group, PoolLine, PoolWord},
-    service::{IPV4, Service, ServiceKey, VipKey},
+    service::{Service, ServiceKey, VipKey},
     sizes::MapSizes,
     slot::{StandbyWord, TableRef, TableShape},
     verdict::Verdict,
+    zone::Zone,
 };
 
 use lb_common::{
@@ -31,7 +28,7 @@ use lb_common::{
 };
 
 use super::{
-    ArrayView, Component, MapsError,
+    ArrayView, Component, FlowTable, MapsError,
     chunks::Chunks,
     clock::PacketClock,
     opener::{Access, Opener},
@@ -71,11 +68,9 @@ pub struct Maps<M> {
     pub(super) limiters: ArrayView<Limiter, M>,
     pub(super) backend_states: ArrayView<u64, M>,
     pub(super) shared_backends: HashMap<MapData, u64, u64>,
-    pub(super) handshakes: ArrayView<HandshakeLine, M>,
-    pub(super) displaced_v4: HashMap<MapData, FlowKeyV4, u64>,
-    pub(super) displaced_v6: HashMap<MapData, FlowKeyV6, u64>,
-    pub(super) flows_v4: HashMap<MapData, FlowKeyV4, u64>,
-    pub(super) flows_v6: HashMap<MapData, FlowKeyV6, u64>,
+    pub(super) zones: ArrayView<Zone, M>,
+    pub(super) flow_counts: ArrayView<u64, M>,
+    flows: FlowTable<M>,
     pub(super) backends: ArrayView<Backend, M>,
     pub(super) next_hops: ArrayView<NextHopEntry, M>,
     pub(super) interfaces: ArrayView<u64, M>,
@@ -124,11 +119,9 @@ impl<M: Access> Maps<M> {
             limiters: arrays.view(Array::Limiters),
             backend_states: arrays.view(Array::BackendStates),
             shared_backends: pins.typed(names::SHARED_BACKENDS)?,
-            handshakes: arrays.view(Array::Handshakes),
-            displaced_v4: pins.typed(names::DISPLACED_V4)?,
-            displaced_v6: pins.typed(names::DISPLACED_V6)?,
-            flows_v4: pins.typed(names::FLOWS_V4)?,
-            flows_v6: pins.typed(names::FLOWS_V6)?,
+            zones: arrays.view(Array::Zones),
+            flow_counts: arrays.view(Array::FlowCounts),
+            flows: pins.flows()?,
             backends: arrays.view(Array::Backends),
             next_hops: arrays.view(Array::NextHops),
             interfaces: arrays.view(Array::Interfaces),
@@ -288,43 +281,29 @@ impl<M: AsRef<Mapping>> Maps<M> {
         self.limiters.get(index)
     }
 
+    /// A limiter's limit; unlimited if the index is out of range.
+    pub fn limit(&self, limiter: u32) -> LimitWord {
+        self.limiter(limiter).map_or(LimitWord::UNLIMITED, |limiter| LimitWord(limiter.limit))
+    }
+
     /// Index of the limiter of a member with a limit of its own, by the index of its word; 0: none.
     pub fn member_limiter(&self, index: u32) -> u32 {
         self.member_limiters.get(index).unwrap_or(0) as u32
     }
 
-    /// A cell of a line of handshake entries.
-    pub fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
-        let line = self.handshakes.get(line)?;
-        let first = 2 * cell as usize;
-        let (syn, decision) = (line.words.get(first)?, line.words.get(first + 1)?);
-        Some(HandshakeEntry { syn: *syn, decision: *decision })
+    /// A zone; one that is not there never had a flow with a cell.
+    pub fn zone(&self, index: u32) -> Zone {
+        self.zones.get(index).unwrap_or_default()
     }
 
-    /// The displaced entry of a connection.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn displaced(&self, flow: &FlowTuple) -> Result<Option<DisplacedWord>, MapsError> {
-        let (map, found) = if flow.version == IPV4 {
-            (names::DISPLACED_V4, self.displaced_v4.get(&flow_key_v4(flow), 0))
-        } else {
-            (names::DISPLACED_V6, self.displaced_v6.get(&flow_key_v6(flow), 0))
-        };
-        remembered(map, found)
+    /// How many cells a pool has about; 0: all pools.
+    pub fn flow_count(&self, pool: u32) -> u64 {
+        self.flow_counts.get(pool).unwrap_or(0)
     }
 
-    /// The entry of a tracked flow.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn tracked(&self, flow: &FlowTuple) -> Result<Option<DisplacedWord>, MapsError> {
-        let (map, found) = if flow.version == IPV4 {
-            (names::FLOWS_V4, self.flows_v4.get(&flow_key_v4(flow), 0))
-        } else {
-            (names::FLOWS_V6, self.flows_v6.get(&flow_key_v6(flow), 0))
-        };
-        remembered(map, found)
+    /// The flow table.
+    pub fn flows(&self) -> &FlowTable<M> {
+        &self.flows
     }
 
     pub fn descriptor(&self, index: u32) -> Option<Descriptor> {
@@ -444,17 +423,6 @@ impl<M: AsRef<Mapping>> Maps<M> {
         let [count] =
             sum(&self.event_counters, event as u32).map_err(map_error(names::EVENT_COUNTERS))?;
         Ok(count)
-    }
-}
-
-fn remembered(
-    map: &'static str,
-    found: Result<u64, MapError>,
-) -> Result<Option<DisplacedWord>, MapsError> {
-    match found {
-        Ok(word) => Ok(Some(DisplacedWord(word))),
-        Err(MapError::KeyNotFound) => Ok(None),
-        Err(source) => Err(map_error(map)(source)),
     }
 }
 

@@ -30,8 +30,6 @@ const BACKEND_MTU_WORD: usize = 2;
 #[derive(Debug)]
 pub struct MemberMaps {
     pub(super) maps: Maps<MappingMut>,
-    /// Entries of the tables of displaced IPv4 and IPv6 connections.
-    pub(super) safe_displaced_entries: [u32; 2],
 }
 
 impl Deref for MemberMaps {
@@ -44,23 +42,12 @@ impl Deref for MemberMaps {
 
 impl MemberMaps {
     pub(super) fn open(pins: &Opener) -> Result<Self, MapsError> {
-        Ok(Self {
-            maps: Maps::open_with(pins)?,
-            safe_displaced_entries: [
-                pins.entries(names::DISPLACED_V4)?,
-                pins.entries(names::DISPLACED_V6)?,
-            ],
-        })
+        Ok(Self { maps: Maps::open_with(pins)? })
     }
 
     /// Changes a limit; what was admitted before still counts.
     pub fn set_limit(&self, limiter: u32, limit: LimitWord) {
         self.maps.limiters.change(limiter, limit, self.maps.now());
-    }
-
-    /// Sets how fast displaced entries may be added, or adopted.
-    pub fn set_displaced_limit(&self, limiter: u32, limit: LimitWord) {
-        self.maps.limiters.set_budget(limiter, limit, self.maps.now());
     }
 
     /// Corrects what an earlier daemon may have left: no limiter owes more than a full burst.

@@ -9,10 +9,13 @@ use aya::{
     maps::{Map, MapData, MapError},
     sys::SyscallError,
 };
-use lb_common::abi::{names::ARRAYS, sizes::MapSizes};
+use lb_common::abi::{
+    names::{ARRAYS, FLOWS},
+    sizes::MapSizes,
+};
 
 use super::{
-    Arrays, Component, MapsError, Pins, layout,
+    Arrays, Component, FlowTable, MapsError, Pins, layout,
     raw::{Mapping, MappingMut},
     sizes,
 };
@@ -68,11 +71,6 @@ impl Opener {
             .map_err(|source| MapsError::Open { path, source })
     }
 
-    /// Number of entries that a map can hold.
-    pub(super) fn entries(&self, name: &'static str) -> Result<u32, MapsError> {
-        self.open(name).map(|(_, _, entries)| entries)
-    }
-
     pub(super) fn data(&self, name: &'static str) -> Result<MapData, MapsError> {
         self.open(name).map(|(map, _, _)| map)
     }
@@ -86,6 +84,12 @@ impl Opener {
     pub(super) fn arrays<M: Access>(&self) -> Result<Arrays<M>, MapsError> {
         let (map, path, _) = self.open(ARRAYS)?;
         Arrays::new(&map, &self.sizes).map_err(|source| MapsError::Memory { path, source })
+    }
+
+    /// The flow table in memory.
+    pub(super) fn flows<M: Access>(&self) -> Result<FlowTable<M>, MapsError> {
+        let (map, path, lines) = self.open(FLOWS)?;
+        FlowTable::new(&map, lines).map_err(|source| MapsError::Memory { path, source })
     }
 
     /// The map, its pin and its number of entries.

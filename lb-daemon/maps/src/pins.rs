@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lb_common::abi::{LAYOUT_VERSION, names};
+use lb_common::abi::{LAYOUT_VERSION, flow_map::FLOW_VERSION, names};
 
 /// Name of the receiver's program for tc, in the object and to the kernel.
 pub(super) const RECEIVER_TC: &str = "receiver_tc";
@@ -82,6 +82,11 @@ impl Pins {
         Ok(layouts)
     }
 
+    /// Whether a pin beside all layouts is a flow table of some version.
+    pub(super) fn is_flow_table(name: &str) -> bool {
+        name.strip_prefix("flows-v").is_some_and(|version| version.parse::<u64>().is_ok())
+    }
+
     /// The component and the layout that a directory of pins is named for; `None`: it has another name.
     pub fn parse_directory(path: &Path) -> Option<(Component, u32)> {
         let name = path.file_name()?.to_str()?;
@@ -107,9 +112,12 @@ impl Pins {
         self.root.join("maps")
     }
 
-    /// A map's pin.
+    /// A map's pin. The flow table's is beside all layouts, which have it in common.
     pub fn map(&self, name: &str) -> PathBuf {
-        self.maps().join(name)
+        match name {
+            names::FLOWS => self.root.with_file_name(format!("flows-v{FLOW_VERSION}")),
+            name => self.maps().join(name),
+        }
     }
 
     /// The directory of what stands in arrays of maps.
@@ -201,9 +209,9 @@ mod tests {
     #[test]
     fn pins_stand_under_role_and_layout() {
         let pins = Pins::new(Path::new("/sys/fs/bpf"), Component::Balancer);
-        assert_eq!(pins.map("ARRAYS"), Path::new("/sys/fs/bpf/spillway/balancer-v5/maps/ARRAYS"));
-        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v5/links/eth0"));
-        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v5/program"));
+        assert_eq!(pins.map("ARRAYS"), Path::new("/sys/fs/bpf/spillway/balancer-v6/maps/ARRAYS"));
+        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v6/links/eth0"));
+        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v6/program"));
     }
 
     #[test]
@@ -238,7 +246,7 @@ mod tests {
     fn the_name_of_a_vlan_interface_survives_a_file_system_without_dots() {
         let pins = Pins::new(Path::new("/b"), Component::Receiver);
         let link = pins.link("bond0.100");
-        assert_eq!(link, Path::new("/b/spillway/receiver-v5/links/bond0:100"));
+        assert_eq!(link, Path::new("/b/spillway/receiver-v6/links/bond0:100"));
         assert_eq!(interface_of("bond0:100"), "bond0.100");
     }
 }

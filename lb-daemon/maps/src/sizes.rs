@@ -86,14 +86,14 @@ mod tests {
     #[test]
     fn what_is_set_and_differs_waits() {
         let settings: SizeSettings =
-            [(Size::Services, 8), (Size::Ports, 65_536), (Size::Displaced, 10_000)]
+            [(Size::Services, 8), (Size::Ports, 65_536), (Size::Flows, 10_000)]
                 .into_iter()
                 .collect();
         let sizes = settings.sizes();
-        assert_eq!([Size::Services, Size::Displaced].map(|size| sizes.get(size)), [8, 10_000]);
+        assert_eq!([Size::Services, Size::Flows].map(|size| sizes.get(size)), [8, 10_000]);
         assert_eq!(sizes.get(Size::Pools), 4_096);
         assert_eq!(settings.waiting(&sizes), []);
-        let in_force = MapSizes::DEFAULT.with(Size::Displaced, 10_000).with(Size::Pools, 5);
+        let in_force = MapSizes::DEFAULT.with(Size::Flows, 10_000).with(Size::Pools, 5);
         let waiting = [WaitingSize { size: Size::Services, asked: 8, in_force: 4_096 }];
         assert_eq!(settings.waiting(&in_force), waiting);
         assert_eq!(SizeSettings::default().waiting(&in_force), []);

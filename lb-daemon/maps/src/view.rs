@@ -10,7 +10,6 @@ use lb_common::{
     abi::{
         backend::{Backend, BackendStateWord},
         clock::{Coarse, Nanoseconds},
-        connection::{DisplacedWord, HandshakeEntry},
         counter::{Event, GroupCounter},
         limiter::LimitWord,
         limits::MAX_REGIONS_PER_POOL,
@@ -19,13 +18,16 @@ use lb_common::{
         pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
         service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord, TableRef},
+        zone::Zone,
     },
-    flow_hash::FlowTuple,
+    flow_table::FlowCells,
     path::Tables,
     word::Snapshot,
 };
 
-use super::{Access, MapsError, SlotTable, maps::Maps, raw::Mapping};
+use super::{
+    Access, MapsError, SlotTable, flow_table::ReadBucket, maps::Maps, raw::Mapping,
+};
 
 /// How often a pool is read again if it changes during the read.
 const ATTEMPTS: u32 = 16;
@@ -44,12 +46,12 @@ pub struct ServiceView<'m, M = Mapping> {
 /// The groups and backends of a pool, as far as counters need them: no table.
 #[derive(Clone, Debug, Default)]
 pub struct PoolMembers {
-    /// The current descriptor's groups in their order, each with its index.
+    /// The groups of the version that new connections are placed by, in their order, each with its index.
     pub groups: Vec<(u32, Group)>,
     /// The backends of their members, by index.
     pub backends: HashMap<u32, Backend>,
-    /// Those that only the previous descriptor's groups have. One that was removed and is there again has two indices, one of
-    /// them here.
+    /// Those that only the version before it has, during a remap. One that was removed and is there again has two indices, one
+    /// of them here.
     pub replaced: HashMap<u32, Backend>,
 }
 
@@ -58,11 +60,14 @@ pub struct PoolMembers {
 pub struct PoolView {
     /// The line, with the displaced check at that moment.
     pub line: PoolLine,
+    /// The descriptor that new connections are placed by.
     pub descriptor: Descriptor,
-    /// The previous descriptor, while it still counts.
+    /// The descriptor by which open connections are at home still, during a remap.
     pub previous: Option<Descriptor>,
-    /// The descriptor's groups in their order, each with its index.
+    /// The first one's groups in their order, each with its index.
     pub groups: Vec<(u32, Group)>,
+    /// The other one's.
+    previous_groups: Vec<(u32, Group)>,
     /// The slot tables of these groups.
     pub tables: BTreeMap<TableRef, SlotTable>,
     /// The backends of their members, by index.
@@ -104,7 +109,7 @@ impl<M: Access> Maps<M> {
     ) -> Result<Option<T>, MapsError> {
         for _ in 0..ATTEMPTS {
             let line = self.pool_line(index);
-            if line.versions().current() == 0 {
+            if line.versions().now() == 0 {
                 return Ok(None);
             }
             let read = read(line);
@@ -117,13 +122,12 @@ impl<M: Access> Maps<M> {
 
     fn read_members(&self, line: PoolLine) -> Option<PoolMembers> {
         let word = line.versions();
-        let groups = self.groups_of(&self.descriptor(word.current())?);
-        let previous = Some(word.previous()).filter(|previous| *previous != 0);
-        let previous = previous.and_then(|previous| self.descriptor(previous));
-        let previous = previous.map(|previous| self.groups_of(&previous)).unwrap_or_default();
+        let groups = self.groups_of(&self.descriptor(word.latest())?);
+        let before = if word.next() == 0 { None } else { self.descriptor(word.now()) };
+        let before = before.map(|before| self.groups_of(&before)).unwrap_or_default();
         let (mut backends, mut replaced) = (HashMap::new(), HashMap::new());
         groups.iter().for_each(|(_, group)| self.add_backends(group, &mut backends));
-        previous.iter().for_each(|(_, group)| self.add_backends(group, &mut replaced));
+        before.iter().for_each(|(_, group)| self.add_backends(group, &mut replaced));
         replaced.retain(|index, _| !backends.contains_key(index));
         Some(PoolMembers { groups, backends, replaced })
     }
@@ -138,22 +142,21 @@ impl<M: Access> Maps<M> {
 
     fn read_pool(&self, line: PoolLine) -> Result<Option<PoolView>, MapsError> {
         let word = line.versions();
-        let Some(descriptor) = self.descriptor(word.current()) else { return Ok(None) };
-        let previous = Some(word.previous()).filter(|previous| *previous != 0);
-        let previous = previous.and_then(|previous| self.descriptor(previous));
+        let Some(descriptor) = self.descriptor(word.latest()) else { return Ok(None) };
+        let previous = if word.next() == 0 { None } else { self.descriptor(word.now()) };
         let groups = self.groups_of(&descriptor);
-        let formers =
+        let previous_groups =
             previous.as_ref().map(|previous| self.groups_of(previous)).unwrap_or_default();
         let mut tables = BTreeMap::new();
         let mut backends = HashMap::new();
-        for (_, group) in groups.iter().chain(&formers) {
+        for (_, group) in groups.iter().chain(&previous_groups) {
             let table = TableRef(group.head.table);
             if let Entry::Vacant(entry) = tables.entry(table) {
                 entry.insert(self.table(table, group.head.shape())?);
             }
             self.add_backends(group, &mut backends);
         }
-        Ok(Some(PoolView { line, descriptor, previous, groups, tables, backends }))
+        Ok(Some(PoolView { line, descriptor, previous, groups, previous_groups, tables, backends }))
     }
 
     fn groups_of(&self, descriptor: &Descriptor) -> Vec<(u32, Group)> {
@@ -176,6 +179,21 @@ impl<M> ServiceView<'_, M> {
 impl PoolView {
     pub fn word(&self) -> PoolWord {
         self.line.versions()
+    }
+}
+
+impl<M: AsRef<Mapping>> FlowCells for ServiceView<'_, M> {
+    type Bucket<'c>
+        = ReadBucket<'c>
+    where
+        Self: 'c;
+
+    fn mask(&self) -> Option<u32> {
+        self.maps.flows().mask()
+    }
+
+    fn bucket(&self, number: u32) -> Option<ReadBucket<'_>> {
+        self.maps.flows().bucket(number)
     }
 }
 
@@ -212,34 +230,18 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
 
     fn set_last_displaced(&self, _: u32, _: Coarse) {}
 
-    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
-        self.maps.handshake_entry(line, cell)
+    fn zone(&self, index: u32) -> Option<Zone> {
+        Some(self.maps.zone(index))
     }
 
-    fn exchange_handshake_entry(
-        &self,
-        _: u32,
-        _: u32,
-        _: HandshakeEntry,
-        _: HandshakeEntry,
-    ) -> bool {
-        true
+    fn set_zone_displaced(&self, _: u32, _: Coarse) {}
+
+    fn flow_count(&self, pool: u32) -> Option<Snapshot> {
+        Some(Snapshot(self.maps.flow_count(pool)))
     }
 
-    fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        self.maps.displaced(flow).ok().flatten().map(|word| Snapshot(word.0))
-    }
-
-    fn insert_displaced(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
-        true
-    }
-
-    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        self.maps.tracked(flow).ok().flatten().map(|word| Snapshot(word.0))
-    }
-
-    fn insert_tracked(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
-        true
+    fn flow_secret(&self) -> [u64; 2] {
+        self.maps.flows().secret()
     }
 
     fn count(&self, _: Event) {}
@@ -263,14 +265,14 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
         let word = self.pool.word();
         match index {
             0 => None,
-            _ if word.current() == index => Some(&self.pool.descriptor),
-            _ if word.previous() == index => self.pool.previous.as_ref(),
+            _ if word.latest() == index => Some(&self.pool.descriptor),
+            _ if word.now() == index => self.pool.previous.as_ref(),
             _ => None,
         }
     }
 
     fn group(&self, index: u32) -> Option<&Group> {
-        let mut groups = self.pool.groups.iter();
+        let mut groups = self.pool.groups.iter().chain(&self.pool.previous_groups);
         groups.find(|(at, _)| *at == index).map(|(_, group)| group)
     }
 

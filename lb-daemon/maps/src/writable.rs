@@ -10,6 +10,7 @@ use lb_common::abi::{
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey},
     slot::SlotWord,
+    zone::ZoneRange,
 };
 
 use super::{
@@ -57,6 +58,11 @@ impl WritableMaps {
     /// Publishes a pool's version, or none, by one store.
     pub fn set_pool(&self, index: u32, word: PoolWord) {
         self.maps.pools.set_word(index, PoolLine::WORD, word.0);
+    }
+
+    /// Says which zones a pool has, by one store. Its flows' cells name them.
+    pub fn set_pool_zones(&self, index: u32, zones: ZoneRange) {
+        self.maps.pools.set_word(index, PoolLine::ZONES, zones.0);
     }
 
     /// Writes a descriptor that no word names.
@@ -196,4 +202,5 @@ pub(super) fn reset<const N: usize>(
 }
 
 const _: () = assert!(std::mem::offset_of!(PoolLine, word) == PoolLine::WORD * 8);
+const _: () = assert!(std::mem::offset_of!(PoolLine, zones) == PoolLine::ZONES * 8);
 const _: () = assert!(size_of::<TrafficCounter>() == 24);

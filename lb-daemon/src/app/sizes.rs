@@ -31,13 +31,10 @@ pub(super) struct SizeArguments {
     /// Most backends with a max_connection_rate, counted in the same way [default: 16384]
     #[arg(long, value_name = "NUMBER", value_parser = range(Size::LimitedBackends))]
     limited_backends: Option<u32>,
-    /// Displaced IPv4 connections to remember, 88 bytes each; a quarter as many of IPv6, 112 bytes each
-    /// [default: 262144]
-    #[arg(long, value_name = "NUMBER", value_parser = range(Size::Displaced))]
-    displaced: Option<u32>,
-    /// Flows of tracked UDP services over IPv4 to remember, bytes as above [default: 131072]
-    #[arg(long, value_name = "NUMBER", value_parser = range(Size::UdpFlows))]
-    udp_flows: Option<u32>,
+    /// Cells of the flow table, 16 bytes each, made a power of two: three for each connection away from home and each
+    /// flow of a tracked UDP service [default: 1048576]
+    #[arg(long, value_name = "NUMBER", value_parser = range(Size::Flows))]
+    flows: Option<u32>,
 }
 
 impl SizeArguments {
@@ -55,8 +52,7 @@ impl SizeArguments {
             Size::Backends => self.backends,
             Size::PoolBackends => self.pool_backends,
             Size::LimitedBackends => self.limited_backends,
-            Size::Displaced => self.displaced,
-            Size::UdpFlows => self.udp_flows,
+            Size::Flows => self.flows,
         }
     }
 }

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
-    btf_maps::{Array as Chunk, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
+    btf_maps::{Array as Chunk, ArrayOfMaps, DevMapHash, HashMap, PerCpuArray},
     macros::btf_map,
 };
 use lb_common::{
@@ -12,28 +12,24 @@ use lb_common::{
         arrays::Array,
         backend::{Backend, BackendStateWord, shared_key},
         clock::{Coarse, Nanoseconds},
-        connection::{
-            CELLS_PER_LINE, DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, Placement,
-            flow_key_v4, flow_key_v6,
-        },
         counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
+        flow_map::{FlowHead, HEAD_LINES, LINE_WORDS},
         limiter::{LimitWord, Limiter},
         limits::{CHUNK_WORDS, MAX_CHUNKS},
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
-        service::{AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
+        service::{AddressWords, Service, ServiceKey, VipKey, any_port_bit},
         sizes::{MapSizes, Size},
         slot::{SlotWord, StandbyWord, TableRef},
+        zone::Zone,
     },
-    flow_hash::FlowTuple,
+    flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Owner, Place, Position, Segment, Taken},
     path::{
         Choice, Observe, Tables,
-        handshakes::{HandshakeMatch, Line, Segment},
         search::{SearchEnd, SearchRequest},
     },
     service_index::{self, ServiceIndex},
-    word::Word as _,
 };
 
 use super::subprograms;
@@ -50,6 +46,11 @@ const SIZES: MapSizes = MapSizes::DEFAULT;
 const WORD_OF_VERSIONS: usize = offset_of!(PoolLine, word) / 8;
 const WORD_OF_CLEARED: usize = offset_of!(PoolLine, cleared) / 8;
 const WORD_OF_LAST_DISPLACED: usize = offset_of!(PoolLine, last_displaced) / 8;
+const WORD_OF_ZONES: usize = offset_of!(PoolLine, zones) / 8;
+const WORD_OF_ZONE_CLEARED: usize = offset_of!(Zone, cleared) / 8;
+const WORD_OF_ZONE_DISPLACED: usize = offset_of!(Zone, last_displaced) / 8;
+const WORD_OF_MASK: u32 = offset_of!(FlowHead, mask) as u32 / 8;
+const WORD_OF_SECRET: u32 = offset_of!(FlowHead, secret) as u32 / 8;
 const WORD_OF_LIMIT: usize = offset_of!(Limiter, limit) / 8;
 const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
@@ -58,18 +59,9 @@ const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 static ADDRESSES: HashMap<VipKey, u32, { SIZES.get(Size::Services) as usize }> = HashMap::new();
 #[btf_map]
 static SHARED_BACKENDS: HashMap<u64, u64, { SIZES.members() as usize }, ON_DEMAND> = HashMap::new();
-/// IPv4 has its own maps because its keys have a third of the bytes to hash.
+/// The daemon walks through it in its own memory.
 #[btf_map]
-static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::Displaced) as usize }> =
-    LruHashMap::new();
-#[btf_map]
-static DISPLACED_V6: LruHashMap<FlowKeyV6, u64, { SIZES.displaced_v6() as usize }> =
-    LruHashMap::new();
-#[btf_map]
-static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { SIZES.get(Size::UdpFlows) as usize }> =
-    LruHashMap::new();
-#[btf_map]
-static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { SIZES.flows_v6() as usize }> = LruHashMap::new();
+static FLOWS: Chunk<[u64; LINE_WORDS], { SIZES.flow_lines() as usize }, MMAP> = Chunk::new();
 /// The kernel inlines the look-up in a chunk because all chunks have this size.
 #[btf_map]
 static TABLES: ArrayOfMaps<Chunk<u64, { CHUNK_WORDS as usize }, MMAP>, { MAX_CHUNKS as usize }> =
@@ -140,6 +132,64 @@ impl ServiceIndex for Maps {
     }
 }
 
+impl FlowCells for Maps {
+    type Bucket<'c> = kernel::SharedLine;
+
+    #[inline(always)]
+    fn mask(&self) -> Option<u32> {
+        kernel::shared_line(&FLOWS, 0).map(|head| head.load(WORD_OF_MASK) as u32)
+    }
+
+    #[inline(always)]
+    fn bucket(&self, number: u32) -> Option<kernel::SharedLine> {
+        kernel::shared_line(&FLOWS, number.wrapping_add(HEAD_LINES))
+    }
+
+    #[inline(always)]
+    fn nearest(&self, key: FlowKey, segment: Segment, now: Coarse) -> (Option<Cell>, bool) {
+        let mut cell = Cell::NONE;
+        let found = subprograms::find_nearest(key.0, segment.0, now.0, &raw mut cell);
+        ((found & subprograms::FOUND != 0).then_some(cell), found & subprograms::DROPPED != 0)
+    }
+
+    #[inline(always)]
+    fn last_syn(&self, key: FlowKey, units: i64, now: Coarse) -> Option<Cell> {
+        let mut cell = Cell::NONE;
+        let found = subprograms::find_last_syn(key.0, units.cast_unsigned(), now.0, &raw mut cell);
+        (found != 0).then_some(cell)
+    }
+
+    #[inline(always)]
+    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse) -> Option<Cell> {
+        let mut cell = Cell::NONE;
+        let found = subprograms::find_syn(key.0, number, now.0, &raw mut cell);
+        (found != 0).then_some(cell)
+    }
+
+    #[inline(always)]
+    fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse) -> Option<Cell> {
+        let mut cell = Cell::NONE;
+        let found = subprograms::find_youngest(key.0, datagrams.into(), now.0, &raw mut cell);
+        (found != 0).then_some(cell)
+    }
+
+    #[inline(always)]
+    fn choose(&self, key: FlowKey, now: Coarse) -> Option<(Position, Owner)> {
+        let mut cell = Cell::NONE;
+        let found = subprograms::choose_cell(key.0, now.0, &raw mut cell);
+        (found != 0).then_some((cell.at, cell.owner))
+    }
+
+    #[inline(always)]
+    fn settle(&self, key: FlowKey, mut taken: Cell, now: Coarse) -> Taken {
+        match subprograms::settle_cell(key.0, now.0, &raw mut taken) {
+            0 => Taken::Full,
+            1 => Taken::Cell(taken.at),
+            _ => Taken::Before(taken.place),
+        }
+    }
+}
+
 impl Tables for Maps {
     type Word<'t> = kernel::SharedWord;
 
@@ -163,12 +213,12 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn pool(&self, index: u32) -> Option<PoolLine> {
-        let [word, cleared, last_displaced] = self.arrays.words(
+        let [word, cleared, last_displaced, zones] = self.arrays.words(
             Array::Pools,
             index,
-            [WORD_OF_VERSIONS, WORD_OF_CLEARED, WORD_OF_LAST_DISPLACED],
+            [WORD_OF_VERSIONS, WORD_OF_CLEARED, WORD_OF_LAST_DISPLACED, WORD_OF_ZONES],
         )?;
-        Some(PoolLine { word, cleared, last_displaced, reserved: 0 })
+        Some(PoolLine { word, cleared, last_displaced, zones })
     }
 
     #[inline(always)]
@@ -264,65 +314,29 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
-        let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        let [syn, decision] = self.arrays.words(Array::Handshakes, line, [first, first + 1])?;
-        Some(HandshakeEntry { syn, decision })
+    fn zone(&self, index: u32) -> Option<Zone> {
+        let [cleared, last_displaced] = self.arrays.words(
+            Array::Zones,
+            index,
+            [WORD_OF_ZONE_CLEARED, WORD_OF_ZONE_DISPLACED],
+        )?;
+        Some(Zone { cleared, last_displaced })
     }
 
     #[inline(always)]
-    fn exchange_handshake_entry(
-        &self,
-        line: u32,
-        cell: u32,
-        from: HandshakeEntry,
-        to: HandshakeEntry,
-    ) -> bool {
-        let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        let Some(decision) = self.arrays.shared_word(Array::Handshakes, line, first + 1) else {
-            return false;
-        };
-        let is_ours = decision.exchange(from.decision, to.decision).is_ok();
-        if is_ours && from.syn != to.syn {
-            self.arrays.store_words(Array::Handshakes, line, [(first, to.syn)]);
-        }
-        is_ours
+    fn set_zone_displaced(&self, index: u32, now: Coarse) {
+        self.arrays.store_words(Array::Zones, index, [(WORD_OF_ZONE_DISPLACED, now.0)]);
     }
 
     #[inline(always)]
-    fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
-        if flow.version == IPV4 {
-            kernel::lru_word(&DISPLACED_V4, flow_key_v4(flow))
-        } else {
-            kernel::lru_word(&DISPLACED_V6, flow_key_v6(flow))
-        }
+    fn flow_count(&self, pool: u32) -> Option<Self::Word<'_>> {
+        self.arrays.shared_word(Array::FlowCounts, pool, 0)
     }
 
     #[inline(always)]
-    fn insert_displaced(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
-        if flow.version == IPV4 {
-            DISPLACED_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
-        } else {
-            DISPLACED_V6.insert(flow_key_v6(flow), word.0, 0).is_ok()
-        }
-    }
-
-    #[inline(always)]
-    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
-        if flow.version == IPV4 {
-            kernel::lru_word(&FLOWS_V4, flow_key_v4(flow))
-        } else {
-            kernel::lru_word(&FLOWS_V6, flow_key_v6(flow))
-        }
-    }
-
-    #[inline(always)]
-    fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
-        if flow.version == IPV4 {
-            FLOWS_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
-        } else {
-            FLOWS_V6.insert(flow_key_v6(flow), word.0, 0).is_ok()
-        }
+    fn flow_secret(&self) -> [u64; 2] {
+        let head = kernel::shared_line(&FLOWS, 0);
+        head.map_or([0; 2], |head| [0, 1].map(|word| head.load(WORD_OF_SECRET + word)))
     }
 
     #[inline(always)]
@@ -348,27 +362,6 @@ impl Tables for Maps {
     #[inline(always)]
     fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
         subprograms::stand_in(head.table, slot, head.members, head.member_count) as u32
-    }
-
-    #[inline(always)]
-    fn find_repeated_syn(&self, line: Line, number: u32) -> HandshakeMatch {
-        HandshakeMatch(subprograms::find_repeated_syn(line.flow, line.now.0, number))
-    }
-
-    #[inline(always)]
-    fn write_handshake(&self, line: Line, entry: HandshakeEntry) {
-        subprograms::write_handshake(line.flow, line.now.0, entry.syn, entry.decision);
-    }
-
-    #[inline(always)]
-    fn find_handshake(&self, line: Line, segment: Segment) -> HandshakeMatch {
-        HandshakeMatch(subprograms::find_handshake(line.flow, line.now.0, segment.0))
-    }
-
-    #[inline(always)]
-    fn release_handshake(&self, line: Line, placed: Placement) {
-        let Placement { backend, incarnation } = placed;
-        subprograms::release_handshake(line.flow, line.now.0, backend, incarnation.into());
     }
 
     #[inline(always)]

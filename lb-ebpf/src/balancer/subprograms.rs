@@ -3,16 +3,11 @@
 
 use aya_ebpf::{bindings::xdp_md, programs::XdpContext};
 use lb_common::{
-    abi::{
-        clock::Coarse,
-        connection::{HandshakeEntry, Placement},
-        pool::GroupHead,
-        service::ServiceKey,
-    },
+    abi::{clock::Coarse, pool::GroupHead, service::ServiceKey},
     flow_hash::FlowHash,
+    flow_table::{self, Cell, FlowKey, Segment, Taken},
     path::{
         Choice, Search, Unobserved, admit,
-        handshakes::{self, Line, Segment},
         search::{self, SearchRequest},
         select,
     },
@@ -56,31 +51,50 @@ global! {
         let head = GroupHead { table, slots: 0, members, member_count };
         Maps::open().map_or(0, |maps| u64::from(select::stand_in(&maps, &head, slot)))
     }
-    /// [`handshakes::find_repeated_syn`].
-    fn find_repeated_syn(flow: u64, now: u64, number: u32) -> u64 {
-        let line = Line { flow, now: Coarse(now) };
-        Maps::open().map_or(0, |maps| handshakes::find_repeated_syn(&maps, line, number).0)
+    /// [`flow_table::nearest`], and its cell.
+    fn find_nearest(key: u64, segment: u64, now: u64, cell: *mut Cell) -> u64 {
+        let Some(maps) = Maps::open() else { return 0 };
+        let (found, dropped) =
+            flow_table::nearest(&maps, FlowKey(key), Segment(segment), Coarse(now));
+        lend(found, cell) | if dropped { DROPPED } else { 0 }
     }
-    /// [`handshakes::write`].
-    fn write_handshake(flow: u64, now: u64, syn: u64, decision: u64) -> u64 {
-        if let Some(maps) = Maps::open() {
-            let line = Line { flow, now: Coarse(now) };
-            handshakes::write(&maps, line, HandshakeEntry { syn, decision });
+    /// [`flow_table::last_syn`], and its cell.
+    fn find_last_syn(key: u64, units: u64, now: u64, cell: *mut Cell) -> u64 {
+        let Some(maps) = Maps::open() else { return 0 };
+        lend(flow_table::last_syn(&maps, FlowKey(key), units.cast_signed(), Coarse(now)), cell)
+    }
+    /// [`flow_table::of_syn`], and its cell.
+    fn find_syn(key: u64, number: u32, now: u64, cell: *mut Cell) -> u64 {
+        let Some(maps) = Maps::open() else { return 0 };
+        lend(flow_table::of_syn(&maps, FlowKey(key), number, Coarse(now)), cell)
+    }
+    /// [`flow_table::youngest`], and its cell.
+    fn find_youngest(key: u64, datagrams: u32, now: u64, cell: *mut Cell) -> u64 {
+        let Some(maps) = Maps::open() else { return 0 };
+        lend(flow_table::youngest(&maps, FlowKey(key), datagrams != 0, Coarse(now)), cell)
+    }
+    /// [`flow_table::choose`]: where the cell is, and its owner; 0: there is none.
+    fn choose_cell(key: u64, now: u64, cell: *mut Cell) -> u64 {
+        let (Some(maps), Some(to)) = (Maps::open(), kernel::borrow_argument(cell)) else { return 0 };
+        let Some((at, owner)) = flow_table::choose(&maps, FlowKey(key), Coarse(now)) else { return 0 };
+        to.at = at;
+        to.owner = owner;
+        1
+    }
+    /// [`flow_table::settle`]; 0: full, 1: its position, 2: the place that another CPU gave it.
+    fn settle_cell(key: u64, now: u64, taken: *mut Cell) -> u64 {
+        let (Some(maps), Some(to)) = (Maps::open(), kernel::borrow_argument(taken)) else { return 0 };
+        match flow_table::settle(&maps, FlowKey(key), *to, Coarse(now)) {
+            Taken::Full => 0,
+            Taken::Cell(at) => {
+                to.at = at;
+                1
+            }
+            Taken::Before(place) => {
+                to.place = place;
+                2
+            }
         }
-        0
-    }
-    /// [`handshakes::find_handshake`].
-    fn find_handshake(flow: u64, now: u64, segment: u64) -> u64 {
-        let line = Line { flow, now: Coarse(now) };
-        Maps::open().map_or(0, |maps| handshakes::find_handshake(&maps, line, Segment(segment)).0)
-    }
-    /// [`handshakes::release`]; the backend, and its incarnation.
-    fn release_handshake(flow: u64, now: u64, backend: u32, incarnation: u32) -> u64 {
-        if let Some(maps) = Maps::open() {
-            let placed = Placement { backend, incarnation: incarnation as u8 };
-            handshakes::release(&maps, Line { flow, now: Coarse(now) }, placed);
-        }
-        0
     }
     /// [`capture::after`].
     fn capture_after(context: *mut xdp_md, ended: u64) -> u64 {
@@ -93,6 +107,23 @@ global! {
             admit::count_overflow(&maps, version, taken_by, over_capacity != 0);
         }
         0
+    }
+}
+
+/// Of what a look-up returns: it found a cell.
+pub(super) const FOUND: u64 = 1;
+/// Of what a look-up returns: it dropped one.
+pub(super) const DROPPED: u64 = 2;
+
+/// Gives a cell to a caller.
+#[inline(always)]
+fn lend(found: Option<Cell>, to: *mut Cell) -> u64 {
+    match (found, kernel::borrow_argument(to)) {
+        (Some(found), Some(to)) => {
+            *to = found;
+            FOUND
+        }
+        _ => 0,
     }
 }
 

@@ -89,3 +89,25 @@ pub fn opaque(mut number: u64) -> u64 {
     }
     number
 }
+
+/// 0, which a CPU knows only after it has `number`.
+#[inline(always)]
+pub(super) fn zero_after(number: u64) -> u64 {
+    #[cfg(target_arch = "bpf")]
+    {
+        let mut zero = number;
+        // SAFETY: a number is cleared.
+        unsafe {
+            core::arch::asm!(
+                "{0} &= 0",
+                inout(reg) zero,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        zero
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        core::hint::black_box(number) & 0
+    }
+}

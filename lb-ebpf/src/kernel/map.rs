@@ -6,9 +6,12 @@ use aya_ebpf::btf_maps::{
     Array, ArrayOfMaps, HashMap, LpmTrie, LruHashMap, PerCpuArray, lpm_trie::Key,
 };
 use lb_common::{
-    abi::{pod::Pod, service::AddressWords},
+    abi::{flow_map::LINE_WORDS, pod::Pod, service::AddressWords},
+    flow_table::Bucket,
     word::Word,
 };
+
+use super::helpers::zero_after;
 
 /// A word of an array that the daemon changes in place.
 #[inline(always)]
@@ -104,8 +107,53 @@ fn compare_exchange(word: *mut u64, from: u64, to: u64) -> u64 {
     word.compare_exchange(from, to, order, order).unwrap_or_else(|found| found)
 }
 
-/// The word of a connection, to change by exchange only: the kernel may have evicted the element and given its memory to
-/// another connection.
+/// A cache line of an array of them, whose words programs of other CPUs change too.
+#[derive(Clone, Copy)]
+pub struct SharedLine(*mut u64);
+
+impl SharedLine {
+    #[inline(always)]
+    fn word(self, word: u32) -> SharedWord {
+        // SAFETY: a line has `LINE_WORDS` words, a power of two.
+        SharedWord(unsafe { self.0.add(word as usize % LINE_WORDS) })
+    }
+}
+
+impl Bucket for SharedLine {
+    #[inline(always)]
+    fn load(self, word: u32) -> u64 {
+        self.word(word).load()
+    }
+
+    /// The address depends on what was read before, so that no CPU reads it earlier.
+    #[inline(always)]
+    fn load_after(self, word: u32, earlier: u64) -> u64 {
+        Self(self.0.wrapping_byte_add(zero_after(earlier) as usize)).load(word)
+    }
+
+    #[inline(always)]
+    fn exchange(self, word: u32, from: u64, to: u64) -> bool {
+        self.word(word).exchange(from, to).is_ok()
+    }
+
+    #[inline(always)]
+    fn store(self, word: u32, to: u64) {
+        // SAFETY: the pointer is to live, aligned map memory; one volatile 8-byte store.
+        unsafe { self.word(word).0.write_volatile(to) }
+    }
+}
+
+/// A line of an array of cache lines.
+#[inline(always)]
+pub fn shared_line<const N: usize, const F: usize>(
+    map: &Array<[u64; LINE_WORDS], N, F>,
+    index: u32,
+) -> Option<SharedLine> {
+    map.get_ptr_mut(index).map(|line| SharedLine(line.cast()))
+}
+
+/// The word of a key, to change by atomic operations only: the kernel may have evicted the element and given its memory to
+/// another key.
 #[inline(always)]
 pub fn lru_word<K: Pod, const N: usize, const F: usize>(
     map: &LruHashMap<K, u64, N, F>,

@@ -5058,16 +5058,13 @@ pub struct SettlingPool {
     /// When the first of the changes was, as far as this daemon knows.
     #[prost(message, optional, tag = "2")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
-    /// When open connections that would be elsewhere otherwise begin to be remembered one by one.
-    #[prost(message, optional, tag = "3")]
-    pub adopts_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// When what home meant before is forgotten, unless there is another change, or one of them could not
-    /// be remembered yet.
+    /// When what home meant before is forgotten, unless there is another change.
     #[prost(message, optional, tag = "4")]
     pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Whether they are remembered one by one now.
-    #[prost(bool, tag = "5")]
-    pub adopting: bool,
+    /// Whether changes have kept it from its end for three settle times. Until its end no further backend is marked out, and
+    /// the next change of the configuration ends it.
+    #[prost(bool, tag = "6")]
+    pub overdue: bool,
 }
 /// An interface that packets come in by.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5554,12 +5551,12 @@ pub struct StatsResponse {
     /// New connections by pool, and within a pool in the order in which this balancer asks its regions.
     #[prost(message, repeated, tag = "4")]
     pub groups: ::prost::alloc::vec::Vec<GroupStats>,
-    /// Tables of what is remembered of connections.
-    #[prost(message, repeated, tag = "5")]
-    pub tables: ::prost::alloc::vec::Vec<TableStats>,
-    /// How fast displaced entries may be added.
-    #[prost(message, repeated, tag = "6")]
-    pub budgets: ::prost::alloc::vec::Vec<BudgetStats>,
+    /// Cells of the flow table that are in use, by what is known of their flows.
+    #[prost(message, repeated, tag = "10")]
+    pub flows: ::prost::alloc::vec::Vec<FlowsHeld>,
+    /// Cells that the flow table has.
+    #[prost(uint64, tag = "11")]
+    pub flow_room: u64,
     /// Events, all of them, by number. docs/operations.md has their meanings.
     #[prost(message, repeated, tag = "7")]
     pub events: ::prost::alloc::vec::Vec<EventStats>,
@@ -5731,36 +5728,18 @@ pub struct GroupStats {
     #[prost(message, optional, tag = "3")]
     pub counters: ::core::option::Option<GroupCounters>,
 }
-/// A table of what is remembered of connections.
+/// Cells of the flow table with one state.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TableStats {
-    /// "displaced": displaced open connections. "udp_flows": flows of tracked UDP services.
-    /// "handshakes": what SYNs of the last 64 s decided.
+pub struct FlowsHeld {
+    /// "open": open connections away from home. "half_open": SYNs of the last 64 s that went elsewhere, or whose flow had
+    /// another cell. "half_open_at_home": those that went home, in pools with limits. "seen_once": open connections that a
+    /// remap moves, of which one packet came since. "closing": connections that one side ended. "datagrams": flows of tracking
+    /// UDP services.
     #[prost(string, tag = "1")]
-    pub table: ::prost::alloc::string::String,
-    /// "ipv4", "ipv6", or "both".
-    #[prost(string, tag = "2")]
-    pub ip: ::prost::alloc::string::String,
-    /// Entries that are there.
-    #[prost(uint64, tag = "3")]
+    pub state: ::prost::alloc::string::String,
+    /// Cells.
+    #[prost(uint64, tag = "2")]
     pub held: u64,
-    /// Entries there is room for.
-    #[prost(uint64, tag = "4")]
-    pub room: u64,
-}
-/// How fast a table of displaced entries may be filled.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BudgetStats {
-    /// "displaced": by connections that are displaced. "adoptions": by those that a change of
-    /// home finds open.
-    #[prost(string, tag = "1")]
-    pub budget: ::prost::alloc::string::String,
-    /// "ipv4" or "ipv6".
-    #[prost(string, tag = "2")]
-    pub ip: ::prost::alloc::string::String,
-    /// Insertions a second. Unset: as many as come. 0: none.
-    #[prost(double, optional, tag = "3")]
-    pub per_second: ::core::option::Option<f64>,
 }
 /// How often something happened.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5819,8 +5798,8 @@ pub enum ConditionReason {
     Region = 19,
     /// The path to a backend is too narrow.
     NarrowPath = 20,
-    /// Displaced connections are not remembered as fast as they come.
-    DisplacedBudget = 21,
+    /// The flow table has no room for new connections away from home.
+    FlowTableFull = 21,
     /// The files of the API's certificate, key or authorities cannot be used.
     TlsFiles = 22,
     /// The files of the HTTP listener's certificate, key or tokens cannot be used.
@@ -5868,7 +5847,7 @@ impl ConditionReason {
             Self::Slots => "CONDITION_REASON_SLOTS",
             Self::Region => "CONDITION_REASON_REGION",
             Self::NarrowPath => "CONDITION_REASON_NARROW_PATH",
-            Self::DisplacedBudget => "CONDITION_REASON_DISPLACED_BUDGET",
+            Self::FlowTableFull => "CONDITION_REASON_FLOW_TABLE_FULL",
             Self::TlsFiles => "CONDITION_REASON_TLS_FILES",
             Self::HttpFiles => "CONDITION_REASON_HTTP_FILES",
             Self::Etcd => "CONDITION_REASON_ETCD",
@@ -5904,7 +5883,7 @@ impl ConditionReason {
             "CONDITION_REASON_SLOTS" => Some(Self::Slots),
             "CONDITION_REASON_REGION" => Some(Self::Region),
             "CONDITION_REASON_NARROW_PATH" => Some(Self::NarrowPath),
-            "CONDITION_REASON_DISPLACED_BUDGET" => Some(Self::DisplacedBudget),
+            "CONDITION_REASON_FLOW_TABLE_FULL" => Some(Self::FlowTableFull),
             "CONDITION_REASON_TLS_FILES" => Some(Self::TlsFiles),
             "CONDITION_REASON_HTTP_FILES" => Some(Self::HttpFiles),
             "CONDITION_REASON_ETCD" => Some(Self::Etcd),

@@ -48,7 +48,7 @@ impl<'m> Members<'m> {
 
     /// Whether a member takes new connections. None: the pool is being changed; look again.
     pub(crate) fn is_up(&mut self, place: usize) -> Option<bool> {
-        if self.maps.pool(self.pool).current() != self.version {
+        if self.maps.pool(self.pool).now() != self.version {
             self.refresh();
         }
         let &(_, index, identity) = self.places.get(place)?;
@@ -68,7 +68,7 @@ impl<'m> Members<'m> {
 
     /// Finds the words again. What changes meanwhile is found by the next look.
     fn refresh(&mut self) {
-        let version = self.maps.pool(self.pool).current();
+        let version = self.maps.pool(self.pool).now();
         let Some(descriptor) = self.maps.descriptor(version) else { return };
         let groups = descriptor.groups.iter().take(descriptor.group_count as usize);
         let mut places = Vec::new();
@@ -82,7 +82,7 @@ impl<'m> Members<'m> {
             }
         }
         places.sort_unstable();
-        if self.maps.pool(self.pool).current() == version {
+        if self.maps.pool(self.pool).now() == version {
             (self.version, self.places) = (version, places);
         }
     }

@@ -4,7 +4,6 @@ use lb_common::{
     abi::{
         backend::{Backend, BackendStateWord},
         clock::{Coarse, Nanoseconds},
-        connection::{DisplacedWord, HandshakeEntry},
         counter::{Event, GroupCounter},
         limiter::LimitWord,
         member::{Accepts, MemberWord},
@@ -13,8 +12,9 @@ use lb_common::{
         pool::{Descriptor, Group, PoolLine},
         service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord, TableRef},
+        zone::Zone,
     },
-    flow_hash::FlowTuple,
+    flow_table::{Bucket, FlowCells},
     path::Tables,
     word::Snapshot,
 };
@@ -73,6 +73,34 @@ fn of<T>(all: &[T], index: u32) -> Option<&T> {
     (index % 11 != 10).then(|| &all[index as usize % all.len()])
 }
 
+/// A bucket of any words, which another CPU changes all the time.
+#[derive(Clone, Copy, Debug)]
+pub struct WildBucket<'w> {
+    wild: &'w Wild,
+    number: u32,
+}
+
+impl Bucket for WildBucket<'_> {
+    fn load(self, word: u32) -> u64 {
+        self.wild.word(10, u64::from(self.number) << 4 | u64::from(word)).unwrap_or(0)
+    }
+    fn exchange(self, _: u32, from: u64, to: u64) -> bool {
+        (from ^ to) & 2 == 0
+    }
+    fn store(self, _: u32, _: u64) {}
+}
+
+impl FlowCells for Wild {
+    type Bucket<'c> = WildBucket<'c>;
+
+    fn mask(&self) -> Option<u32> {
+        self.word(13, 0).map(|word| word as u32)
+    }
+    fn bucket(&self, number: u32) -> Option<WildBucket<'_>> {
+        (number % 11 != 10).then_some(WildBucket { wild: self, number })
+    }
+}
+
 impl Tables for Wild {
     type Word<'t> = Snapshot;
 
@@ -87,7 +115,7 @@ impl Tables for Wild {
             word,
             last_displaced: self.words[1],
             cleared: self.words[2],
-            ..PoolLine::default()
+            zones: self.words[7],
         })
     }
     fn descriptor(&self, index: u32) -> Option<&Descriptor> {
@@ -138,30 +166,15 @@ impl Tables for Wild {
         Accepts::from_number(word.unwrap_or(0) as u8)
     }
     fn set_last_displaced(&self, _: u32, _: Coarse) {}
-    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
-        let word = |half: u32| self.word(10 + half, u64::from(line) << 4 | u64::from(cell));
-        Some(HandshakeEntry { syn: word(0)?, decision: word(1)? })
+    fn zone(&self, index: u32) -> Option<Zone> {
+        Some(Zone { cleared: self.words[2], last_displaced: self.word(12, index.into())? })
     }
-    fn exchange_handshake_entry(
-        &self,
-        _: u32,
-        _: u32,
-        from: HandshakeEntry,
-        to: HandshakeEntry,
-    ) -> bool {
-        (from.syn ^ to.decision) & 1 == 0
+    fn set_zone_displaced(&self, _: u32, _: Coarse) {}
+    fn flow_count(&self, pool: u32) -> Option<Snapshot> {
+        self.word(11, pool.into()).map(Snapshot)
     }
-    fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        self.word(12, flow.client_port.into()).map(Snapshot)
-    }
-    fn insert_displaced(&self, _: &FlowTuple, word: DisplacedWord) -> bool {
-        word.0 & 1 == 0
-    }
-    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        self.word(13, flow.client_port.into()).map(Snapshot)
-    }
-    fn insert_tracked(&self, _: &FlowTuple, word: DisplacedWord) -> bool {
-        word.0 & 1 == 0
+    fn flow_secret(&self) -> [u64; 2] {
+        [self.words[5], self.words[6]]
     }
     fn count(&self, _: Event) {}
     fn count_group(&self, _: u32, count: impl FnOnce(&mut GroupCounter)) {

@@ -104,32 +104,25 @@ pub struct BackendStats {
 /// What is remembered of connections.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Remembered {
-    /// Its tables.
-    pub tables: Vec<TableStats>,
+    /// Cells of the flow table.
+    pub flows: Vec<FlowsHeld>,
     /// Pools that may have displaced connections.
     pub pools_with_displaced: Vec<String>,
 }
 
 impl Remembered {
-    /// How many displaced entries of IPv4 there are.
-    ///
-    /// # Errors
-    /// When there is no such table.
-    pub fn displaced_v4(&self) -> Result<u64> {
-        let mut tables = self.tables.iter();
-        let found = tables.find(|it| it.table == "displaced" && it.ip == "ipv4");
-        found.map(|it| it.held).with_context(|| format!("no such table: {self:?}"))
+    /// How many open connections have a cell.
+    pub fn open(&self) -> u64 {
+        self.flows.iter().find(|it| it.state == "open").map_or(0, |it| it.held)
     }
 }
 
-/// A table of what is remembered.
+/// Cells of the flow table with one state.
 #[derive(Clone, Debug, Deserialize)]
-pub struct TableStats {
-    /// Its name.
-    pub table: String,
-    /// IP version.
-    pub ip: String,
-    /// Entries that are there.
+pub struct FlowsHeld {
+    /// The state.
+    pub state: String,
+    /// Cells.
     pub held: u64,
 }
 
@@ -256,8 +249,8 @@ pub struct Backend {
 /// A pool in a remap.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SettlingPool {
-    /// When connections begin to be adopted.
-    pub adopts_at: Option<String>,
+    /// When it is over.
+    pub ends_at: Option<String>,
 }
 
 /// Something that is wrong with a daemon.

@@ -11,21 +11,24 @@ use aya::{
     maps::{self, ArrayOfMaps, HashMap, MapData, xdp::DevMapHash},
     programs::{TestRun, TestRunOptions, TestRunResult},
 };
-use lb_common::abi::{
-    arrays::Array,
-    backend::Backend,
-    connection::{HandshakeEntry, HandshakeLine},
-    limiter::Limiter,
-    next_hop::NextHopEntry,
-    pod::{Pod, from_bytes},
-    pool::{Descriptor, Group, PoolLine},
-    service::Service,
+use lb_common::{
+    abi::{
+        arrays::Array,
+        backend::Backend,
+        limiter::Limiter,
+        next_hop::NextHopEntry,
+        pod::{Pod, from_bytes},
+        pool::{Descriptor, Group, PoolLine},
+        service::Service,
+        zone::Zone,
+    },
+    flow_table::{Owner, Place, Position},
 };
-use lb_maps::{Arrays, MappingMut};
+use lb_maps::{Arrays, FlowTable, MappingMut};
 
 use super::{
     counters::Counters,
-    fixture::{CHUNK, INGRESS, MapFixture, STRANGER, TABLES, Table},
+    fixture::{CHUNK, FLOW_BUCKETS, FLOW_SECRET, INGRESS, MapFixture, STRANGER, TABLES, Table},
     layout, objects,
 };
 
@@ -99,10 +102,13 @@ fn run_in(bpf: &Ebpf, program: &str, frame: &[u8], room: usize) -> Result<Ran> {
 pub struct Balancer {
     bpf: Ebpf,
     arrays: Arrays<MappingMut>,
+    flows: FlowTable<MappingMut>,
     chunks: BTreeMap<u32, Chunk>,
     fixture: Option<MapFixture>,
-    /// Pools of the fixture, as they are before each frame.
-    pools: Vec<(u32, Vec<u8>)>,
+    /// Pools and zones of the fixture, as they are before each frame.
+    checks: Vec<(Array, u32, Vec<u8>)>,
+    /// Lines of the flow table with the cells of the fixture, and its head.
+    lines: BTreeMap<u32, [u8; 64]>,
 }
 
 impl fmt::Debug for Balancer {
@@ -117,7 +123,8 @@ impl Balancer {
     /// # Errors
     /// When the kernel refuses it.
     pub fn load() -> Result<Self> {
-        let mut bpf = objects::load("balancer", &["balancer"])?;
+        let entries = [("FLOWS", 1 + FLOW_BUCKETS)];
+        let mut bpf = objects::load_sized("balancer", &["balancer"], &entries)?;
         let mut chunks = BTreeMap::new();
         for table in TABLES {
             let chunk = match chunks.entry(table.reference / CHUNK) {
@@ -130,7 +137,8 @@ impl Balancer {
             fill_table(chunk, table).context("fill a slot table")?;
         }
         let arrays = objects::arrays(&bpf)?;
-        Ok(Self { bpf, arrays, chunks, fixture: None, pools: Vec::new() })
+        let flows = objects::flows(&bpf, 1 + FLOW_BUCKETS)?;
+        Ok(Self { bpf, arrays, flows, chunks, fixture: None, checks: Vec::new(), lines: BTreeMap::new() })
     }
 
     /// Takes the previous fixture out of the maps and puts another one there.
@@ -142,8 +150,13 @@ impl Balancer {
             self.write(&old, true).context("take a fixture away")?;
         }
         self.write(fixture, false).context("show a fixture")?;
-        let pools = fixture.elements().into_iter().filter(|(array, ..)| *array == Array::Pools);
-        self.pools = pools.map(|(_, index, line)| (index, line)).collect();
+        let is_check = |array| matches!(array, Array::Pools | Array::Zones);
+        self.checks = fixture.elements().into_iter().filter(|it| is_check(it.0)).collect();
+        self.lines = BTreeMap::from([(0, layout::flow_head(FLOW_BUCKETS, FLOW_SECRET))]);
+        for (line, first, cell) in fixture.cells() {
+            let line = self.lines.entry(line).or_insert([0; 64]);
+            line[first..first + cell.len()].copy_from_slice(&cell);
+        }
         self.fixture = Some(fixture.clone());
         Ok(())
     }
@@ -153,7 +166,7 @@ impl Balancer {
     /// # Errors
     /// As [`run`].
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
-        self.set_displaced_check();
+        self.forget()?;
         self.run_beside_others(frame)
     }
 
@@ -165,11 +178,9 @@ impl Balancer {
         run(&self.bpf, "balancer", frame)
     }
 
-    /// The handshake entries of a line; none if there is no such line.
-    pub fn handshakes(&self, line: u32) -> Vec<HandshakeEntry> {
-        let line = self.arrays.view::<HandshakeLine>(Array::Handshakes).get(line);
-        let words = line.iter().flat_map(|line| line.words.chunks_exact(2));
-        words.map(|cell| HandshakeEntry { syn: cell[0], decision: cell[1] }).collect()
+    /// The cells of the flow table that are in use: where, and their words.
+    pub fn cells(&self) -> impl Iterator<Item = (Position, Owner, Place)> + '_ {
+        self.flows.cells(0, FLOW_BUCKETS)
     }
 
     /// Runs a frame that has so many bytes of room in front, a multiple of four.
@@ -177,15 +188,27 @@ impl Balancer {
     /// # Errors
     /// What the kernel answers; before Linux 6.8 it refuses.
     pub fn run_in(&mut self, frame: &[u8], room: usize) -> Result<Ran> {
-        self.set_displaced_check();
+        self.forget()?;
         run_in(&self.bpf, "balancer", frame, room)
     }
 
-    /// Makes each frame the first one, with the displaced check as the fixture has it: what a SYN away from home left is not looked for.
-    fn set_displaced_check(&self) {
-        for (index, line) in &self.pools {
-            self.element(Array::Pools, *index, line);
+    /// Makes the next frame the first one, with the displaced checks and the cells that the fixture has.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn forget(&mut self) -> Result<()> {
+        for (array, index, value) in &self.checks {
+            self.element(*array, *index, value);
         }
+        let left: Vec<_> = self.cells().collect();
+        for (at, owner, _) in left {
+            self.flows.erase(at, owner);
+        }
+        let mut map: maps::Array<_, [u8; 64]> = map_mut(&mut self.bpf, "FLOWS")?;
+        for (line, value) in &self.lines {
+            map.set(*line, value, 0)?;
+        }
+        Ok(())
     }
 
     /// The first `limit` counters of each map.
@@ -224,9 +247,6 @@ impl Balancer {
             let chunk = chunk.context("a table that was not made")?;
             set_list(chunk, table, slot, if erase { layout::slot([STRANGER; 4]) } else { list })?;
         }
-        for (key, value) in fixture.remembered_entries() {
-            self.remember(&key, value, erase).context("a flow that is remembered")?;
-        }
         let mut shared: HashMap<_, [u8; 8], [u8; 8]> = map_mut(&mut self.bpf, "SHARED_BACKENDS")?;
         for (key, state) in fixture.shared_entries() {
             if erase { shared.remove(&key) } else { shared.insert(key, state, 0) }?;
@@ -243,35 +263,6 @@ impl Balancer {
         Ok(())
     }
 
-    /// Sets or erases what is remembered of a flow; its key tells IP version and protocol.
-    fn remember(&mut self, key: &[u8], value: [u8; 8], erase: bool) -> Result<()> {
-        fn set<const N: usize>(
-            bpf: &mut Ebpf,
-            map: &str,
-            key: &[u8],
-            value: Option<[u8; 8]>,
-        ) -> Result<()>
-        where
-            [u8; N]: aya::Pod,
-        {
-            let mut map: HashMap<_, [u8; N], [u8; 8]> = map_mut(bpf, map)?;
-            let key = <[u8; N]>::try_from(key)?;
-            Ok(if let Some(value) = value { map.insert(key, value, 0) } else { map.remove(&key) }?)
-        }
-        let is_tcp = key[key.len() - 4] == 6;
-        let value = (!erase).then_some(value);
-        match key.len() {
-            16 => {
-                let map = if is_tcp { "DISPLACED_V4" } else { "FLOWS_V4" };
-                set::<16>(&mut self.bpf, map, key, value)
-            }
-            _ => {
-                let map = if is_tcp { "DISPLACED_V6" } else { "FLOWS_V6" };
-                set::<40>(&mut self.bpf, map, key, value)
-            }
-        }
-    }
-
     fn element(&self, array: Array, index: u32, value: &[u8]) {
         fn set<T: Pod>(arrays: &Arrays<MappingMut>, array: Array, index: u32, value: &[u8]) {
             let value = from_bytes(value).expect("an element has its length");
@@ -285,6 +276,7 @@ impl Balancer {
             Array::Backends => set::<Backend>,
             Array::NextHops => set::<NextHopEntry>,
             Array::Limiters => set::<Limiter>,
+            Array::Zones => set::<Zone>,
             _ => set::<u64>,
         };
         set(&self.arrays, array, index, value);

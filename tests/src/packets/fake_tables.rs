@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
 };
 
 use lb_common::{
@@ -10,7 +10,6 @@ use lb_common::{
         arrays::Array,
         backend::{Backend, BackendStateWord, shared_key},
         clock::Coarse,
-        connection::{DisplacedWord, HandshakeEntry},
         counter::{Event, GroupCounter},
         limiter::{LimitWord, Limiter},
         member::{Accepts, MemberWord},
@@ -20,8 +19,9 @@ use lb_common::{
         service::{AddressWords, Service, ServiceKey, address_of},
         slot::{SlotWord, StandbyWord, TableRef},
         verdict::Verdict,
+        zone::Zone,
     },
-    flow_hash::FlowTuple,
+    flow_table::{Bucket, FlowCells},
     path::{
         self, Head, Kind, Tables, Version, encapsulate,
         icmp_error::{self, IcmpError},
@@ -37,7 +37,7 @@ use lb_maps::clock;
 use super::expected::Expected;
 
 use super::{
-    fixture::{MapFixture, STRANGER, TABLES},
+    fixture::{FLOW_BUCKETS, FLOW_SECRET, MapFixture, STRANGER, TABLES},
     frames, layout,
     receiver::{ENDPOINTS, GUE_PORT, SOURCES, VIPS},
 };
@@ -54,7 +54,9 @@ pub struct FakeTables {
     backends: HashMap<u32, Backend>,
     next_hops: HashMap<u32, NextHopEntry>,
     slots: HashMap<(u32, u32), u64>,
-    remembered: HashMap<Vec<u8>, u64>,
+    /// Lines of the flow table, by number.
+    lines: HashMap<u32, [u64; 8]>,
+    zones: HashMap<u32, Zone>,
     shared_backends: HashMap<[u8; 8], u64>,
     devices: Vec<u32>,
 }
@@ -80,11 +82,15 @@ impl FakeTables {
                 Array::Backends => drop(fake.backends.insert(index, value(&bytes))),
                 Array::NextHops => drop(fake.next_hops.insert(index, value(&bytes))),
                 Array::Limiters => drop(fake.limiters.insert(index, value(&bytes))),
+                Array::Zones => drop(fake.zones.insert(index, value(&bytes))),
                 _ => drop(fake.words.insert((map, index), value(&bytes))),
             }
         }
-        for (key, bytes) in fixture.remembered_entries() {
-            fake.remembered.insert(key, value(&bytes));
+        for (line, first, bytes) in fixture.cells() {
+            let line = fake.lines.entry(line).or_default();
+            for (word, bytes) in line[first / 8..].iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = value(bytes);
+            }
         }
         for (key, bytes) in fixture.shared_entries() {
             fake.shared_backends.insert(key, value(&bytes));
@@ -93,16 +99,6 @@ impl FakeTables {
             fake.slots.insert((table.reference, slot), value(&bytes));
         }
         fake
-    }
-
-    /// What is remembered of a flow.
-    fn remembered(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        let end =
-            |address, port| SocketAddr::new(address_of(address, flow.version), u16::from_be(port));
-        let (client, vip) =
-            (end(&flow.client, flow.client_port), end(&flow.vip, flow.service_port));
-        let key = layout::flow_key(client, vip, flow.protocol);
-        self.remembered.get(&key).copied().map(Snapshot)
     }
 
     fn word(&self, map: Array, index: u32) -> Option<u64> {
@@ -114,14 +110,6 @@ impl FakeTables {
         let came_with = Tags::read(frame);
         let (expected, tags) = self.untagged(&untagged(frame, came_with), came_with);
         Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
-    }
-
-    /// Whether a frame begins a connection that is remembered anew. The program forgets the old one then; these tables
-    /// forget nothing.
-    pub fn begins_anew(&self, frame: &[u8]) -> bool {
-        let frame = &untagged(frame, Tags::read(frame))[..];
-        path::parse_any(frame)
-            .is_ok_and(|it| it.kind == Kind::NewConnection && self.remembered(&it.flow).is_some())
     }
 
     /// What it makes of a frame that its tags were taken off, and the tags to put on.
@@ -240,6 +228,31 @@ fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
     Expected { verdict: verdict.name(), frame, traffic: None }
 }
 
+/// A line of the flow table.
+#[derive(Clone, Copy, Debug)]
+pub struct FakeLine([u64; 8]);
+
+impl Bucket for FakeLine {
+    fn load(self, word: u32) -> u64 {
+        self.0[word as usize]
+    }
+    fn exchange(self, _: u32, _: u64, _: u64) -> bool {
+        true
+    }
+    fn store(self, _: u32, _: u64) {}
+}
+
+impl FlowCells for FakeTables {
+    type Bucket<'c> = FakeLine;
+
+    fn mask(&self) -> Option<u32> {
+        Some(FLOW_BUCKETS - 1)
+    }
+    fn bucket(&self, number: u32) -> Option<FakeLine> {
+        Some(FakeLine(self.lines.get(&(1 + number)).copied().unwrap_or_default()))
+    }
+}
+
 /// Nothing is learnt: what is remembered is what the fixture says.
 impl Tables for FakeTables {
     type Word<'t> = Snapshot;
@@ -267,29 +280,15 @@ impl Tables for FakeTables {
         Accepts::from_number(state.copied().unwrap_or(0) as u8)
     }
     fn set_last_displaced(&self, _: u32, _: Coarse) {}
-    fn handshake_entry(&self, _: u32, _: u32) -> Option<HandshakeEntry> {
+    fn zone(&self, index: u32) -> Option<Zone> {
+        Some(self.zones.get(&index).copied().unwrap_or_default())
+    }
+    fn set_zone_displaced(&self, _: u32, _: Coarse) {}
+    fn flow_count(&self, _: u32) -> Option<Snapshot> {
         None
     }
-    fn exchange_handshake_entry(
-        &self,
-        _: u32,
-        _: u32,
-        _: HandshakeEntry,
-        _: HandshakeEntry,
-    ) -> bool {
-        true
-    }
-    fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        self.remembered(flow)
-    }
-    fn insert_displaced(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
-        false
-    }
-    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
-        self.remembered(flow)
-    }
-    fn insert_tracked(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
-        false
+    fn flow_secret(&self) -> [u64; 2] {
+        FLOW_SECRET
     }
     fn count(&self, _: Event) {}
     fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}

@@ -7,6 +7,9 @@ use etherparse::{
     PacketBuilder, PacketBuilderStep, TcpHeader, UdpHeader,
 };
 
+/// Sequence number of all TCP segments.
+pub const SEQUENCE: u32 = 1_000;
+
 /// MAC of whoever sent the frame.
 pub const SENDER: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0c];
 /// MAC of the host under test.
@@ -108,7 +111,7 @@ impl Packet {
             ece: set('E'),
             cwr: set('C'),
             acknowledgment_number: if set('A') { 77 } else { 0 },
-            ..TcpHeader::new(from, to, 1_000, 64_000)
+            ..TcpHeader::new(from, to, SEQUENCE, 64_000)
         };
         let mut frame = Vec::new();
         self.ip().tcp_header(header).write(&mut frame, &self.payload).expect("write to memory");

@@ -1,10 +1,7 @@
 //! Map values, byte for byte, written out by hand from the documents of the map ABI. Integers stand
 //! little-endian, addresses and ports as in a packet.
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, SocketAddr},
-};
+use std::{collections::BTreeMap, net::IpAddr};
 
 /// 16 bytes of an address, IPv4 v4-mapped.
 pub fn address(address: IpAddr) -> [u8; 16] {
@@ -80,11 +77,17 @@ pub fn any_port(vip: IpAddr) -> (u32, u32) {
     (number(&bits[..6]), number(&bits[6..12]))
 }
 
-/// Value of `POOLS`: `{current 4, previous 4, cleared 8, last displaced 8, zero 8}`. The displaced check is on where the two in
-/// the middle differ.
-pub fn pool(current: u32, previous: u32, has_displaced: bool) -> [u8; 32] {
+/// Value of `POOLS`: `{now 4, next 4, cleared 8, last displaced 8, first zone 4, zones 4}`. The displaced check is on where the
+/// two in the middle differ.
+pub fn pool((now, next): (u32, u32), has_displaced: bool, (first, zones): (u32, u32)) -> [u8; 32] {
     let last_displaced = u64::from(has_displaced).to_le_bytes();
-    concat(&[&current.to_le_bytes(), &previous.to_le_bytes(), &[0; 8], &last_displaced, &[0; 8]])
+    let [now, next, first, zones] = [now, next, first, zones].map(u32::to_le_bytes);
+    concat(&[&now, &next, &[0; 8], &last_displaced, &first, &zones])
+}
+
+/// Value of `ZONES`: `{cleared 8, last displaced 8}`.
+pub fn zone(has_displaced: bool) -> [u8; 16] {
+    concat(&[&[0; 8], &u64::from(has_displaced).to_le_bytes()])
 }
 
 /// `{table 4, slots 4, members 4, member count 4}`.
@@ -159,21 +162,32 @@ pub fn shared_backend(pool: u32, backend: u32, state: u8) -> ([u8; 8], [u8; 8]) 
     (concat(&[&backend.to_le_bytes(), &pool.to_le_bytes()]), [state, 0, 0, 0, 0, 0, 0, 0])
 }
 
-/// Value of `DISPLACED_V4`, `FLOWS_V4` and those of IPv6: `{backend 3, incarnation 1, mark 1, last seen 3}`.
-pub const fn displaced(backend: u32, incarnation: u8, seen: u64) -> [u8; 8] {
-    let ([b0, b1, b2, _], [s0, s1, s2, ..]) = (backend.to_le_bytes(), seen.to_le_bytes());
-    [b0, b1, b2, incarnation, 0, s0, s1, s2]
+/// Line 0 of `FLOWS`: `{version 8, mask 8, secret 16, zero 32}`.
+pub fn flow_head(buckets: u32, secret: [u64; 2]) -> [u8; 64] {
+    let words = [1, u64::from(buckets) - 1, secret[0], secret[1]];
+    concat(&[&words.map(u64::to_le_bytes).concat(), &[0; 32]])
 }
 
-/// Key of `DISPLACED_V4` and `FLOWS_V4`, which is 16 bytes long, and of those of IPv6, of 40: `{client, VIP,
-/// client port 2, service port 2, protocol 1, zero 3}`.
-pub fn flow_key(client: SocketAddr, vip: SocketAddr, protocol: u8) -> Vec<u8> {
-    let octets = |address| match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    };
-    let ports = [client.port(), vip.port()].map(u16::to_be_bytes).concat();
-    [octets(client.ip()), octets(vip.ip()), ports, vec![protocol, 0, 0, 0]].concat()
+/// A cell of `FLOWS`, by a flow's hash under the secret: `{until 2 bytes, then bits: state 3, zone 16, datagrams 1, tag 28}`
+/// and `{backend 3, incarnation 1, sequence 4}`. The tag is the hash's high 28 bits, the last of which is set.
+pub fn flow_cell(
+    hash: u64,
+    (datagrams, zone, until): (bool, u16, u16),
+    (backend, incarnation, sequence): (u32, u8, u32),
+) -> [u8; 16] {
+    const OPEN: u64 = 0;
+    let bits = [(OPEN, 3), (zone.into(), 16), (datagrams.into(), 1), (hash >> 36 | 1, 28)];
+    let (known, _) = bits.iter().fold((0, 0), |(all, at), (value, length)| {
+        (all | value << at, at + length)
+    });
+    let first = u64::from(until) | known << 16;
+    let [b0, b1, b2, _] = backend.to_le_bytes();
+    concat(&[&first.to_le_bytes(), &[b0, b1, b2, incarnation], &sequence.to_le_bytes()])
+}
+
+/// The line of `FLOWS` with the first bucket of a flow, by its hash under the secret.
+pub const fn flow_line(hash: u64, buckets: u32) -> u32 {
+    1 + (hash % buckets as u64) as u32
 }
 
 /// Value of `NEXT_HOPS`: `{MAC 6, interface 2, zero 8, source of tunnels 16}`.

@@ -92,10 +92,10 @@ impl BalancerFacts {
         let (mut backends, mut source_prefix) = (BTreeMap::new(), None);
         for pool in 0..maps.pool_count() {
             let word = maps.pool(pool);
-            if word.current() == 0 {
+            if word.now() == 0 {
                 continue;
             }
-            let descriptor = maps.descriptor(word.current());
+            let descriptor = maps.descriptor(word.now());
             let form = descriptor.map_or(Form::IP_IN_IP, |descriptor| descriptor.form());
             if let Some(descriptor) = descriptor {
                 source_prefix = source_prefix.or_else(|| prefix(&descriptor));

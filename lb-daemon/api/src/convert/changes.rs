@@ -129,7 +129,7 @@ pub(super) fn condition(condition: &Condition) -> v1::Condition {
         ConditionReason::NarrowPath => Reason::NarrowPath,
         ConditionReason::Interface => Reason::Interface,
         ConditionReason::HostAddress => Reason::HostAddress,
-        ConditionReason::DisplacedBudget => Reason::DisplacedBudget,
+        ConditionReason::FlowTableFull => Reason::FlowTableFull,
         ConditionReason::Etcd => Reason::Etcd,
         ConditionReason::FleetConflict => Reason::FleetConflict,
         ConditionReason::FleetConfiguration => Reason::FleetConfiguration,

@@ -209,9 +209,8 @@ pub(crate) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPool {
     v1::SettlingPool {
         pool: settling.pool.to_string(),
         since: Some(timestamp(settling.since)),
-        adopts_at: Some(timestamp(settling.adopts_at)),
         ends_at: Some(timestamp(settling.ends_at)),
-        adopting: settling.adopting,
+        overdue: settling.overdue,
     }
 }
 

@@ -103,12 +103,11 @@ pub struct SettlingStatus {
     pub pool: Name,
     /// When the first change was made, as far as this daemon knows.
     pub since: SystemTime,
-    /// When connections begin to be adopted, that is, remembered one by one.
-    pub adopts_at: SystemTime,
-    /// When the previous home is forgotten.
+    /// When the previous home is forgotten, unless another change comes.
     pub ends_at: SystemTime,
-    /// Whether connections are being adopted.
-    pub adopting: bool,
+    /// Whether changes have kept it from its end for three settle times: no further backend is marked out meanwhile, and the
+    /// next change of the configuration ends it.
+    pub overdue: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

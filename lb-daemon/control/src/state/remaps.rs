@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{MarkOutDecision, State, publishing::Basis};
@@ -17,7 +17,7 @@ use lb_model::{
     ids::Ids,
     mark_out::{MarkOuts, RegionAvailability},
     plan::{self, MarkedOut},
-    remap::{Phase, Settling},
+    remap::Settling,
 };
 use lb_publish::{
     publisher::Publisher,
@@ -32,8 +32,6 @@ pub(super) struct Remaps {
     own_view: Option<MarkOuts>,
     /// Pools in a remap by index, with their current home.
     pub(super) settling: BTreeMap<u32, (Option<Home>, Settling)>,
-    /// Counter value at the last reading.
-    adoptions_refused: Option<u64>,
     /// Why members cannot be marked out, as last logged.
     mark_out_error: Option<String>,
 }
@@ -72,20 +70,10 @@ impl Remaps {
         }
     }
 
-    async fn are_adoptions_refused(&mut self, publisher: &Publisher) -> bool {
-        match publisher.adoptions_refused().await {
-            Ok(refused) => {
-                let before = self.adoptions_refused.replace(refused);
-                before.is_some_and(|before| before < refused)
-            }
-            Err(error) => {
-                tracing::warn!(
-                    error = error_chain::message(&error),
-                    "the counters of adoptions cannot be read"
-                );
-                false
-            }
-        }
+    /// Whether changes have kept a pool's remap from its end for too long.
+    fn is_overdue(&self, pool: Option<u32>, settle_time: Duration, now: Instant) -> bool {
+        let settling = pool.and_then(|pool| self.settling.get(&pool));
+        settling.is_some_and(|(_, settling)| settling.is_overdue(settle_time, now))
     }
 
     fn log_mark_out_error(&mut self, why: String) {
@@ -159,29 +147,13 @@ impl State {
         if self.remaps.settling.is_empty() {
             return;
         }
-        let refused = self.remaps.are_adoptions_refused(&self.publishing.publisher).await;
-        let (mut over, mut adopt) = (BTreeSet::new(), Vec::new());
-        let configuration = Arc::clone(&self.current.configuration);
-        for (name, pool) in &configuration.pools {
+        let mut over = BTreeSet::new();
+        for (name, pool) in &self.current.configuration.pools {
             let Some(index) = self.current.ids.pool(name) else { continue };
-            let Some((_, settling)) = self.remaps.settling.get_mut(&index) else { continue };
-            let adopting = homes.get(&index).is_some_and(|homes| homes.adopting);
-            settling.observe(adopting, now);
-            if refused && adopting {
-                settling.refuse(now);
+            let Some((_, settling)) = self.remaps.settling.get(&index) else { continue };
+            if settling.is_over(pool.settle_time, now) {
+                over.insert(index);
             }
-            match settling.phase(pool.settle_time, now) {
-                Phase::Over => drop(over.insert(index)),
-                phase if adopting != (phase == Phase::Adopting) => {
-                    tracing::info!(pool = %name, ?phase, "pool {name}: remap phase: {phase:?}");
-                    adopt.push((index, !adopting));
-                }
-                _ => {}
-            }
-        }
-        if !adopt.is_empty() {
-            // Without a publisher the daemon is stopping.
-            let _ = self.publishing.publisher.set_adopting(adopt).await;
         }
         if !over.is_empty() {
             self.forget_previous(over).await;
@@ -206,10 +178,23 @@ impl State {
 
     /// Marks out members and regions that were out of service for long, and takes back those that returned,
     /// with one remap per pool. Returns whether the packet path has it.
-    async fn mark_out(&mut self, mark_outs: Arc<MarkOuts>) -> bool {
-        if mark_outs.out() == self.remaps.mark_outs.out() {
+    ///
+    /// A pool whose remap changes have kept from its end for long keeps what it has: what open connections without cells
+    /// were idle for then begins to count.
+    async fn mark_out(&mut self, wanted: Arc<MarkOuts>) -> bool {
+        let (out, in_force) = (wanted.out(), self.remaps.mark_outs.out());
+        let mut allowed = out.clone();
+        for (name, pool) in &self.current.configuration.pools {
+            if self.remaps.is_overdue(self.current.ids.pool(name), pool.settle_time, clock()) {
+                allowed.remove(name);
+                allowed.extend(in_force.get(name).map(|it| (name.clone(), it.clone())));
+            }
+        }
+        let is_whole = allowed == out;
+        let mark_outs = if is_whole { wanted } else { Arc::new(wanted.with_out(&allowed)) };
+        if allowed == in_force {
             self.remaps.mark_outs = mark_outs;
-            return true;
+            return is_whole;
         }
         let basis = Basis { mark_outs: Arc::clone(&mark_outs), ..self.basis() };
         let plan = match self.build_plan(&basis).await {
@@ -229,7 +214,7 @@ impl State {
         let out = self.remaps.mark_outs.out();
         tracing::info!(?out, "backends and regions marked out: {out:?}");
         if self.current.plan.as_ref() == Some(&plan) {
-            return true;
+            return is_whole;
         }
         self.current.plan = Some(plan);
         let published = self.publish(Arc::default()).await;
@@ -237,7 +222,7 @@ impl State {
             tracing::error!(error = error_chain::message(error), "the packet path is behind");
         }
         self.update_sensors();
-        published.is_ok()
+        published.is_ok() && is_whole
     }
 
     /// Which members and regions of a configuration are marked out now.
@@ -294,7 +279,6 @@ mod tests {
         PoolHomes {
             current: None,
             has_previous: false,
-            adopting: false,
             regions: regions.to_vec(),
             out: BTreeSet::new(),
         }

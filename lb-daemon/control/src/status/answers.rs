@@ -10,7 +10,7 @@ use crate::{
     },
     members::{clock, wall_clock},
 };
-use lb_model::{Name, Pool, remap::Phase};
+use lb_model::{Name, Pool};
 use lb_publish::reconcile::PathReader;
 
 impl<R: PathReader> StatusLoop<R> {
@@ -169,9 +169,8 @@ impl Known {
             Some(SettlingStatus {
                 pool: name.clone(),
                 since: at(settling.since()),
-                adopts_at: at(settling.adopts_at(pool.settle_time)),
                 ends_at: at(settling.ends_at(pool.settle_time)),
-                adopting: settling.phase(pool.settle_time, now) > Phase::Settling,
+                overdue: settling.is_overdue(pool.settle_time, now),
             })
         });
         pools.collect()

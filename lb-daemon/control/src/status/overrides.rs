@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use lb_common::abi::sizes::Size;
@@ -12,7 +13,6 @@ use crate::command::{Event, OverridesEvent, OverridesInForce, Warning, WarningRe
 use lb_base::conditions::{ConditionReason, Subject};
 use lb_model::{
     MemberState, Name, ObjectReference, Pool,
-    capacity::{self, displaced_budget, split_displaced_room},
     overrides::{Overrides, affected},
     shares,
 };
@@ -26,6 +26,12 @@ const SUBJECT: Subject = Subject::new(ConditionReason::OverrideWeights, "weights
 
 /// From which share on, connections that find no backend in the lists are worth a sentence.
 const NOTABLE: f64 = 0.01;
+
+/// Cells that the flow table should have for each flow.
+const FLOWS_TO_CELLS: f64 = 3.0;
+
+/// How long a cell is in use for a connection of a minute: two more once it has ended.
+const FLOW_LIFE: Duration = Duration::from_secs(180);
 
 impl<R: PathReader> StatusLoop<R> {
     pub(super) fn take_overrides(&mut self, next: OverridesInForce) {
@@ -123,12 +129,14 @@ impl<R: PathReader> StatusLoop<R> {
                 needed += admitted.unwrap_or_default() * (1.0 - kept);
             }
         }
-        let [room, _] = split_displaced_room(self.settings.sizes.get(Size::Displaced));
-        let budget = capacity::per_second(displaced_budget(room)).unwrap_or_default();
-        (needed > budget).then(|| {
+        // Each has its cell for as long as it lasts, and a while longer.
+        let room = f64::from(self.settings.sizes.get(Size::Flows)) / FLOWS_TO_CELLS;
+        let sustained = room / FLOW_LIFE.as_secs_f64();
+        (needed > sustained).then(|| {
             format!(
-                "they place about {needed:.0} new connections a second away from home, and {budget:.0} a second can be \
-                 remembered: the others go to backends that should get less (the setting displaced raises this)"
+                "they place about {needed:.0} new connections a second away from home, and the flow table has room for \
+                 {sustained:.0} a second that last a minute: others go to backends that should get less (the setting flows \
+                 raises this)"
             )
         })
     }

@@ -11,7 +11,8 @@ use lb_common::{
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    path::{self, Kind, Parsed, Position, Tables, encapsulate, handshakes, select},
+    flow_table::FlowKey,
+    path::{self, Kind, Parsed, Position, Tables, encapsulate, select},
 };
 
 use super::{
@@ -46,7 +47,7 @@ pub fn explain<T: Tables>(
         affinity: affinity(service),
     });
     let line = tables.pool(service.pool);
-    let descriptor = line.and_then(|line| tables.descriptor(line.versions().current()));
+    let descriptor = line.and_then(|line| tables.descriptor(line.versions().latest()));
     let slot = descriptor.filter(|d| d.home.slots > 0).map(|d| home_slot(d, service, flow));
     if let Some((hash, slot, slots)) = slot {
         explanation.hash = Some(format!("{hash:016x}"));
@@ -54,7 +55,7 @@ pub fn explain<T: Tables>(
     }
 
     let mut recorder = Recorder::default();
-    let parsed = with_sequence(tables, descriptor, parsed);
+    let parsed = with_sequence(tables, parsed);
     let forward = path::forward(tables, service, parsed, &mut recorder);
     let choice = forward.as_ref().ok().map(|forward| forward.choice);
     let head = forward.and_then(|forward| encapsulate::head(tables, &forward).map(drop));
@@ -168,18 +169,18 @@ fn region_name<T: Tables>(
         .map_or_else(|| "?".into(), |descriptor| regions::name(tables, names, descriptor, position))
 }
 
-/// The packet of an open connection with the number that follows its SYN, where that is recorded and
-/// the connection has no displaced entry yet: so it is the first of those that go by the handshake entry.
-fn with_sequence<T: Tables>(tables: &T, descriptor: Option<&Descriptor>, parsed: Parsed) -> Parsed {
-    let Some(descriptor) = descriptor.filter(|_| parsed.kind == Kind::OpenConnection) else {
-        return parsed;
-    };
-    if tables.displaced(&parsed.flow).is_some() {
+/// The packet of an open connection with the number that its cell has come to, or that follows its SYN: so it is one of those
+/// that go by the cell.
+fn with_sequence<T: Tables>(tables: &T, parsed: Parsed) -> Parsed {
+    if parsed.kind != Kind::OpenConnection {
         return parsed;
     }
-    let identity = FlowHash::new(&parsed.flow, &descriptor.hash_key);
-    match handshakes::youngest(tables, identity, Coarse::from_nanoseconds(tables.now())) {
-        Some(entry) => Parsed { sequence: entry.number().wrapping_add(1), ..parsed },
+    let key = FlowKey(FlowHash::new(&parsed.flow, &tables.flow_secret()).0);
+    match tables.youngest(key, false, Coarse::from_nanoseconds(tables.now())) {
+        Some(cell) => {
+            let beyond = u32::from(cell.owner.is_of_syn());
+            Parsed { sequence: cell.place.sequence().wrapping_add(beyond), ..parsed }
+        }
         None => parsed,
     }
 }

@@ -6,8 +6,8 @@ use lb_model::capacity::Connections;
 use spillway_proto::v1;
 
 use crate::stats::{
-    BackendStats, Budget, DriverDrops, EventStats, GroupStats, InterfaceStats, Remembered,
-    ServiceStats, Stats, Table, TracepointDrops, Traffic, VerdictStats, sentence,
+    BackendStats, DriverDrops, EventStats, FlowsHeld, GroupStats, InterfaceStats, Remembered,
+    ServiceStats, Stats, TracepointDrops, Traffic, VerdictStats, sentence,
 };
 
 impl From<Stats> for v1::StatsResponse {
@@ -18,8 +18,8 @@ impl From<Stats> for v1::StatsResponse {
             services: services.into_iter().map(Into::into).collect(),
             backends: backends.into_iter().map(Into::into).collect(),
             groups: groups.into_iter().map(Into::into).collect(),
-            tables: remembered.tables.into_iter().map(Into::into).collect(),
-            budgets: remembered.budgets.into_iter().map(Into::into).collect(),
+            flows: remembered.flows.into_iter().map(Into::into).collect(),
+            flow_room: remembered.room,
             events: remembered.events.into_iter().map(Into::into).collect(),
             pools_with_displaced: remembered.pools_with_displaced,
             interfaces: interfaces.into_iter().map(Into::into).collect(),
@@ -109,15 +109,9 @@ impl From<GroupStats> for v1::GroupStats {
     }
 }
 
-impl From<Table> for v1::TableStats {
-    fn from(Table { table, ip, held, room }: Table) -> Self {
-        Self { table: table.into_owned(), ip: ip.into_owned(), held, room }
-    }
-}
-
-impl From<Budget> for v1::BudgetStats {
-    fn from(Budget { budget, ip, per_second }: Budget) -> Self {
-        Self { budget: budget.into_owned(), ip: ip.into_owned(), per_second }
+impl From<FlowsHeld> for v1::FlowsHeld {
+    fn from(FlowsHeld { state, held }: FlowsHeld) -> Self {
+        Self { state: state.into_owned(), held }
     }
 }
 
@@ -135,8 +129,8 @@ impl From<v1::StatsResponse> for Stats {
             backends: answer.backends.into_iter().map(Into::into).collect(),
             groups: answer.groups.into_iter().map(Into::into).collect(),
             remembered: Remembered {
-                tables: answer.tables.into_iter().map(Into::into).collect(),
-                budgets: answer.budgets.into_iter().map(Into::into).collect(),
+                flows: answer.flows.into_iter().map(Into::into).collect(),
+                room: answer.flow_room,
                 pools_with_displaced: answer.pools_with_displaced,
                 events: answer.events.into_iter().map(Into::into).collect(),
             },
@@ -204,15 +198,9 @@ impl From<v1::GroupStats> for GroupStats {
     }
 }
 
-impl From<v1::TableStats> for Table {
-    fn from(v1::TableStats { table, ip, held, room }: v1::TableStats) -> Self {
-        Self { table: table.into(), ip: ip.into(), held, room }
-    }
-}
-
-impl From<v1::BudgetStats> for Budget {
-    fn from(v1::BudgetStats { budget, ip, per_second }: v1::BudgetStats) -> Self {
-        Self { budget: budget.into(), ip: ip.into(), per_second }
+impl From<v1::FlowsHeld> for FlowsHeld {
+    fn from(v1::FlowsHeld { state, held }: v1::FlowsHeld) -> Self {
+        Self { state: state.into(), held }
     }
 }
 
@@ -275,16 +263,8 @@ mod tests {
             }],
             groups: vec![GroupStats { pool: "web".into(), region: "eu".into(), connections }],
             remembered: Remembered {
-                tables: vec![Table {
-                    table: "handshakes".into(),
-                    ip: "both".into(),
-                    held: 14,
-                    room: 15,
-                }],
-                budgets: vec![
-                    Budget { budget: "displaced".into(), ip: "ipv4".into(), per_second: Some(0.5) },
-                    Budget { budget: "displaced".into(), ip: "ipv6".into(), per_second: None },
-                ],
+                flows: vec![FlowsHeld { state: "half_open".into(), held: 14 }],
+                room: 15,
                 pools_with_displaced: vec!["web".into()],
                 events: Event::ALL.iter().map(|event| (*event, 16).into()).collect(),
             },

@@ -18,7 +18,7 @@ use lb_common::abi::{
     counter::VerdictCounter,
     verdict::{Action, Verdict},
 };
-use lb_maps::{FlowTables, MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
+use lb_maps::{MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
 use lb_model::capacity::Connections;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ use crate::names::Names;
 
 pub use driver::DropStage;
 pub use interfaces::{DriverDrops, InterfaceStats, TracepointDrops, interfaces};
-pub use remembered::{Budget, EventStats, Remembered, Table};
+pub use remembered::{EventStats, FlowsHeld, Remembered};
 pub use traffic::{BackendStats, ServiceStats, Traffic};
 
 /// What a balancer counted.
@@ -57,7 +57,7 @@ impl Stats {
             services: traffic::services(maps, names)?,
             backends: traffic::backends(maps, names)?,
             groups: groups(maps, names)?,
-            remembered: remembered::remembered(maps, &FlowTables::open(bpffs)?, names)?,
+            remembered: remembered::remembered(maps, names)?,
             interfaces: interfaces(bpffs, maps, names)?,
         })
     }

@@ -1,52 +1,35 @@
 use std::borrow::Cow;
 
-use lb_common::abi::{
-    clock::Coarse,
-    counter::Event,
-    limiter::{ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6},
+use lb_common::{
+    abi::{clock::Coarse, counter::Event},
+    flow_table::{Owner, State},
 };
 use serde::Serialize;
 
 use super::sentence;
 use crate::names::Names;
-use lb_maps::{FlowTable, FlowTables, MapsError, PinnedMaps, clock};
-use lb_model::capacity;
+use lb_maps::{MapsError, PinnedMaps, clock};
 
 /// What is remembered of connections, and what happened to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remembered {
-    pub tables: Vec<Table>,
-    /// How fast displaced entries may be added.
-    pub budgets: Vec<Budget>,
+    /// Cells of the flow table, by what is known of their flows.
+    pub flows: Vec<FlowsHeld>,
+    /// Cells that the flow table has.
+    pub room: u64,
     /// Pools that may have displaced connections, by name.
     pub pools_with_displaced: Vec<String>,
     /// What happened, by number.
     pub events: Vec<EventStats>,
 }
 
-/// A table of connections.
+/// Cells of the flow table with one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Table {
-    /// `displaced`, `udp_flows` or `handshakes`.
-    pub table: Cow<'static, str>,
-    /// `ipv4`, `ipv6`, or `both`.
-    pub ip: Cow<'static, str>,
-    /// Entries that are there.
+pub struct FlowsHeld {
+    /// `open`, `half_open`, `half_open_at_home`, `seen_once`, `closing` or `datagrams`.
+    pub state: Cow<'static, str>,
+    /// Cells that are in use.
     pub held: u64,
-    /// Entries there is room for.
-    pub room: u64,
-}
-
-/// How fast a table of displaced entries may be filled.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Budget {
-    /// `displaced`: by displaced connections. `adoptions`: by those that a change
-    /// of home finds open.
-    pub budget: Cow<'static, str>,
-    /// `ipv4` or `ipv6`.
-    pub ip: Cow<'static, str>,
-    /// Insertions a second; `None`: as many as come.
-    pub per_second: Option<f64>,
 }
 
 /// How often something happened.
@@ -66,52 +49,44 @@ impl From<(Event, u64)> for EventStats {
     }
 }
 
-pub(super) fn remembered(
-    maps: &PinnedMaps,
-    tables: &FlowTables,
-    names: &Names,
-) -> Result<Remembered, MapsError> {
+pub(super) fn remembered(maps: &PinnedMaps, names: &Names) -> Result<Remembered, MapsError> {
     let mut pools_with_displaced: Vec<_> =
         maps.pools_with_displaced().map(|(index, _)| names.pool(index)).collect();
     pools_with_displaced.sort();
     Ok(Remembered {
-        tables: vec![
-            table("displaced", "ipv4", &tables.displaced_v4)?,
-            table("displaced", "ipv6", &tables.displaced_v6)?,
-            table("udp_flows", "ipv4", &tables.flows_v4)?,
-            table("udp_flows", "ipv6", &tables.flows_v6)?,
-            handshakes(maps),
-        ],
-        budgets: vec![
-            budget("displaced", "ipv4", maps, DISPLACED_V4),
-            budget("displaced", "ipv6", maps, DISPLACED_V6),
-            budget("adoptions", "ipv4", maps, ADOPTIONS_V4),
-            budget("adoptions", "ipv6", maps, ADOPTIONS_V6),
-        ],
+        flows: held(maps),
+        room: maps.flows().room().into(),
         pools_with_displaced,
         events: maps.events()?.into_iter().map(Into::into).collect(),
     })
 }
 
-fn table<const N: usize>(
-    name: &'static str,
-    ip: &'static str,
-    table: &FlowTable<N>,
-) -> Result<Table, MapsError> {
-    Ok(Table { table: name.into(), ip: ip.into(), held: table.held()?, room: table.room().into() })
-}
+/// The states of cells in their order.
+const STATES: [(&str, State); 5] = [
+    ("open", State::Open),
+    ("half_open", State::HalfOpen),
+    ("half_open_at_home", State::HalfOpenAtHome),
+    ("seen_once", State::SeenOnce),
+    ("closing", State::Closing),
+];
+/// Behind them.
+const DATAGRAMS: &str = "datagrams";
 
-/// Handshake entries have no families: a line is picked by the hash of a flow.
-fn handshakes(maps: &PinnedMaps) -> Table {
+/// Reads the whole table.
+fn held(maps: &PinnedMaps) -> Vec<FlowsHeld> {
     let now = Coarse::from_nanoseconds(clock::now().unwrap_or(0));
-    let (held, room) = maps.handshake_entries_held(now);
-    Table { table: "handshakes".into(), ip: "both".into(), held, room }
-}
-
-fn budget(budget: &'static str, ip: &'static str, maps: &PinnedMaps, limiter: u32) -> Budget {
-    Budget {
-        budget: budget.into(),
-        ip: ip.into(),
-        per_second: capacity::per_second(maps.limit(limiter)),
+    let mut counts = [0; STATES.len() + 1];
+    let table = maps.flows();
+    for (_, owner, _) in table.cells(0, table.buckets()) {
+        if owner != Owner::BUSY && owner.left(now) > 0 {
+            let is_it = |(_, state): &(&str, State)| owner.is_in(*state);
+            let place = match owner.is_of_datagrams() {
+                true => STATES.len(),
+                false => STATES.iter().position(is_it).unwrap_or(0),
+            };
+            counts[place] += 1;
+        }
     }
+    let names = STATES.map(|(name, _)| name).into_iter().chain([DATAGRAMS]);
+    names.zip(counts).map(|(state, held)| FlowsHeld { state: state.into(), held }).collect()
 }

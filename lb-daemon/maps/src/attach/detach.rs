@@ -26,7 +26,25 @@ pub fn detach(bpffs: &Path, component: Component) -> Result<Detached, BpffsError
     let layouts = Pins::layouts(bpffs, component);
     let layouts =
         layouts.map_err(|source| BpffsError::File { path: bpffs.join("spillway"), source })?;
-    LockedPins::lock(bpffs, component, &layouts)?.remove()
+    let mut detached = LockedPins::lock(bpffs, component, &layouts)?.remove()?;
+    if component == Component::Balancer {
+        detached.maps += remove_flows(bpffs)?;
+    }
+    Ok(detached)
+}
+
+/// Removes the flow tables of all versions, once no layout has them in common any more. Returns how many there were.
+pub(super) fn remove_flows(bpffs: &Path) -> Result<u32, BpffsError> {
+    let all = Pins::new(bpffs, Component::Balancer).root().with_file_name("");
+    let tables: Vec<_> =
+        files(&all)?.into_iter().filter(|name| Pins::is_flow_table(name)).collect();
+    for name in &tables {
+        let path = all.join(name);
+        remove(&path, fs::remove_file(&path))?;
+    }
+    // Another component may have its pins there.
+    let _still_used = fs::remove_dir(all);
+    Ok(tables.len() as u32)
 }
 
 /// Pins that no daemon uses until this is dropped.

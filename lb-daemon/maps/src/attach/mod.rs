@@ -142,6 +142,11 @@ impl Attached {
                 // Maps without a program would look like a component at work.
                 if first {
                     let _already_failing = detach::clear(&pins);
+                    if component == Component::Balancer
+                        && Pins::layouts(&options.bpffs, component).is_ok_and(|it| it.is_empty())
+                    {
+                        let _already_failing = detach::remove_flows(&options.bpffs);
+                    }
                 }
                 Err(error)
             }

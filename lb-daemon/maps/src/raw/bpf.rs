@@ -43,7 +43,7 @@ struct ObjGet {
 
 /// Elements of a map, many by one call.
 #[repr(C)]
-struct Batch {
+struct UpdateBatch {
     in_batch: u64,
     out_batch: u64,
     keys: u64,
@@ -53,12 +53,6 @@ struct Batch {
     element_flags: u64,
     flags: u64,
 }
-
-#[repr(transparent)]
-struct LookupBatch(Batch);
-
-#[repr(transparent)]
-struct UpdateBatch(Batch);
 
 #[repr(C)]
 struct LinkDetach {
@@ -100,14 +94,6 @@ unsafe impl Command for ObjInfo {
     const COMMAND: libc::c_long = 15;
 }
 
-// SAFETY: 56 bytes without padding; `in_batch` is none or the address of four bytes, `out_batch` that
-// of four bytes to write to, which is what a hash map takes; `keys` and `values` are made from vectors
-// of `count` elements of the map's key and value size, which the caller answers for and which outlive
-// the call.
-unsafe impl Command for LookupBatch {
-    const COMMAND: libc::c_long = 24;
-}
-
 // SAFETY: 56 bytes without padding; `keys` and `values` are made from vectors of `count` elements
 // of four bytes, the key and value size of an array of maps, which outlive the call.
 unsafe impl Command for UpdateBatch {
@@ -139,7 +125,7 @@ fn call<C: Command>(attributes: &mut C) -> io::Result<RawFd> {
 pub(crate) fn update_batch(outer: impl AsFd, elements: &[(u32, BorrowedFd<'_>)]) -> io::Result<()> {
     let keys: Vec<u32> = elements.iter().map(|(key, _)| *key).collect();
     let values: Vec<RawFd> = elements.iter().map(|(_, inner)| inner.as_raw_fd()).collect();
-    call(&mut UpdateBatch(Batch {
+    call(&mut UpdateBatch {
         in_batch: 0,
         out_batch: 0,
         keys: keys.as_ptr() as u64,
@@ -148,49 +134,8 @@ pub(crate) fn update_batch(outer: impl AsFd, elements: &[(u32, BorrowedFd<'_>)])
         map_fd: outer.as_fd().as_raw_fd(),
         element_flags: 0,
         flags: 0,
-    }))?;
+    })?;
     Ok(())
-}
-
-/// Elements of a hash map, and where to go on; `None`: that was the last of them.
-pub(crate) type Elements<const N: usize> = (Vec<([u64; N], u64)>, Option<u32>);
-
-/// Reads up to `room` elements of a hash map with keys of `N` words and values of one, whole buckets at
-/// a time, from where an earlier call stopped: what is there all the while is read exactly once. To the
-/// kernel this is no use of an element.
-///
-/// # Errors
-/// What the kernel answers. `InvalidInput` where the map's keys and values are of other sizes;
-/// `StorageFull` where one bucket holds more than `room`.
-pub(crate) fn lookup_batch<const N: usize>(
-    map: &MapData,
-    from: Option<u32>,
-    room: u32,
-) -> io::Result<Elements<N>> {
-    let info = map.info().map_err(io::Error::other)?;
-    if (info.key_size() as usize, info.value_size()) != (size_of::<[u64; N]>(), 8) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut keys = vec![[0_u64; N]; room as usize];
-    let mut values = vec![0_u64; room as usize];
-    let (start, mut next) = (from.unwrap_or(0), 0_u32);
-    let mut lookup = LookupBatch(Batch {
-        in_batch: from.map_or(0, |_| &raw const start as u64),
-        out_batch: &raw mut next as u64,
-        keys: keys.as_mut_ptr() as u64,
-        values: values.as_mut_ptr() as u64,
-        count: room,
-        map_fd: map.fd().as_fd().as_raw_fd(),
-        element_flags: 0,
-        flags: 0,
-    });
-    let more = match call(&mut lookup) {
-        Ok(_) => true,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error),
-    };
-    let read = keys.into_iter().zip(values).take(lookup.0.count as usize);
-    Ok((read.collect(), more.then_some(next)))
 }
 
 /// Makes an array of one element with so many bytes (from Linux 6.0 on at most 2^31); aya cannot choose the size of an

@@ -6,8 +6,7 @@ mod ethtool;
 mod mapping;
 
 pub(super) use bpf::{
-    Elements, create_array, detach_link, link_interface, lookup_batch, open_link, update_batch,
-    watched,
+    create_array, detach_link, link_interface, open_link, update_batch, watched,
 };
 pub use ethtool::DriverStatistics;
 pub(super) use ethtool::driver_statistics;

@@ -1,5 +1,5 @@
 use lb_common::abi::{
-    clock::{DISPLACED_LIFE, Nanoseconds},
+    clock::Nanoseconds,
     limiter::LimitWord,
 };
 
@@ -60,27 +60,4 @@ pub fn is_lower(limit: LimitWord, than: LimitWord) -> bool {
         _ => (1, limit.interval()),
     };
     rank(limit) > rank(than)
-}
-
-/// Bits of a coarse unit in nanoseconds ([`lb_common::abi::clock::Coarse`]).
-const COARSE_BITS: u32 = 30;
-
-/// Splits the `room` of a table of displaced entries between new connections placed away from home and open ones
-/// adopted during a remap, three to one: new ones come whenever a region is full, adoptions only during a
-/// remap, which waits for them.
-pub fn split_displaced_room(room: u32) -> [u32; 2] {
-    let adoptions = room / 4;
-    [room - adoptions, adoptions]
-}
-
-/// Limits how fast displaced entries are added to a table with `room`, so that the kernel never has to evict one
-/// that was used within [`DISPLACED_LIFE`]. Half of the room may be filled at once, as when a region fills up,
-/// the other half over that time. Closed for a room below 20, because no limiter is that slow.
-pub fn displaced_budget(room: u32) -> LimitWord {
-    if room < 20 {
-        return LimitWord::CLOSED;
-    }
-    let half = room / 2;
-    let life = (DISPLACED_LIFE << COARSE_BITS) * LimitWord::PER_NANOSECOND;
-    LimitWord::new(life.div_ceil(u64::from(half)), half)
 }

@@ -12,7 +12,7 @@ use lb_common::abi::{counter::GroupCounter, limiter::LimitWord};
 use crate::{GroupSettings, Rate, Scaler};
 
 pub use demand::{Connections, Rates, missing_backends, per_second, utilisation};
-pub use limit::{Share, displaced_budget, is_lower, split_displaced_room};
+pub use limit::{Share, is_lower};
 pub use portion::{
     FleetPortions, GroupChanges, GroupName, Portion, PortionChanges, Portions, PortionsInForce,
 };

@@ -132,33 +132,6 @@ fn limits_are_the_portion_of_the_capacity() {
 }
 
 #[test]
-fn new_displaced_entries_and_adoptions_fit_one_table() {
-    assert_eq!(split_displaced_room(524_288), [393_216, 131_072]);
-    for room in [0, 1, 3, 4_095, 16_777_216] {
-        assert_eq!(split_displaced_room(room).iter().sum::<u32>(), room);
-    }
-    assert_eq!(displaced_budget(19), LimitWord::CLOSED);
-}
-
-#[test]
-fn no_displaced_entry_goes_that_was_used_within_its_life() {
-    const LIFE: Nanoseconds = 600 * SECOND;
-    for room in [20, 1000, 131_072] {
-        let (arrival, mut admitted) = (Cell::new(0), 0);
-        let limit = displaced_budget(room);
-        let start = 100 * SECOND;
-        for now in (start..=start + LIFE).step_by(SECOND as usize / 10) {
-            while debit(|| limit, &arrival, now) == Debit::Admitted {
-                admitted += 1;
-            }
-            let half = now == start;
-            assert!(!half || admitted == room / 2, "{admitted} of {room} at once");
-        }
-        assert!(admitted <= room && admitted >= room - room / 100 - 1, "{admitted} of {room}");
-    }
-}
-
-#[test]
 fn limits_are_ordered_from_closed_to_unlimited() {
     let limit = |per_second| share(1).group_limit(Capacity::PerSecond(per_second));
     let rising = [LimitWord::CLOSED, limit(0.1), limit(10.0), limit(1e7), LimitWord::UNLIMITED];

@@ -151,12 +151,8 @@ fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
 
 fn remembered(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     let known = &facts.stats.remembered;
-    let tables = || known.tables.iter();
-    sheet.family(&TABLE_ENTRIES, tables().map(|t| ([&*t.table, &*t.ip], t.held.into())))?;
-    sheet.family(&TABLE_ROOM, tables().map(|t| ([&*t.table, &*t.ip], t.room.into())))?;
-    let budgets =
-        known.budgets.iter().filter_map(|b| Some(([&*b.budget, &*b.ip], b.per_second?.into())));
-    sheet.family(&BUDGET, budgets)?;
+    sheet.family(&FLOWS_HELD, known.flows.iter().map(|it| ([&*it.state], it.held.into())))?;
+    sheet.one(&FLOW_ROOM, known.room.into())?;
     sheet.family(&EVENTS, known.events.iter().map(|e| ([&*e.event], e.count.into())))
 }
 

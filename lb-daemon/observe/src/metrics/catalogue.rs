@@ -133,12 +133,10 @@ metrics! {
     POOL_SETTLING: Gauge "pool_settling" None ["pool"]
         "1: a pool is in a remap; 0: it is not";
 
-    TABLE_ENTRIES: Gauge "flow_table_entries" None ["table", "ip"]
-        "Entries of a table of what is remembered of connections: displaced, udp_flows, handshakes";
-    TABLE_ROOM: Gauge "flow_table_room_entries" None ["table", "ip"]
-        "Entries that such a table has room for";
-    BUDGET: Gauge "displaced_budget_insertions_per_second" None ["budget", "ip"]
-        "Displaced entries that may be added a second; 0: none. Absent: no limit";
+    FLOWS_HELD: Gauge "flow_table_cells" None ["state"]
+        "Cells of the flow table in use, by what is known of their flows: open, half_open, half_open_at_home, seen_once, closing, datagrams";
+    FLOW_ROOM: Gauge "flow_table_room_cells" None []
+        "Cells that the flow table has; it is sized for a third of them to be in use";
     EVENTS: Counter "events" None ["event"]
         "Events that verdicts do not count; /usr/share/doc/spillway/docs/operations.md lists them";
 

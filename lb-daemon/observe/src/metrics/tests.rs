@@ -187,7 +187,10 @@ fn dashboard_and_alerts_ask_for_labels_that_there_are() {
         ("event", events.collect()),
         ("action", ["pass", "drop", "transmit", "redirect"].into()),
         ("result", ["passed", "failed", "not_made"].into()),
-        ("table", ["displaced", "udp_flows", "handshakes"].into()),
+        (
+            "state",
+            ["open", "half_open", "half_open_at_home", "seen_once", "closing", "datagrams"].into(),
+        ),
         ("loop", ["member", "state", "publisher", "status"].into()),
         ("component", ["balancer", "receiver"].into()),
         ("stage", lb_inspect::stats::DropStage::ALL.iter().map(|stage| stage.name()).collect()),

@@ -14,11 +14,8 @@ type Reply<T> = oneshot::Sender<Result<T, ReconcileError>>;
 pub(crate) enum PublisherCommand {
     Check(Arc<Plan>, Reply<TableMemory>),
     Publish(Arc<Plan>, Arc<BuiltTables>, Reply<ApplySummary>),
-    /// By index of the pool.
-    SetAdopting(Vec<(u32, bool)>, Reply<()>),
     ForgetPrevious(BTreeSet<u32>, Reply<()>),
     Named(Reply<Named>),
-    AdoptionsRefused(Reply<u64>),
 }
 
 /// Sends commands to the publisher, and waits for what becomes of them. If it has ended, the daemon is stopping, and each
@@ -58,20 +55,12 @@ impl Publisher {
         self.ask(|reply| PublisherCommand::Publish(Arc::clone(plan), built, reply)).await
     }
 
-    pub async fn set_adopting(&self, pools: Vec<(u32, bool)>) -> Result<(), ReconcileError> {
-        self.ask(|reply| PublisherCommand::SetAdopting(pools, reply)).await
-    }
-
     pub async fn forget_previous(&self, pools: BTreeSet<u32>) -> Result<(), ReconcileError> {
         self.ask(|reply| PublisherCommand::ForgetPrevious(pools, reply)).await
     }
 
     pub async fn named(&self) -> Result<Named, ReconcileError> {
         self.ask(PublisherCommand::Named).await
-    }
-
-    pub async fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
-        self.ask(PublisherCommand::AdoptionsRefused).await
     }
 
     async fn ask<T>(

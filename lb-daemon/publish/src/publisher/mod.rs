@@ -38,9 +38,6 @@ pub trait PacketPath: Send {
         built: &BuiltTables,
     ) -> impl Future<Output = Result<ApplySummary, ReconcileError>> + Send;
 
-    /// Sets whether connections at a pool's previous home are adopted, that is, remembered one by one.
-    fn set_adopting(&mut self, pool: u32, adopting: bool);
-
     /// Forgets the previous homes of pools. What only the previous versions named is freed after one grace period.
     ///
     /// # Errors
@@ -60,12 +57,6 @@ pub trait PacketPath: Send {
     fn named(&self) -> Named;
 
     fn published(&self) -> PublishedPools;
-
-    /// Adoptions refused since the program was loaded, because the budget was used up.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    fn adoptions_refused(&self) -> Result<u64, ReconcileError>;
 }
 
 /// What packets see of pools.

@@ -64,22 +64,12 @@ impl<P: PacketPath> PublisherLoop<P> {
                     drop(reply.send(published));
                 }
             }
-            PublisherCommand::SetAdopting(pools, reply) => {
-                for (pool, adopting) in pools {
-                    self.path.set_adopting(pool, adopting);
-                }
-                self.show();
-                drop(reply.send(Ok(())));
-            }
             PublisherCommand::ForgetPrevious(pools, reply) => {
                 let forgotten = self.path.forget_previous(&pools).await;
                 self.show();
                 drop(reply.send(forgotten));
             }
             PublisherCommand::Named(reply) => drop(reply.send(Ok(self.path.named()))),
-            PublisherCommand::AdoptionsRefused(reply) => {
-                drop(reply.send(self.path.adoptions_refused()));
-            }
         }
     }
 

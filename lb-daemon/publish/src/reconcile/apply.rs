@@ -11,12 +11,13 @@ use std::{
     thread::{self, ScopedJoinHandle},
 };
 
-use lb_common::abi::pool::PoolWord;
+use lb_common::abi::{pool::PoolWord, zone::ZoneRange};
 
 use super::{
     MemberWords, ReconcileError, Reconciler,
     map_change::{self, MapChange, Unused},
     members_change::{MembersChange, PlannedMembers},
+    published::PublishedPool,
 };
 use lb_base::error_chain;
 use lb_maps::{MapsError, NewTable};
@@ -104,8 +105,10 @@ impl Reconciler {
             self.maps.write_group(*at, &change.published.groups[at].group);
         }
         for index in &change.pools {
-            let current = &change.published.pools[index].current;
+            let PublishedPool { current, zones, .. } = &change.published.pools[index];
             self.maps.write_descriptor(current.at, &current.descriptor);
+            // Of a pool that is there they are the same.
+            self.maps.set_pool_zones(*index, ZoneRange::new(zones.start, zones.length));
         }
         // From here on packets see the change.
         for index in &change.pools {

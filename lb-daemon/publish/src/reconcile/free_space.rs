@@ -7,6 +7,7 @@ use lb_common::abi::{
     limiter::FIRST_LIMITER,
     limits,
     sizes::{MapSizes, Size},
+    zone::ZONES,
 };
 use lb_model::room::HOW_TO_RESIZE;
 
@@ -24,7 +25,15 @@ pub(super) struct FreeSpace {
     pub(super) group_limiters: Indices,
     pub(super) member_limiters: Indices,
     pub(super) tables: TableSpace,
+    zones: Extents,
+    /// Pools that have none yet.
+    pools_without_zones: u32,
 }
+
+/// Most zones of a pool: a drained backend of a thousand makes the packets of few other flows dearer.
+const MOST_ZONES: u32 = 2_048;
+/// A pool gets so many'th of the zones that are free.
+const ZONES_LEFT: u32 = 16;
 
 impl FreeSpace {
     /// Everything is free; there are these chunks of tables.
@@ -47,6 +56,8 @@ impl FreeSpace {
                 sizes.limiters(),
             ),
             tables: TableSpace::new(limits::MAX_CHUNKS, chunks),
+            zones: Extents::new(FullMap { what: "zones", size: None }, ZONES),
+            pools_without_zones: sizes.get(Size::Pools),
         }
     }
 
@@ -67,12 +78,29 @@ impl FreeSpace {
         for table in published.table_extents() {
             free_space.tables.reserve(table);
         }
+        for zones in published.zones() {
+            free_space.zones.reserve(zones);
+            free_space.pools_without_zones = free_space.pools_without_zones.saturating_sub(1);
+        }
         for limiter in published.limiters() {
             // A number is of one of the two ranges.
             let _ = free_space.group_limiters.reserve(limiter)
                 || free_space.member_limiters.reserve(limiter);
         }
         free_space
+    }
+
+    /// Zones for a new pool: the first pools get many of them, and there is one at least for the last.
+    pub(super) fn allocate_zones(&mut self) -> Result<Extent, Full> {
+        self.pools_without_zones = self.pools_without_zones.saturating_sub(1);
+        let spare = self.zones.total().saturating_sub(self.pools_without_zones);
+        let count = (spare / ZONES_LEFT).clamp(1, MOST_ZONES).min(self.zones.largest().max(1));
+        self.zones.allocate(count)
+    }
+
+    pub(super) fn free_zones(&mut self, zones: Extent) {
+        self.zones.free(zones);
+        self.pools_without_zones += 1;
     }
 
     pub(super) fn free_limiter(&mut self, limiter: u32) {
@@ -188,6 +216,11 @@ impl Extents {
         }
         length += self.take(start + length);
         self.put(start, length);
+    }
+
+    /// All that is free.
+    fn total(&self) -> u32 {
+        self.free.values().sum()
     }
 
     /// Length of the largest free range.

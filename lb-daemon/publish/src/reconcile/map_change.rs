@@ -151,7 +151,11 @@ impl MapChange {
             None => {
                 self.pools.push(index);
                 let current = Version { at: self.free_space.descriptors.allocate()?, descriptor };
-                after(before, current)
+                let zones = match before {
+                    Some(before) => before.zones,
+                    None => self.free_space.allocate_zones()?,
+                };
+                after(before, current, zones)
             }
         };
         if let Some(previous) = &published.previous {
@@ -328,13 +332,13 @@ fn vip(key: &ServiceKey) -> VipKey {
 
 /// A pool's versions after a new current one. The previous version is the one before the first of several
 /// changes, unless its home is the same as the current one.
-fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
-    let alone = PublishedPool { current, previous: None, adopting: false };
+fn after(before: Option<&PublishedPool>, current: Version, zones: Extent) -> PublishedPool {
+    let alone = PublishedPool { current, previous: None, zones };
     let Some(before) = before else { return alone };
     let moved = before.current.home() != current.home();
     let previous = before.previous.or_else(|| Some(before.current).filter(|_| moved));
     let previous = previous.filter(|f| f.home().is_some() && f.home() != current.home());
-    PublishedPool { previous, adopting: previous.is_some() && before.adopting && !moved, ..alone }
+    PublishedPool { previous, ..alone }
 }
 
 /// What a change leaves unused.
@@ -344,6 +348,7 @@ pub(super) struct Unused {
     pub(super) descriptors: Vec<u32>,
     pub(super) tables: Vec<Extent>,
     pub(super) limiters: Vec<u32>,
+    pub(super) zones: Vec<Extent>,
 }
 
 impl Unused {
@@ -355,6 +360,7 @@ impl Unused {
             descriptors: old.descriptors().difference(&kept.descriptors()).copied().collect(),
             tables: old.table_extents().difference(&kept.table_extents()).copied().collect(),
             limiters: old.limiters().difference(&kept.limiters()).copied().collect(),
+            zones: old.zones().difference(&kept.zones()).copied().collect(),
         }
     }
 
@@ -363,6 +369,7 @@ impl Unused {
             && self.descriptors.is_empty()
             && self.tables.is_empty()
             && self.limiters.is_empty()
+            && self.zones.is_empty()
     }
 
     pub(super) fn free(&self, free_space: &mut FreeSpace) {
@@ -377,6 +384,9 @@ impl Unused {
         }
         for limiter in &self.limiters {
             free_space.free_limiter(*limiter);
+        }
+        for zones in &self.zones {
+            free_space.free_zones(*zones);
         }
     }
 }

@@ -11,7 +11,7 @@
 
 mod apply;
 mod checksum;
-mod displaced_check;
+mod flow_walk;
 mod free_space;
 mod map_change;
 mod members_change;
@@ -40,7 +40,7 @@ use lb_net::ConfiguredInterfaces;
 
 pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum, pool_checksums};
-pub use displaced_check::{DisplacedSweeper, Round};
+pub use flow_walk::{FlowWalk, Round};
 pub use free_space::{Full, FullMap};
 pub use previous::PoolHomes;
 pub use published::Home;

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lb_common::abi::counter::Event;
-
 use super::{
     ApplySummary, ReconcileError, Reconciler,
     map_change::Unused,
@@ -58,12 +56,6 @@ impl PacketPath for Reconciler {
         Ok(applied)
     }
 
-    fn set_adopting(&mut self, pool: u32, adopting: bool) {
-        let Some(published) = self.published.pools.get_mut(&pool) else { return };
-        published.adopting = adopting && published.previous.is_some();
-        self.maps.set_pool(pool, published.word());
-    }
-
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         self.rescan_if_stale().await?;
         let mut kept = Published { groups: BTreeMap::new(), ..self.published.clone() };
@@ -72,7 +64,7 @@ impl PacketPath for Reconciler {
             else {
                 continue;
             };
-            (pool.previous, pool.adopting) = (None, false);
+            pool.previous = None;
             self.maps.set_pool(*index, pool.word());
         }
         for at in kept.pools.values().flat_map(PublishedPool::versions).flat_map(|v| v.groups()) {
@@ -125,11 +117,5 @@ impl PacketPath for Reconciler {
             leaving: self.leaving(),
             is_incomplete: self.is_incomplete(),
         }
-    }
-
-    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
-        let events = self.maps.events()?;
-        let refused = events.into_iter().find(|(event, _)| *event == Event::AdoptionRefused);
-        Ok(refused.map_or(0, |(_, count)| count))
     }
 }

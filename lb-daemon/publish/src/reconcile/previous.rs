@@ -21,8 +21,6 @@ pub struct PoolHomes {
     /// `None` if the pool has no members.
     pub current: Option<Home>,
     pub has_previous: bool,
-    /// Whether connections at their previous home are adopted.
-    pub adopting: bool,
     /// Regions by index, in the order in which they are used.
     pub regions: Vec<u32>,
     /// Members of the first region that are marked out.
@@ -44,7 +42,6 @@ impl Reconciler {
         PoolHomes {
             current: pool.current.home(),
             has_previous: pool.previous.is_some(),
-            adopting: pool.adopting,
             regions: groups.map(|group| group.group.region).collect(),
             out: out.collect(),
         }

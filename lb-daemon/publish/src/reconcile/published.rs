@@ -42,12 +42,12 @@ pub(super) struct Published {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PublishedPool {
-    /// Used by new connections.
+    /// New connections are placed by it.
     pub(super) current: Version,
-    /// Used first by open connections during a remap.
+    /// During a remap: open connections are at home by it still.
     pub(super) previous: Option<Version>,
-    /// Whether connections at their previous home are adopted.
-    pub(super) adopting: bool,
+    /// Its zones, as long as it is there.
+    pub(super) zones: Extent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,11 @@ impl Published {
             words[word as usize] |= bit;
         }
         words
+    }
+
+    /// Zones of pools.
+    pub(super) fn zones(&self) -> BTreeSet<Extent> {
+        self.pools.values().map(|pool| pool.zones).collect()
     }
 
     /// Limiters of groups and members.
@@ -194,9 +199,10 @@ impl PublishedPool {
 
     /// The word that publishes the versions.
     pub(super) fn word(&self) -> PoolWord {
-        let previous = self.previous.map_or(0, |previous| previous.at);
-        let word = PoolWord::new(self.current.at, previous);
-        if self.adopting { word.adopting() } else { word }
+        match self.previous {
+            Some(previous) => PoolWord::new(previous.at, self.current.at),
+            None => PoolWord::new(self.current.at, 0),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use lb_common::abi::{limiter::NO_LIMITER, service::address_of, slot::TableRef};
 
 use super::{
     ReconcileError, Reconciler,
-    free_space::FreeSpace,
+    free_space::{Extent, FreeSpace},
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
 use lb_maps::{MapsError, WritableMaps};
@@ -50,9 +50,11 @@ fn read(maps: &WritableMaps) -> Result<Published, MapsError> {
             let descriptor = maps.descriptor(at).filter(|_| at != 0)?;
             Some(Version { at, descriptor })
         };
-        let Some(current) = version(word.current()) else { continue };
-        let previous = version(word.previous());
-        let pool = PublishedPool { current, previous, adopting: word.is_adopting() };
+        let Some(current) = version(word.latest()) else { continue };
+        let previous = version(word.now()).filter(|_| word.next() != 0);
+        let zones = maps.pool_line(index).zones();
+        let zones = Extent { start: zones.first(), length: zones.count() };
+        let pool = PublishedPool { current, previous, zones };
         for &group in pool.versions().flat_map(Version::groups) {
             if let Some(read) = read_group(maps, index, group)? {
                 let table = TableRef(read.group.head.table);

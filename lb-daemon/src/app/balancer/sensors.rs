@@ -23,7 +23,7 @@ use lb_control::health_state::{HealthState, Keeper};
 use lb_health::{HealthChange, Prober, Target, Tunnels};
 use lb_maps::Attached;
 use lb_net::{ConfiguredInterfaces, NetChange, NetError, NextHops, SourceRules};
-use lb_publish::reconcile::DisplacedSweeper;
+use lb_publish::reconcile::FlowWalk;
 
 pub(super) struct SensorResources {
     pub(super) attached: Arc<Attached>,
@@ -43,7 +43,7 @@ pub(super) struct SensorLinks {
 }
 
 pub(super) struct SensorTasks {
-    displaced_check: ThreadTask<()>,
+    flow_walk: ThreadTask<()>,
     prober: JoinHandle<()>,
     next_hops: JoinHandle<Result<(), NetError>>,
     interfaces: JoinHandle<Failure>,
@@ -79,12 +79,11 @@ pub(super) fn start_sensors(
     };
     // The prober has taken what an earlier daemon left of streaks.
     let health_state = resources.health_state.keep();
-    let displaced_beat = watchdog.register("displaced check");
-    let sweeper =
-        DisplacedSweeper::open(bpffs).map_err(|error| Failure::about("displaced check", &error))?;
+    let walk_beat = watchdog.register("flow table");
+    let walk = FlowWalk::open(bpffs).map_err(|error| Failure::about("flow table", &error))?;
     let stopped = stop.clone().cancelled_owned();
-    let sweeper = sweeper.run(shared.conditions.clone(), displaced_beat, stopped);
-    let displaced_check = on_own_thread("displaced", Handle::current(), sweeper)?;
+    let walk = walk.run(shared.conditions.clone(), walk_beat, stopped);
+    let flow_walk = on_own_thread("flows", Handle::current(), walk)?;
     let attached = resources.attached;
     let interfaces = tokio::spawn(keep_interfaces(
         resources.keeper,
@@ -92,7 +91,7 @@ pub(super) fn start_sensors(
         Arc::clone(&attached),
         (start.arguments.vlan.clone(), configured_tx),
     ));
-    Ok(SensorTasks { displaced_check, prober, next_hops, interfaces, health_state, attached })
+    Ok(SensorTasks { flow_walk, prober, next_hops, interfaces, health_state, attached })
 }
 
 impl SensorTasks {
@@ -109,7 +108,7 @@ impl SensorTasks {
                 Err(_) => Failure::new("interfaces: the task ended unexpectedly"),
             },
             _ = &mut self.prober => Failure::new("health checks: the task ended unexpectedly"),
-            _ = &mut self.displaced_check.result => Failure::new("displaced check: ended unexpectedly"),
+            _ = &mut self.flow_walk.result => Failure::new("flow walk: ended unexpectedly"),
         }
     }
 
@@ -125,7 +124,7 @@ impl SensorTasks {
         if !self.prober.is_finished() {
             let _ = self.prober.await;
         }
-        let _ = self.displaced_check.thread.join();
+        let _ = self.flow_walk.thread.join();
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn detach_removes_other_layouts(sandbox: &Sandbox) -> Result<()> {
     );
     let detached = LockedPins::lock(&bpffs, Component::Balancer, &[old])?.remove()?;
     let interfaces = vec!["va".into(), "vb".into()];
-    ensure!(detached == Detached { layouts: vec![old], interfaces, maps: 17 }, "{detached:?}");
+    ensure!(detached == Detached { layouts: vec![old], interfaces, maps: 13 }, "{detached:?}");
     ensure!(xdp("va")?.is_none() && xdp("vb")?.is_none() && xdp("vd")?.is_some());
     ensure!(!left.root().exists(), "pins are left");
     drop(running);
@@ -66,7 +66,7 @@ pub(super) fn detach_removes_other_layouts(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options(&bpffs, &["va"], XdpMode::Auto))?);
     let detached = detach(&bpffs, Component::Balancer)?;
     let (layouts, interfaces) = (vec![LAYOUT_VERSION, old], vec!["va".into(), "vd".into()]);
-    ensure!(detached == Detached { layouts, interfaces, maps: 34 }, "{detached:?}");
+    ensure!(detached == Detached { layouts, interfaces, maps: 27 }, "{detached:?}");
     ensure!(xdp("va")?.is_none() && xdp("vd")?.is_none());
     ensure!(!older.root().exists() && !own.root().exists(), "pins are left");
     ensure!(xdp("vc")?.is_some(), "the other role was detached too");

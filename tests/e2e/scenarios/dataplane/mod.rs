@@ -46,7 +46,6 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_start_that_was_interrupted_goes_on_with_its_sizes", sizes::interrupted),
     Case::waits("pins_that_do_not_fit_each_other_are_refused", sizes::misfits),
     Case::waits("the_greatest_sizes_can_be_made_and_used", sizes::greatest),
-    Case::waits("a_table_within_its_budget_pushes_nothing_out", nothing_goes),
     Case::waits("pins_of_another_layout_are_refused", other_layout),
     Case::waits("a_directory_that_is_no_bpf_file_system_is_refused", no_bpffs),
     Case::waits("a_receivers_lists_follow_its_options", receiver_lists),
@@ -259,34 +258,6 @@ fn failed_start(sandbox: &Sandbox) -> Result<()> {
     ensure!(xdp("fa")?.is_none(), "a link that the failed start made is left");
     ensure!(link(&bpffs, Component::Balancer, "fb")?.0 == before.0, "the link from before is gone");
     ensure!(xdp("fb")?.is_some());
-    Ok(())
-}
-
-/// Whichever CPUs fill a table, of as many entries as budgets count on none has to go. Here each CPU
-/// adds one, and keeps the free places that it was given for more, and the first adds all others.
-fn nothing_goes(sandbox: &Sandbox) -> Result<()> {
-    let bpffs = sandbox.bpffs("nothing-goes")?;
-    let sizes = SizeSettings::default().with(Size::Displaced, 8_192).with(Size::UdpFlows, 4_096);
-    drop(Dataplane::open(&Options { sizes, ..options(&bpffs, &[], XdpMode::Auto) })?);
-    let mut tables = FlowTables::open(&bpffs)?;
-    let table = &mut tables.displaced_v4;
-    let room = u64::from(table.safe_entries());
-    ensure!((4_096..8_192).contains(&room), "{room}");
-    let cpus = std::thread::available_parallelism()?.get() as u64;
-    let mut fill = || -> Result<()> {
-        for number in 0..room {
-            let mut cpu = CpuSet::new();
-            cpu.set(if number < cpus { number as usize } else { 0 })?;
-            if number <= cpus {
-                sched_setaffinity(Pid::from_raw(0), &cpu)?;
-            }
-            table.set(&[number, 1], number)?;
-        }
-        Ok(())
-    };
-    // On a thread of its own, which takes its affinity along when it ends.
-    std::thread::scope(|scope| scope.spawn(&mut fill).join().expect("the thread ended badly"))?;
-    ensure!(table.held()? == room, "{} of {room}", table.held()?);
     Ok(())
 }
 

@@ -3,15 +3,14 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use aya::maps::{HashMap, Map, MapData, MapInfo, PerCpuArray};
+use aya::maps::{Array as PinnedArray, HashMap, Map, MapData, MapInfo, PerCpuArray};
 use lb_common::abi::{
     arrays::Array,
     limiter::Limiter,
     sizes::{MapSizes, Size},
 };
 use lb_maps::{
-    Arrays, Component, Dataplane, FlowTables, MappingMut, Options, Pins, SizeSettings, XdpMode,
-    detach,
+    Arrays, Component, Dataplane, MappingMut, Options, Pins, SizeSettings, XdpMode, detach,
 };
 use lb_tests::sandbox::Sandbox;
 
@@ -37,7 +36,7 @@ fn entries(bpffs: &Path) -> Result<BTreeMap<String, u32>> {
 }
 
 /// Numbers that no other setting or map has.
-const SMALL: [(Size, u32); 9] = [
+const SMALL: [(Size, u32); 8] = [
     (Size::Services, 8),
     (Size::Ports, 70),
     (Size::Pools, 5),
@@ -45,27 +44,29 @@ const SMALL: [(Size, u32); 9] = [
     (Size::Backends, 20),
     (Size::PoolBackends, 30),
     (Size::LimitedBackends, 4),
-    (Size::Displaced, 8_192),
-    (Size::UdpFlows, 4_096),
+    (Size::Flows, 8_192),
 ];
 
 /// What the maps of these sizes have, two generations and three versions side by side.
-const SMALL_MAPS: [(&str, u32); 10] = [
+const SMALL_MAPS: [(&str, u32); 7] = [
     ("ADDRESSES", 8),
-    // Bytes: a head of 64; 65,536 times 32 (next hops); 2 times 65,536 words; 64 words; 131,072 times 64; 1,096 words of index (a cache line for its
+    // Bytes: a head of 64; 65,536 times 32 (next hops); 2 times 65,536 words; 64 words; 65,536 times 16 (zones); 1,096 words of index (a cache line for its
     // head, and two areas of 512 entries and 32 more); 141, 6, 18 and 21 times 32, 32, 128 and 32 (services, pools,
     // descriptors, backends); 60 words (members); 13 times 32 (groups); 104 words (standbys); 60 words (limiters of
-    // members); 28 times 64 (limiters); 21 words (states); each a whole number of cache lines.
-    ("ARRAYS", 11_555_712),
+    // members); 24 times 64 (limiters); 21 words (states); 6 words (cells of
+    // pools); each a whole number of cache lines.
+    ("ARRAYS", 4_215_488),
     ("BACKEND_COUNTERS", 21),
-    ("DISPLACED_V4", 8_192),
-    ("DISPLACED_V6", 2_048),
-    ("FLOWS_V4", 4_096),
-    ("FLOWS_V6", 1_024),
-    ("GROUP_COUNTERS", 20),
+    ("GROUP_COUNTERS", 16),
     ("SERVICE_COUNTERS", 9),
     ("SHARED_BACKENDS", 60),
 ];
+
+/// The pinned flow table, by lines.
+fn flows(bpffs: &Path) -> Result<PinnedArray<MapData, [u64; 8]>> {
+    let pin = Pins::new(bpffs, Component::Balancer).map("FLOWS");
+    Ok(Map::from_map_data(MapData::from_pin(pin)?)?.try_into()?)
+}
 
 fn are_small(found: &BTreeMap<String, u32>) -> Result<()> {
     for (map, entries) in SMALL_MAPS {
@@ -81,10 +82,13 @@ pub(super) fn stay(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&with(&bpffs, &SMALL))?);
     let small = entries(&bpffs)?;
     are_small(&small)?;
-    let mut tables = FlowTables::open(&bpffs)?;
-    tables.displaced_v4.set(&[1, 2], 3)?;
+    let mut table = flows(&bpffs)?;
+    ensure!(table.len() == 1 + 8_192 / 4, "{} lines", table.len());
+    table.set(7, [1, 2, 3, 4, 5, 6, 7, 8], 0)?;
+    let secret = table.get(&0, 0)?;
+    ensure!(secret[2..4] != [0; 2], "no secret: {secret:x?}");
     let larger = SMALL.map(|(size, number)| (size, 2 * number));
-    let fewer = [(Size::Services, 2), (Size::Displaced, 4_096)];
+    let fewer = [(Size::Services, 2), (Size::Flows, 4_096)];
     for asked in [larger.as_slice(), &fewer, &[]] {
         let settings: SizeSettings = asked.iter().copied().collect();
         let opened = Dataplane::open(&with(&bpffs, asked))?;
@@ -95,24 +99,22 @@ pub(super) fn stay(sandbox: &Sandbox) -> Result<()> {
         let waiting: Vec<_> = settings.waiting(&in_force).into_iter().map(|it| it.size).collect();
         ensure!(waiting == asked.iter().map(|(size, _)| *size).collect::<Vec<_>>(), "{waiting:?}");
         ensure!(entries(&bpffs)? == small, "{asked:?}: {:?}", entries(&bpffs)?);
-        let there = FlowTables::open(&bpffs)?.displaced_v4.read(None, 100)?;
-        ensure!(there == (vec![([1, 2], 3)], None), "{there:?}");
+        let there = flows(&bpffs)?;
+        ensure!(there.get(&7, 0)? == [1, 2, 3, 4, 5, 6, 7, 8] && there.get(&0, 0)? == secret);
     }
     detach(&bpffs, Component::Balancer)?;
-    drop(Dataplane::open(&with(&bpffs, &[(Size::UdpFlows, 5_000)]))?);
+    drop(Dataplane::open(&with(&bpffs, &[(Size::Flows, 5_000)]))?);
     let found = entries(&bpffs)?;
     for (map, entries) in [
         ("SERVICE_COUNTERS", 4_097),
         ("BACKEND_COUNTERS", 16_385),
-        ("GROUP_COUNTERS", 8_200),
+        ("GROUP_COUNTERS", 8_196),
         ("SHARED_BACKENDS", 65_536),
-        ("DISPLACED_V4", 262_144),
-        ("DISPLACED_V6", 65_536),
-        ("FLOWS_V4", 5_000),
-        ("FLOWS_V6", 1_250),
     ] {
         ensure!(found.get(map) == Some(&entries), "{map}: {:?}", found.get(map));
     }
+    // A power of two of cells.
+    ensure!(flows(&bpffs)?.len() == 1 + 8_192 / 4);
     Ok(())
 }
 
@@ -123,7 +125,7 @@ pub(super) fn interrupted(sandbox: &Sandbox) -> Result<()> {
     let small = entries(&bpffs)?;
     let pins = Pins::new(&bpffs, Component::Balancer);
     // The arrays, which say the sizes, are the first that it pins.
-    for kept in [vec!["ARRAYS"], vec!["ARRAYS", "ADDRESSES", "GROUP_COUNTERS", "DISPLACED_V4"]] {
+    for kept in [vec!["ARRAYS"], vec!["ARRAYS", "ADDRESSES", "GROUP_COUNTERS"]] {
         for (map, _) in SMALL_MAPS {
             if !kept.contains(&map) {
                 fs::remove_file(pins.map(map)).with_context(|| map.to_owned())?;
@@ -156,7 +158,7 @@ pub(super) fn misfits(sandbox: &Sandbox) -> Result<()> {
 /// The maps of the greatest sizes, but for the tables of connections, and the highest number of each.
 pub(super) fn greatest(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("greatest")?;
-    let tables = [Size::Displaced, Size::UdpFlows];
+    let tables = [Size::Flows];
     let sizes = Size::ALL.into_iter().filter(|size| !tables.contains(size));
     let most: Vec<_> = sizes.map(|size| (size, size.most())).collect();
     let mut opened = Dataplane::open(&with(&bpffs, &most))?;
@@ -164,7 +166,7 @@ pub(super) fn greatest(sandbox: &Sandbox) -> Result<()> {
     ensure!(opened.maps.sizes() == expected, "{:?}", opened.maps.sizes());
     let found = entries(&bpffs)?;
     for (map, entries) in
-        [("SERVICE_COUNTERS", 10_001), ("BACKEND_COUNTERS", 200_001), ("GROUP_COUNTERS", 80_008)]
+        [("SERVICE_COUNTERS", 10_001), ("BACKEND_COUNTERS", 200_001), ("GROUP_COUNTERS", 80_004)]
     {
         ensure!(found.get(map) == Some(&entries), "{map}: {:?}", found.get(map));
     }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
 use lb_e2e::harness;
-use lb_maps::FlowTables;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::Flood;
 use lb_tests::traffic::LongConnections;
@@ -27,8 +26,8 @@ const PART: u64 = 20;
 /// What the daemon may grow by in the second half, bytes: less than three for each SYN.
 const GROWTH: u64 = 2 << 20;
 
-/// The connections go on with the backends they have; no SYN leaves anything but a handshake entry, of which
-/// there is a fixed number.
+/// The connections go on with the backends they have; no SYN leaves anything but a half-open cell, of which there is a fixed
+/// number.
 pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let mut overload = OverloadFixture::start(sandbox, "flood", PATIENT)?;
     // A connection now and then: all but the first ten and one every ten seconds are spilled.
@@ -39,10 +38,11 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let away =
         connections.connections().iter().filter(|each| each.backend().starts_with("us")).count();
     ensure!(away >= SPILLED, "{away} spilled");
-    let tables = FlowTables::open(&overload.fixture.balancer.bpffs)?;
-    ensure!(tables.displaced_v4.held()? == away as u64, "not one displaced entry each");
+    let open = |overload: &OverloadFixture| Ok(overload.fixture.balancer.stats()?.remembered.open());
+    let held: u64 = open(&overload)?;
+    ensure!(held == away as u64, "{held} cells for {away} connections");
 
-    let mut events = overload.events()?;
+    let events = overload.events()?;
     let [near, far] = overload.counters()?;
     let exchanges = exchanged(connections);
     let SocketAddr::V4(to) = OverloadFixture::connections() else { anyhow::bail!("not IPv4") };
@@ -72,16 +72,14 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
 
     // Nobody has lost anything, nor got what another one should have.
     connections.all_go_on(&[])?;
-    ensure!(tables.displaced_v4.held()? == away as u64, "SYNs changed the displaced entries");
-    let mut after = overload.events()?;
-    let hits = after.insert(Event::DisplacedHit, events[&Event::DisplacedHit]);
-    ensure!(hits >= Some(events[&Event::DisplacedHit] + away as u64), "{hits:?} hits");
-    after.insert(Event::DisplacedLookup, events[&Event::DisplacedLookup]);
-    // A few of so many random flows are drawn twice, and a client repeats a SYN that waits.
-    for events in [&mut events, &mut after] {
-        events.remove(&Event::SynRepeated);
-    }
-    ensure!(after == events, "{after:?}, before {events:?}");
+    let held: u64 = open(&overload)?;
+    ensure!(held == away as u64, "{held} cells of open connections, {away} before the flood");
+    let after = overload.events()?;
+    let news = |event| after.get(&event).unwrap_or(&0) - events.get(&event).unwrap_or(&0);
+    ensure!(news(Event::FlowHit) >= away as u64, "{after:?}, before {events:?}");
+    // Each SYN took a cell, of a SYN before it once there was no other, or found none.
+    let remembered = news(Event::FlowTaken) + news(Event::FlowNoRoom) + news(Event::SynRepeated);
+    ensure!(remembered >= decided, "{decided} decided, {after:?}, before {events:?}");
     Ok(())
 }
 

@@ -65,9 +65,6 @@ fn change_for_ever(bpffs: &Path) -> Result<()> {
             daemon.forget()?;
         }
         daemon.change()?;
-        for pool in daemon.reconciler().homes().into_keys() {
-            daemon.reconciler().set_adopting(pool, rng.bool());
-        }
         for (pool, address) in daemon.states.keys().cloned().collect::<Vec<_>>() {
             daemon.set_state(&pool, address, *rng.choice(&random::STATES).unwrap());
         }

@@ -6,19 +6,22 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use aya::maps::{Array, Map, MapData};
 use lb_common::{
     abi::{
         backend::BackendStateWord,
         clock::Coarse,
-        connection::{DisplacedWord, Placement},
+        connection::Placement,
         member::Accepts,
+        names::FLOWS,
         service::{ServiceKey, address_of},
         sizes::MapSizes,
         sizes::Size,
     },
+    flow_table::{FlowKey, Owner, Place, State},
     path,
 };
-use lb_maps::{DisplacedMaps, SizeSettings, clock};
+use lb_maps::{Component, FlowMaps, Pins, SizeSettings, clock};
 use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
 use lb_publish::{
     publisher::PacketPath as _,
@@ -26,8 +29,8 @@ use lb_publish::{
 };
 use lb_tests::{
     packets::{
-        frames::{Flow, Packet},
-        layout,
+        flow_hash,
+        frames::{Flow, Packet, SEQUENCE},
     },
     sandbox::Sandbox,
 };
@@ -97,11 +100,6 @@ fn homes(daemon: &mut FakeDaemon) -> PoolHomes {
     daemon.reconciler().homes().into_values().next().unwrap()
 }
 
-fn adopt(daemon: &mut FakeDaemon, adopting: bool) {
-    let pool = daemon.ids.pool(&name("pool0")).unwrap();
-    daemon.reconciler().set_adopting(pool, adopting);
-}
-
 /// Takes one away, adds one, and gives one more weight.
 fn other_members(daemon: &mut FakeDaemon, gone: u8, come: u8, heavy: u8) {
     let backend = backends(daemon).remove(&member(gone)).unwrap();
@@ -117,33 +115,49 @@ pub(crate) fn half_a_million_leave(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = FakeDaemon::with_sizes(
         sandbox,
         "half",
-        SizeSettings::default().with(Size::Displaced, 1_048_576),
+        SizeSettings::default().with(Size::Flows, 1 << 21),
     )?;
     daemon.configuration = many(2, 5, 251, 1);
     daemon.apply()?;
     rise(&mut daemon, interface)?;
     // Both pools have it, as the second's backends begin one later.
     let at = daemon.ids.backend(&member(3)).context("no number")?;
-    let now = Coarse::from_nanoseconds(clock::now()?);
-    let word =
-        DisplacedWord::new(Placement { backend: at.index, incarnation: at.incarnation }, now);
-    let mut gates = DisplacedMaps::open(daemon.bpffs())?;
-    for pool in ["pool0", "pool1"] {
-        gates.clear(daemon.ids.pool(&name(pool)).context("no pool")?, 1);
-    }
+    let at = Placement { backend: at.index, incarnation: at.incarnation };
+    let flows = FlowMaps::open(daemon.bpffs())?;
     let client = |n: u32| {
         let [_, host, high, low] = n.to_be_bytes();
         SocketAddr::from(([198, 51, 100, host], u16::from_be_bytes([high, low])))
     };
     let flow = |n, port: u16| Flow { client: client(n), vip: ([192, 0, 2, 1], port).into() };
-    for (port, connections) in [(1000, CONNECTIONS), (1001, 1_000)] {
+    let until = Coarse(Coarse::from_nanoseconds(clock::now()?).0 + 600);
+    let mask = flows.table().buckets() - 1;
+    let mut lines = vec![[0; 8]; mask as usize + 1];
+    for (pool, port, connections) in [("pool0", 1000, CONNECTIONS), ("pool1", 1001, 1_000)] {
+        let pool = daemon.ids.pool(&name(pool)).context("no pool")?;
+        let line = daemon.read()?.pool_line(pool);
+        flows.clear(pool, 1);
+        let zones = line.zones();
+        (zones.first()..zones.first() + zones.count()).for_each(|zone| flows.clear_zone(zone, 1));
         for n in 0..connections {
-            let Flow { client, vip } = flow(n, port);
-            let key = layout::flow_key(client, vip, 6);
-            let (low, high) = key.split_at(8);
-            let key = [u64::from_le_bytes(low.try_into()?), u64::from_le_bytes(high.try_into()?)];
-            gates.tables.displaced_v4.set(&key, word.0)?;
+            let hash = flow_hash::hash(&flow(n, port), 6, false, flows.table().secret()).bits();
+            let (key, zone) = (FlowKey(hash), zones.first() as u16);
+            let owner = Owner::new(key, false, zone, State::Open, until);
+            let free = |bucket: u32| lines[bucket as usize].iter().step_by(2).position(|it| *it == 0);
+            let sides = [0, 1].map(|side| key.bucket(side, mask));
+            let (bucket, cell) = sides
+                .into_iter()
+                .filter_map(|bucket| Some((bucket, free(bucket)?)))
+                .min_by_key(|(_, cell)| *cell)
+                .with_context(|| format!("no cell for connection {n}"))?;
+            let words = [owner.0, Place::new(at, SEQUENCE).0];
+            lines[bucket as usize][2 * cell..][..2].copy_from_slice(&words);
         }
+    }
+    let pin = Pins::new(daemon.bpffs(), Component::Balancer).map(FLOWS);
+    let mut table: Array<_, [u64; 8]> =
+        Map::from_map_data(MapData::from_pin(pin)?)?.try_into()?;
+    for (line, words) in (1..).zip(lines) {
+        table.set(line, words, 0)?;
     }
     let there = |daemon: &FakeDaemon, port: u16, connections| -> Result<usize> {
         let maps = daemon.read()?;
@@ -270,8 +284,6 @@ pub(crate) fn first_of_several(sandbox: &Sandbox) -> Result<()> {
     }
     // Two versions, not four.
     ensure!(tables(&daemon.read()?)?.len() == 2);
-    adopt(&mut daemon, true);
-    ensure!(homes(&mut daemon).adopting);
 
     // A change of limits moves nobody, and says nothing else of homes.
     let home = homes(&mut daemon);
@@ -282,10 +294,9 @@ pub(crate) fn first_of_several(sandbox: &Sandbox) -> Result<()> {
     ensure!(homes(&mut daemon) == home, "{:?}", homes(&mut daemon));
     ensure!(open(&daemon)? == before);
 
-    // Another remap, and those that are adopted wait for its settle time.
     other_members(&mut daemon, 4, 12, 5);
     daemon.change()?;
-    ensure!(!homes(&mut daemon).adopting && homes(&mut daemon).has_previous);
+    ensure!(homes(&mut daemon).has_previous);
 
     // Home means again what it meant at first, by the same table and words. Who was gone in between is
     // whom the previous version names.
@@ -313,11 +324,10 @@ pub(crate) fn found_again(sandbox: &Sandbox) -> Result<()> {
     other_members(&mut daemon, 2, 9, 3);
     daemon.change()?;
     rise(&mut daemon, interface)?;
-    for adopting in [false, true] {
-        adopt(&mut daemon, adopting);
+    for _ in 0..2 {
         let found = homes(&mut daemon);
         daemon.restart()?;
-        ensure!(homes(&mut daemon) == found && found.has_previous && found.adopting == adopting);
+        ensure!(homes(&mut daemon) == found && found.has_previous);
         ensure!(open(&daemon)? == before, "a restart moved open connections");
         ensure!(daemon.reconciler().leaving() == [member(2)].into());
         // Sensors reach who is gone, and those that stay, as before.

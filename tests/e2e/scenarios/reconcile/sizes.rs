@@ -25,7 +25,7 @@ use crate::reconcile::{
 };
 
 fn greatest(sandbox: &Sandbox, directory: &str) -> Result<FakeDaemon> {
-    let tables = [Size::Displaced, Size::UdpFlows];
+    let tables = [Size::Flows];
     let sizes = Size::ALL.into_iter().filter(|size| !tables.contains(size));
     let sizes: SizeSettings = sizes.map(|size| (size, size.most())).collect();
     FakeDaemon::with_sizes(sandbox, directory, sizes)

@@ -10,11 +10,11 @@ mod differential;
 mod direct_return;
 mod entropy;
 mod extension_headers;
+mod flow_cells;
 mod flows;
 mod forwarding;
 mod fragments;
 mod gue;
-mod handshake_lines;
 mod headroom;
 mod icmp_errors;
 mod invariants;
@@ -84,7 +84,7 @@ pub fn trials(sample: Sample) -> Vec<Trial> {
     let mut trials = row_trials(Sample::EVERYTHING);
     trials.extend(whole_trials());
     let name = "whole: two SYNs of one line at two CPUs at once are both remembered";
-    trials.push(trial(name.to_owned(), handshake_lines::both_entries_stay));
+    trials.push(trial(name.to_owned(), flow_cells::both_cells_stay));
     trials.extend(differential_trials(PACKETS, sample));
     trials
 }

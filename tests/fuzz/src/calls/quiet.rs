@@ -82,7 +82,6 @@ impl PacketPath for Quiet {
         }
     }
 
-    fn set_adopting(&mut self, _: u32, _: bool) {}
 
     async fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         Ok(())

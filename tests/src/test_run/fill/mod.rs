@@ -25,11 +25,13 @@ use lb_common::abi::{
     pod::bytes_of,
     pool::LIMITED,
     service::{SERVICE_REJECTS, Service, address_words},
+    sizes::MapSizes,
+    zone::{Zone, ZoneRange},
 };
 use lb_maps::clock;
 
 use super::frame::{VIP4, VIP6};
-use crate::packets::objects::arrays;
+use crate::packets::objects::{arrays, flows};
 use pool::{GroupPlan, PoolPlan};
 use table::Chunks;
 
@@ -37,6 +39,8 @@ use table::Chunks;
 pub const MEMBERS: u32 = 100;
 /// Services besides the ones that are sent to.
 const OTHER_SERVICES: u32 = 98;
+/// Zones of the pool that services share.
+const SHARED_ZONES: u32 = 4_096;
 /// Members of the pool of a service that has one of its own.
 const OWN_MEMBERS: u32 = 10;
 
@@ -57,8 +61,10 @@ pub enum Situation {
     Full,
     /// The near region is full, the far one has no limit.
     Spilling,
-    /// As limited, and some connection is not at home.
+    /// As limited, and a connection of each zone is not at home.
     Open,
+    /// As limited, and a connection of one zone of a hundred is not at home.
+    OneAway,
 }
 
 /// Limiters of the two groups, near and far.
@@ -113,8 +119,23 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
         pool: 0,
         groups: groups(v6, if situation == Situation::Full { 1 } else { 2 }),
         flags,
-        last_displaced: u64::from(situation == Situation::Open),
+        zones: ZoneRange::new(0, SHARED_ZONES),
+        last_displaced: u64::from(matches!(situation, Situation::Open | Situation::OneAway)),
     };
+    let away = match situation {
+        Situation::Open => 1,
+        Situation::OneAway => 100,
+        _ => u32::MAX,
+    };
+    for zone in 0..SHARED_ZONES {
+        let last_displaced = u64::from(zone % away == away - 1);
+        arrays.view(Array::Zones).set(zone, &Zone { cleared: 0, last_displaced });
+    }
+    let flows = flows(balancer, MapSizes::DEFAULT.flow_lines())?;
+    flows.set_up([0x5ec2_e700, 0x0f1a_0ce2]);
+    for (at, owner, _) in flows.cells(0, flows.buckets()) {
+        flows.erase(at, owner);
+    }
     let mut chunks = Chunks::default();
     pool::publish(arrays, &mut chunks, &shared)?;
     let mut services = services(if situation == Situation::Full { SERVICE_REJECTS } else { 0 });
@@ -162,7 +183,8 @@ fn own_pool(n: u32, flags: u32) -> PoolPlan {
         backends: members + 1,
         addresses: (0..OWN_MEMBERS).map(address).collect(),
     };
-    PoolPlan { pool: 1 + n, groups: vec![group], flags, last_displaced: 0 }
+    let zones = ZoneRange::new(SHARED_ZONES + n, 1);
+    PoolPlan { pool: 1 + n, groups: vec![group], flags, zones, last_displaced: 0 }
 }
 
 /// The services of the shared pool.

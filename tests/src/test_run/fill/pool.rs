@@ -9,6 +9,7 @@ use lb_common::abi::{
     member::{Accepts, FULL_RAMP, MemberWord},
     pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
     service::address_words,
+    zone::ZoneRange,
 };
 use lb_maps::{Arrays, MappingMut};
 
@@ -22,6 +23,8 @@ pub(super) struct PoolPlan {
     pub(super) groups: Vec<GroupPlan>,
     /// Flags of the descriptor.
     pub(super) flags: u32,
+    /// Its zones.
+    pub(super) zones: ZoneRange,
     /// Not 0: some connection may be displaced.
     pub(super) last_displaced: u64,
 }
@@ -80,7 +83,8 @@ pub(super) fn publish(
     };
     arrays.view(Array::Descriptors).set(plan.pool + 1, &descriptor);
     let word = PoolWord::new(plan.pool + 1, 0).0;
-    let line = PoolLine { word, last_displaced: plan.last_displaced, ..PoolLine::default() };
+    let (cleared, last_displaced) = (0, plan.last_displaced);
+    let line = PoolLine { word, cleared, last_displaced, zones: plan.zones.0 };
     arrays.view(Array::Pools).set(plan.pool, &line);
     Ok(())
 }

@@ -29,10 +29,9 @@ async fn report_health(daemon: &Daemon, last: u8, healthy: bool) {
     daemon.report_health("web", &format!("10.0.0.{last}"), health, reason).await;
 }
 
-/// Whether there is a previous home, and whether connections are adopted.
-fn phase(daemon: &Daemon) -> (bool, bool) {
-    let content = daemon.path.content();
-    (!content.previous_homes.is_empty(), !content.adopting.is_empty())
+/// Whether some pool is in a remap.
+fn is_settling(daemon: &Daemon) -> bool {
+    !daemon.path.content().previous_homes.is_empty()
 }
 
 /// Sizes of the groups, in the order of regions, and last numbers of the members of the first that are marked
@@ -50,27 +49,21 @@ fn home(daemon: &Daemon) -> (Vec<usize>, Vec<u8>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_remap_settles_adopts_and_ends() {
+async fn a_remap_settles_and_ends() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[])).await.unwrap();
     seconds(10).await;
-    assert_eq!(phase(&daemon), (false, false), "the first plan replaces nothing");
+    assert!(!is_settling(&daemon), "the first plan replaces nothing");
     daemon.apply(&text(&[(3, "eu")])).await.unwrap();
-    assert_eq!(phase(&daemon), (true, false));
+    assert!(is_settling(&daemon));
     let [status] = &daemon.status().await.settling[..] else { panic!("one pool settles") };
-    assert_eq!((status.pool.as_str(), status.adopting), ("web", false));
+    assert_eq!((status.pool.as_str(), status.overdue), ("web", false));
     assert_eq!(status.ends_at.duration_since(status.since).unwrap().as_secs(), 60);
-    assert_eq!(status.ends_at.duration_since(status.adopts_at).unwrap().as_secs(), 20);
 
-    seconds(38).await;
-    assert_eq!(phase(&daemon), (true, false));
+    seconds(58).await;
+    assert!(is_settling(&daemon));
     seconds(4).await;
-    assert_eq!(phase(&daemon), (true, true));
-    assert!(daemon.status().await.settling[0].adopting);
-    seconds(16).await;
-    assert_eq!(phase(&daemon), (true, true));
-    seconds(4).await;
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(!is_settling(&daemon));
     assert!(daemon.status().await.settling.is_empty());
 }
 
@@ -81,7 +74,7 @@ async fn a_remap_ends_under_a_stream_of_dry_runs() {
     daemon.apply(&text(&[])).await.unwrap();
     seconds(10).await;
     daemon.apply(&text(&[(3, "eu")])).await.unwrap();
-    assert_eq!(phase(&daemon), (true, false));
+    assert!(is_settling(&daemon));
     let answered = Arc::new(AtomicU64::new(0));
     let mut plans = JoinSet::new();
     for _ in 0..4 {
@@ -102,23 +95,7 @@ async fn a_remap_ends_under_a_stream_of_dry_runs() {
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(phase(&daemon), (false, false));
-}
-
-/// As a daemon whose virtual machine is stopped: the whole settle time goes by, and no connection is adopted.
-#[tokio::test(start_paused = true)]
-async fn after_a_standstill_connections_are_adopted_before_the_end() {
-    let daemon = Daemon::new();
-    daemon.apply(&text(&[])).await.unwrap();
-    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
-    seconds(10).await;
-    tokio::time::advance(Duration::from_secs(500)).await;
-    seconds(2).await;
-    assert_eq!(phase(&daemon), (true, true));
-    seconds(16).await;
-    assert_eq!(phase(&daemon), (true, true));
-    seconds(5).await;
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(!is_settling(&daemon));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,25 +104,12 @@ async fn a_change_that_keeps_homes_is_no_remap() {
     daemon.apply(&text(&[])).await.unwrap();
     let more = text(&[]).replace("slots = 31", "slots = 31\n    panic_threshold_percent = 50");
     daemon.apply(&more).await.unwrap();
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(!is_settling(&daemon));
     // In the last region.
     daemon.apply(&text(&[(3, "us")])).await.unwrap();
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(!is_settling(&daemon));
     daemon.apply(&text(&[(3, "us")]).replace("slots = 31", "slots = 251")).await.unwrap();
-    assert_eq!(phase(&daemon), (true, false));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refused_adoption_delays_the_end() {
-    let daemon = Daemon::new();
-    daemon.apply(&text(&[])).await.unwrap();
-    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
-    seconds(50).await;
-    daemon.path.content().refused += 7;
-    seconds(15).await;
-    assert_eq!(phase(&daemon), (true, true), "20 s more since the last refusal");
-    seconds(10).await;
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(is_settling(&daemon));
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +132,7 @@ async fn the_next_hop_of_a_removed_backend_is_watched_until_the_remap_ends() {
     assert_ne!(daemon.path.content().plan.backends[&ip("10.0.0.4")].id.index, id.index);
     assert!(daemon.path.content().named().backends.contains_key(&id.index));
     seconds(62).await;
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(!is_settling(&daemon));
     assert!(!daemon.path.content().named().backends.contains_key(&id.index));
     assert_eq!(watched(&daemon), BTreeSet::from_iter(both.into_iter().chain([ip("10.0.0.4")])));
 }
@@ -180,17 +144,17 @@ async fn a_member_out_of_service_for_long_is_marked_out() {
     report_health(&daemon, 1, true).await;
     report_health(&daemon, 2, false).await;
     seconds(58).await;
-    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![]), (false, false)));
+    assert_eq!((home(&daemon), is_settling(&daemon)), ((vec![2], vec![]), false));
     seconds(4).await;
-    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![2]), (true, false)));
+    assert_eq!((home(&daemon), is_settling(&daemon)), ((vec![2], vec![2]), true));
     assert!(daemon.backend("web", "10.0.0.2").await.marked_out);
     assert_eq!(daemon.status().await.generation, 1, "nobody applied anything");
     seconds(200).await;
-    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![2]), (false, false)));
+    assert_eq!((home(&daemon), is_settling(&daemon)), ((vec![2], vec![2]), false));
     let applied = daemon.path.content().applied;
     report_health(&daemon, 2, true).await;
     seconds(2).await;
-    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![]), (true, false)));
+    assert_eq!((home(&daemon), is_settling(&daemon)), ((vec![2], vec![]), true));
     assert!(!daemon.backend("web", "10.0.0.2").await.marked_out);
     seconds(30).await;
     assert_eq!(daemon.path.content().applied, applied + 1);
@@ -227,20 +191,20 @@ async fn a_restart_continues_remaps_and_marks() {
         report_health(&daemon, last, healthy).await;
     }
     seconds(62).await;
-    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2, 2], vec![]), (true, false)));
+    assert_eq!((home(&daemon), is_settling(&daemon)), ((vec![2, 2], vec![]), true));
     report_health(&daemon, 4, false).await;
     seconds(62).await;
-    let before = (home(&daemon), phase(&daemon));
+    let before = (home(&daemon), is_settling(&daemon));
     assert_eq!(before.0.1, [4]);
     let applied = daemon.path.content().plan.clone();
 
     daemon.restart().await;
     assert_eq!(daemon.path.content().plan, applied);
-    assert_eq!((home(&daemon), phase(&daemon)), before);
+    assert_eq!((home(&daemon), is_settling(&daemon)), before);
     seconds(38).await;
-    assert_eq!((home(&daemon), phase(&daemon)), (before.0, (true, false)), "time begins anew");
+    assert_eq!((home(&daemon), is_settling(&daemon)), (before.0, true), "time begins anew");
     seconds(30).await;
-    assert_eq!(phase(&daemon), (false, false));
+    assert!(!is_settling(&daemon));
     // No backend was checked since the start. One that passes is back.
     assert_eq!(daemon.path.content().plan, applied);
     report_health(&daemon, 1, true).await;

@@ -14,7 +14,7 @@ use crate::metrics::Facts;
 use lb_base::conditions::ConditionReason;
 use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, ServiceStatus, StateChange};
 use lb_health::Utilisation;
-use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence};
+use lb_inspect::stats::{EventStats, FlowsHeld, ServiceStats, Traffic, VerdictStats, sentence};
 use lb_model::{
     Name,
     capacity::{self, Connections, Rates},
@@ -56,7 +56,9 @@ pub(in crate::http) struct Data {
     /// The last generations, the newest first.
     generations: Vec<Generation>,
     verdicts: Vec<Fate>,
-    tables: Vec<Table>,
+    /// Cells of the flow table.
+    flows: Vec<FlowsHeld>,
+    flow_room: u64,
     events: Vec<EventStats>,
 }
 
@@ -249,7 +251,8 @@ impl Data {
                 .map(Into::into)
                 .collect(),
             verdicts: stats.verdicts.iter().map(Into::into).collect(),
-            tables: stats.remembered.tables.clone(),
+            flows: stats.remembered.flows.clone(),
+            flow_room: stats.remembered.room,
             events: stats.remembered.events.clone(),
         }
     }

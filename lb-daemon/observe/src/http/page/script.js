@@ -321,16 +321,17 @@ function below() {
     const gone = o.absent_since === null ? "" : "(there is no such object since " + age(now.at - o.absent_since) + ")";
     put(row.children[2], ["by " + o.who + (o.reason ? ": " + o.reason : ""), gone].filter(Boolean).join(" "));
   });
-  const names = { displaced: "Displaced", udp_flows: "UDP flows", handshakes: "Recent SYNs" };
-  keep($("memory"), now.tables, (t) => t.table + t.ip, (t) => {
+  const names = { open: "Open connections", half_open: "Half open", half_open_at_home: "Half open at home",
+    seen_once: "Seen once", closing: "Closing", datagrams: "UDP flows" };
+  keep($("memory"), now.flows, (f) => f.state, (f) => {
     const row = make("div", "row"), bar = make("div", "share meter");
     bar.append(make("i"), make("span"));
-    row.append(make("span", "", names[t.table] + (t.ip === "both" ? "" : ", " + t.ip.replace("ipv", "IPv"))), make("span", "number quiet"), bar);
+    row.append(make("span", "", names[f.state] || f.state), make("span", "number quiet"), bar);
     return row;
-  }, (row, t) => {
-    put(row.children[1], number.format(t.held) + " of " + number.format(t.room) + " entries");
-    row.children[2].style.setProperty("--part", 100 * t.held / t.room + "%");
-    put(row.children[2].lastChild, percent(t.held / t.room));
+  }, (row, f) => {
+    put(row.children[1], number.format(f.held) + " of " + number.format(now.flow_room) + " cells");
+    row.children[2].style.setProperty("--part", 100 * f.held / now.flow_room + "%");
+    put(row.children[2].lastChild, percent(f.held / now.flow_room));
   });
 }
 

@@ -9,7 +9,6 @@ use lb_common::abi::{
 
 use super::MemberWords;
 use crate::reconcile::{
-    displaced_check::budgets,
     published::{LimitTerms, PublishedGroup, PublishedMember},
 };
 use lb_maps::{Access, Maps, MapsError};
@@ -22,12 +21,8 @@ use lb_model::{
 const MOST_MEMBERS: usize = 512;
 
 impl MemberWords {
-    /// Writes the budgets for displaced entries of empty tables, which the sweeper lowers as they fill, and
-    /// the limits for ICMP messages that the packet path sends.
-    pub(super) fn write_budgets(&self) {
-        for (limiter, limit) in budgets(self.maps.safe_displaced_entries()) {
-            self.maps.set_displaced_limit(limiter, limit);
-        }
+    /// Writes the limits for ICMP messages that the packet path sends.
+    pub(super) fn limit_answers(&self) {
         self.maps.set_limit(ERRORS, per_second(self.settings.icmp_errors));
         self.maps.set_limit(ECHOES, per_second(self.settings.icmp_echoes));
     }

@@ -171,7 +171,7 @@ impl MemberWords {
         words.recover();
         words.rewrite_member_words();
         words.maps.clamp_limiters();
-        words.write_budgets();
+        words.limit_answers();
         Ok((words, sender))
     }
 

@@ -1,4 +1,4 @@
-//! Two CPUs that write one line of handshake entries at the same time.
+//! Two CPUs that take cells of one bucket of the flow table at the same time.
 
 use std::{
     collections::HashMap,
@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use lb_common::abi::{connection::HandshakeEntry, limits::HANDSHAKE_LINES};
 use lb_tests::packets::{
     balancer::Balancer,
-    fixture::{MapFixture, Room},
+    fixture::{FLOW_BUCKETS, FLOW_SECRET, MapFixture, Room},
+    flow_hash,
     frames::{Flow, Packet},
 };
 use nix::{
@@ -20,48 +20,49 @@ use nix::{
 
 use super::flows::tcp_hash;
 
-/// Pairs of new connections. A CPU reads the line and writes to it within some 50 ns of the microsecond that a test run
-/// takes, so that some of them meet: as long as cells were stored without an exchange, 120 to 630 SYNs of a run lost their
-/// entries.
-const PAIRS: usize = 4_000;
+/// Pairs of new connections of a round, and rounds. A CPU reads the bucket and writes to it within some 50 ns of the
+/// microsecond that a test run takes, so that some of them meet.
+const PAIRS: usize = 500;
+const ROUNDS: u8 = 8;
 
-/// The first region is full, so that SYNs go to the second one and need an entry. Each pair has a line of its own.
-pub(crate) fn both_entries_stay() -> Result<()> {
-    let pairs = pairs();
-    ensure!(pairs.len() == PAIRS, "{} pairs", pairs.len());
-    let mut fixture = MapFixture::new(4).and_region(4).room(0, Room::Full);
-    for flow in pairs.iter().flatten() {
-        for region in 0..2 {
-            fixture = fixture.list(region, tcp_hash(flow), [0, 1, 2, 3]);
-        }
-    }
+/// The first region is full, so that SYNs go to the second one and need a cell. Each pair has a bucket of its own.
+pub(crate) fn both_cells_stay() -> Result<()> {
     let mut balancer = Balancer::load()?;
-    balancer.show(&fixture)?;
-    run_at_once(&balancer, &pairs)?;
-    let mut lost = 0;
-    for flow in pairs.iter().flatten() {
-        let hash = tcp_hash(flow).bits();
-        let entries = balancer.handshakes(line(flow));
-        let is_its = |it: &HandshakeEntry| it.is_whole() && it.syn >> 32 == hash >> 32;
-        lost += usize::from(!entries.iter().any(is_its));
+    for round in 0..ROUNDS {
+        let pairs = pairs(round);
+        ensure!(pairs.len() == PAIRS, "{} pairs", pairs.len());
+        let mut fixture = MapFixture::new(4).and_region(4).room(0, Room::Full);
+        for flow in pairs.iter().flatten() {
+            for region in 0..2 {
+                fixture = fixture.list(region, tcp_hash(flow), [0, 1, 2, 3]);
+            }
+        }
+        balancer.show(&fixture)?;
+        balancer.forget()?;
+        run_at_once(&balancer, &pairs)?;
+        let tags: Vec<_> = balancer.cells().map(|(_, owner, _)| owner.0 >> 36).collect();
+        let is_lost = |flow: &&Flow| !tags.contains(&(hash(flow) >> 36 | 1));
+        let lost = pairs.iter().flatten().filter(is_lost).count();
+        ensure!(lost == 0, "of {} SYNs {lost} have no cell", 2 * PAIRS);
+        ensure!(tags.len() == 2 * PAIRS, "{} cells for {} SYNs", tags.len(), 2 * PAIRS);
     }
-    ensure!(lost == 0, "of {} SYNs {lost} have no entry", 2 * PAIRS);
     Ok(())
 }
 
-/// The first pairs of flows that have one line, other than that of any pair before.
-fn pairs() -> Vec<[Flow; 2]> {
+/// The first pairs of flows that have one bucket first, other than that of any pair before.
+fn pairs(round: u8) -> Vec<[Flow; 2]> {
     let mut waiting = HashMap::new();
     let mut pairs = Vec::new();
     for port in 1_024..=u16::MAX {
-        let flow = Flow::new(&format!("192.0.2.9:{port}"), "198.51.100.1:80");
-        match waiting.insert(line(&flow), Some(flow)) {
+        let flow = Flow::new(&format!("192.0.2.{round}:{port}"), "198.51.100.1:80");
+        let bucket = hash(&flow) as u32 % FLOW_BUCKETS;
+        match waiting.insert(bucket, Some(flow)) {
             Some(Some(other)) => {
-                waiting.insert(line(&flow), None);
+                waiting.insert(bucket, None);
                 pairs.push([other, flow]);
             }
             Some(None) => {
-                waiting.insert(line(&flow), None);
+                waiting.insert(bucket, None);
             }
             None => {}
         }
@@ -70,9 +71,9 @@ fn pairs() -> Vec<[Flow; 2]> {
     pairs
 }
 
-/// The index of a flow's line.
-fn line(flow: &Flow) -> u32 {
-    tcp_hash(flow).bits() as u32 % HANDSHAKE_LINES
+/// The hash that finds a flow's buckets.
+fn hash(flow: &Flow) -> u64 {
+    flow_hash::hash(flow, 6, false, FLOW_SECRET).bits()
 }
 
 /// Sends a SYN of both flows of each pair at the same time.

@@ -1,0 +1,156 @@
+//! Finds the cell of a flow.
+
+use super::{
+    Bucket, CELLS, FlowCells, FlowKey, Owner, Place, Position, Segment, is_near, owner_word,
+    place_word,
+};
+use crate::abi::clock::Coarse;
+
+/// How far beyond its SYN a connection's packet may be and still make it an open one, bytes: the first flight, of which
+/// the head may be lost. A stream that goes on without a cell must not fall to the SYN of somebody else.
+const FIRST_FLIGHT: u32 = 16_384;
+
+/// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than one packet can hold, and less
+/// than 65,537: so far beyond the last connection's end begins the next one that Linux opens out of TIME_WAIT
+/// (`tcp_twsk_unique`), and late packets of the last one do not belong to it. The number itself is that of a keep-alive
+/// (RFC 9293, 3.8.4), and does not count.
+const APPROACH: u32 = 1 << 16;
+
+/// A cell as it was read. Made of whole words: a packet program keeps it on the stack.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Where it is.
+    pub at: Position,
+    /// Its first word.
+    pub owner: Owner,
+    /// Its second word.
+    pub place: Place,
+    /// Other cells of the flow, of connections before or after this one.
+    pub(super) others: u64,
+}
+
+impl Cell {
+    /// No cell.
+    pub const NONE: Self = Self { at: Position(0), owner: Owner::NONE, place: Place(0), others: 0 };
+
+    /// Whether the flow has other cells.
+    #[inline(always)]
+    pub const fn has_others(&self) -> bool {
+        self.others != 0
+    }
+}
+
+/// The cell of a connection, by one of its packets: of those that apply to it the one whose number is nearest. Drops that of
+/// a SYN whose number the packet's stream is about to pass, so that the SYN was not of this connection.
+#[inline(always)]
+pub fn nearest<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    segment: Segment,
+    now: Coarse,
+) -> (Option<Cell>, bool) {
+    let mut dropped = false;
+    let found = best(cells, key, false, now, |cell| {
+        let beyond = segment.sequence().wrapping_sub(cell.place.sequence());
+        let is_passing = beyond.wrapping_neg().wrapping_sub(1) < APPROACH && !segment.ends();
+        if cell.owner.is_of_syn() && is_passing {
+            dropped |= cells.exchange_owner(cell, Owner::NONE);
+            return None;
+        }
+        let applies = if cell.owner.is_of_syn() {
+            beyond.wrapping_sub(1) < FIRST_FLIGHT
+        } else {
+            is_near(cell.place, segment.sequence())
+        };
+        applies.then(|| u64::from(u32::MAX - beyond.cast_signed().unsigned_abs()))
+    });
+    (found, dropped)
+}
+
+/// The cell of the flow's last SYN, if that came within `units`.
+#[inline(always)]
+pub fn last_syn<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    units: i64,
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, key, false, now, |cell| {
+        let left = cell.owner.left(now);
+        (cell.owner.is_of_syn() && left > units).then(|| left.cast_unsigned())
+    })
+}
+
+/// The cell of the SYN with this number.
+#[inline(always)]
+pub fn of_syn<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    number: u32,
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, key, false, now, |cell| {
+        (cell.owner.is_of_syn() && cell.place.sequence() == number).then_some(1)
+    })
+}
+
+/// The cell of a flow that lasts longest, of an open connection before any other.
+#[inline(always)]
+pub fn youngest<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    datagrams: bool,
+    now: Coarse,
+) -> Option<Cell> {
+    best(cells, key, datagrams, now, |cell| {
+        let is_open = !cell.owner.is_half_open();
+        Some(u64::from(is_open) << 16 | cell.owner.left(now).cast_unsigned())
+    })
+}
+
+/// Of a flow's cells that are not over the one with the highest score.
+#[inline(always)]
+fn best<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    datagrams: bool,
+    now: Coarse,
+    mut score: impl FnMut(&Cell) -> Option<u64>,
+) -> Option<Cell> {
+    let mask = cells.mask()?;
+    let (mut found, mut worth, mut count) = (Cell::NONE, 0, 0);
+    for side in 0..2 {
+        let number = key.bucket(side, mask);
+        let bucket = cells.bucket(number)?;
+        for cell in 0..CELLS {
+            let is_its = |owner: Owner| owner.is_of(key, datagrams) && owner.left(now) > 0;
+            let Some((owner, place)) = read(bucket, cell, is_its) else { continue };
+            let cell = Cell { at: Position::new(number, cell), owner, place, others: 0 };
+            count += 1;
+            // One more, so that any is better than none.
+            let score = score(&cell).map_or(0, |score| score + 1);
+            if score > worth {
+                (found, worth) = (cell, score);
+            }
+        }
+    }
+    (worth > 0).then_some(Cell { others: (count > 1) as u64, ..found })
+}
+
+/// A cell whose first word `is_wanted`, if both words are of one flow.
+#[inline(always)]
+pub(super) fn read(
+    bucket: impl Bucket,
+    cell: u32,
+    is_wanted: impl Fn(Owner) -> bool,
+) -> Option<(Owner, Place)> {
+    let owner = Owner(bucket.load(owner_word(cell)));
+    if !is_wanted(owner) {
+        return None;
+    }
+    let place = Place(bucket.load_after(place_word(cell), owner.0));
+    // Its time may have been set meanwhile.
+    let owner = Owner(bucket.load_after(owner_word(cell), place.0));
+    is_wanted(owner).then_some((owner, place))
+}
