@@ -24,15 +24,16 @@ pub struct Cell {
     pub at: Position,
     /// Its first word.
     pub owner: Owner,
+    /// Not 0: the flow has others, of connections before or after this one.
+    pub(super) others: u64,
     /// Its second word.
     pub place: Place,
-    /// Other cells of the flow, of connections before or after this one.
-    pub(super) others: u64,
 }
 
 impl Cell {
-    /// No cell.
-    pub const NONE: Self = Self { at: Position(0), owner: Owner::NONE, place: Place(0), others: 0 };
+    /// No cell. Its words differ: of equal ones a packet program would call `memset`.
+    pub const NONE: Self =
+        Self { at: Position(u64::MAX), owner: Owner::NONE, others: 1, place: Place(0) };
 
     /// Whether the flow has other cells.
     #[inline(always)]
@@ -41,17 +42,22 @@ impl Cell {
     }
 }
 
+// Each gives its cell to `found` and returns whether there is one. The verifier refuses an `Option<Cell>`, whose bytes are
+// not set if it is `None`.
+
 /// The cell of a connection, by one of its packets: of those that apply to it the one whose number is nearest. Drops that of
-/// a SYN whose number the packet's stream is about to pass, so that the SYN was not of this connection.
+/// a SYN whose number the packet's stream is about to pass, so that the SYN was not of this connection; whether it did is
+/// returned, too.
 #[inline(always)]
 pub fn nearest<T: FlowCells + ?Sized>(
     cells: &T,
     key: FlowKey,
     segment: Segment,
     now: Coarse,
-) -> (Option<Cell>, bool) {
+    found: &mut Cell,
+) -> (bool, bool) {
     let mut dropped = false;
-    let found = best(cells, key, false, now, |cell| {
+    let is_found = best(cells, key, false, now, found, |cell| {
         let beyond = segment.sequence().wrapping_sub(cell.place.sequence());
         let is_passing = beyond.wrapping_neg().wrapping_sub(1) < APPROACH && !segment.ends();
         if cell.owner.is_of_syn() && is_passing {
@@ -65,7 +71,7 @@ pub fn nearest<T: FlowCells + ?Sized>(
         };
         applies.then(|| u64::from(u32::MAX - beyond.cast_signed().unsigned_abs()))
     });
-    (found, dropped)
+    (is_found, dropped)
 }
 
 /// The cell of the flow's last SYN, if that came within `units`.
@@ -75,8 +81,9 @@ pub fn last_syn<T: FlowCells + ?Sized>(
     key: FlowKey,
     units: i64,
     now: Coarse,
-) -> Option<Cell> {
-    best(cells, key, false, now, |cell| {
+    found: &mut Cell,
+) -> bool {
+    best(cells, key, false, now, found, |cell| {
         let left = cell.owner.left(now);
         (cell.owner.is_of_syn() && left > units).then(|| left.cast_unsigned())
     })
@@ -89,8 +96,9 @@ pub fn of_syn<T: FlowCells + ?Sized>(
     key: FlowKey,
     number: u32,
     now: Coarse,
-) -> Option<Cell> {
-    best(cells, key, false, now, |cell| {
+    found: &mut Cell,
+) -> bool {
+    best(cells, key, false, now, found, |cell| {
         (cell.owner.is_of_syn() && cell.place.sequence() == number).then_some(1)
     })
 }
@@ -102,8 +110,9 @@ pub fn youngest<T: FlowCells + ?Sized>(
     key: FlowKey,
     datagrams: bool,
     now: Coarse,
-) -> Option<Cell> {
-    best(cells, key, datagrams, now, |cell| {
+    found: &mut Cell,
+) -> bool {
+    best(cells, key, datagrams, now, found, |cell| {
         let is_open = !cell.owner.is_half_open();
         Some(u64::from(is_open) << 16 | cell.owner.left(now).cast_unsigned())
     })
@@ -116,26 +125,28 @@ fn best<T: FlowCells + ?Sized>(
     key: FlowKey,
     datagrams: bool,
     now: Coarse,
+    found: &mut Cell,
     mut score: impl FnMut(&Cell) -> Option<u64>,
-) -> Option<Cell> {
-    let mask = cells.mask()?;
-    let (mut found, mut worth, mut count) = (Cell::NONE, 0, 0);
+) -> bool {
+    let Some(mask) = cells.mask() else { return false };
+    let (mut worth, mut count) = (0, 0_u64);
     for side in 0..2 {
         let number = key.bucket(side, mask);
-        let bucket = cells.bucket(number)?;
+        let Some(bucket) = cells.bucket(number) else { return false };
         for cell in 0..CELLS {
             let is_its = |owner: Owner| owner.is_of(key, datagrams) && owner.left(now) > 0;
             let Some((owner, place)) = read(bucket, cell, is_its) else { continue };
-            let cell = Cell { at: Position::new(number, cell), owner, place, others: 0 };
+            let cell = Cell { at: Position::new(number, cell), owner, others: 0, place };
             count += 1;
             // One more, so that any is better than none.
             let score = score(&cell).map_or(0, |score| score + 1);
             if score > worth {
-                (found, worth) = (cell, score);
+                (*found, worth) = (cell, score);
             }
         }
     }
-    (worth > 0).then_some(Cell { others: (count > 1) as u64, ..found })
+    found.others = u64::from(count > 1);
+    worth > 0
 }
 
 /// A cell whose first word `is_wanted`, if both words are of one flow.

@@ -13,7 +13,7 @@ mod touch;
 
 pub use cell::{FlowKey, Owner, Place, State};
 pub use find::{Cell, last_syn, nearest, of_syn, youngest};
-pub use take::{Taken, choose, settle, take};
+pub use take::{Packets, choose, settle, take};
 pub use touch::{LIFE, LINGER, STEP, Segment, is_fresh, is_near, touch, touch_datagrams};
 
 use crate::abi::clock::Coarse;
@@ -38,33 +38,39 @@ pub trait FlowCells {
 
     /// [`find::nearest`].
     #[inline(always)]
-    fn nearest(&self, key: FlowKey, segment: Segment, now: Coarse) -> (Option<Cell>, bool) {
-        nearest(self, key, segment, now)
+    fn nearest(
+        &self,
+        key: FlowKey,
+        segment: Segment,
+        now: Coarse,
+        found: &mut Cell,
+    ) -> (bool, bool) {
+        nearest(self, key, segment, now, found)
     }
     /// [`find::last_syn`].
     #[inline(always)]
-    fn last_syn(&self, key: FlowKey, units: i64, now: Coarse) -> Option<Cell> {
-        last_syn(self, key, units, now)
+    fn last_syn(&self, key: FlowKey, units: i64, now: Coarse, found: &mut Cell) -> bool {
+        last_syn(self, key, units, now, found)
     }
     /// [`find::of_syn`].
     #[inline(always)]
-    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse) -> Option<Cell> {
-        of_syn(self, key, number, now)
+    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse, found: &mut Cell) -> bool {
+        of_syn(self, key, number, now, found)
     }
     /// [`find::youngest`].
     #[inline(always)]
-    fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse) -> Option<Cell> {
-        youngest(self, key, datagrams, now)
+    fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse, found: &mut Cell) -> bool {
+        youngest(self, key, datagrams, now, found)
     }
     /// [`take::choose`].
     #[inline(always)]
-    fn choose(&self, key: FlowKey, now: Coarse) -> Option<(Position, Owner)> {
+    fn choose(&self, key: FlowKey, now: Coarse) -> Option<Position> {
         choose(self, key, now)
     }
     /// [`take::settle`].
     #[inline(always)]
-    fn settle(&self, key: FlowKey, taken: Cell, now: Coarse) -> Taken {
-        settle(self, key, taken, now)
+    fn settle(&self, key: FlowKey, of: Packets, own: Position, now: Coarse) -> Option<Position> {
+        settle(self, key, of, own, now)
     }
     /// Whether a flow that is half-open could have a cell now.
     #[inline(always)]
@@ -73,7 +79,7 @@ pub trait FlowCells {
     }
     /// [`take::take`].
     #[inline(always)]
-    fn take(&self, key: FlowKey, owner: Owner, place: Place, now: Coarse) -> Taken {
+    fn take(&self, key: FlowKey, owner: Owner, place: Place, now: Coarse) -> Option<Position> {
         take(self, key, (owner, place), now)
     }
     /// Stores a cell's first word where what was read is still there; returns whether it was.

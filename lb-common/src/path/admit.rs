@@ -1,10 +1,11 @@
 //! Admission of a new connection: region by region, within the limits.
 
 use super::{
+    known::Flow,
     parse::Kind,
     query::VersionedQuery,
     search::{self, CLOSED, LAST_RESORT, LIMITS, STAY, Search, SearchRequest},
-    select::{self, Choice, Home, Observe, RegionSkip},
+    select::{Choice, Home, Observe, RegionSkip},
     tables::Tables,
 };
 use crate::abi::{
@@ -16,8 +17,8 @@ use crate::abi::{
     verdict::Verdict,
 };
 
-/// The member that gets a new connection; debits limits and counts at groups. `has_room`: whether it can have a cell, without
-/// which it stays at home if home can take it.
+/// The member that gets a new connection; debits limits and counts at groups. Without room for a cell it
+/// stays at home if home can take it.
 ///
 /// # Errors
 /// The verdict of a connection that no backend gets.
@@ -25,14 +26,15 @@ use crate::abi::{
 pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    (has_room, now): (bool, Nanoseconds),
+    home: &Home,
+    flow: &Flow,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    let home = &select::home(tables, query.descriptor, query.hash)?;
+    let now = flow.time;
     let choice = home.choice(tables, Kind::NewConnection);
     // Without room for a cell, home gives no connection away.
-    let is_kept = choice.is_none() && !has_room;
+    let is_kept = choice.is_none() && !flow.has_room;
     let choice = if is_kept { home.choice_despite_ramp(tables) } else { choice };
     let descriptor = query.descriptor;
     let limited = descriptor.flags & LIMITED != 0;
@@ -57,7 +59,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
             HomeAdmission::RegionClosed => {}
             full => {
-                if !has_room {
+                if !flow.has_room {
                     tables.count(Event::HeldAtHome);
                     observer.region(0, RegionSkip::Held);
                     // Where only the member is full, the region has room and refuses nobody.
@@ -71,7 +73,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
                 }
                 home_is_full = true;
                 // The region is not full if only its member is.
-                first = home.entry + 1;
+                first = u32::from(home.entry) + 1;
                 if full == HomeAdmission::RegionFull {
                     observer.region(0, RegionSkip::Full);
                     if rules & STAY != 0 {

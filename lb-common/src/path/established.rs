@@ -2,14 +2,13 @@
 
 use super::{
     homes::Homes,
-    known,
-    query::VersionedQuery,
+    known::{self, Flow, Kept},
+    query::{Query, VersionedQuery},
     select::{self, Choice, Observe, placement},
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, counter::Event, verdict::Verdict},
-    flow_table::State,
+    abi::verdict::Verdict,
     wire::tcp,
 };
 
@@ -17,27 +16,26 @@ use crate::{
 ///
 /// # Errors
 /// The verdict of a packet that no backend gets.
-#[inline(always)]
-pub(super) fn resolve<'t, T: Tables + ?Sized, O: Observe>(
-    tables: &'t T,
-    query: &VersionedQuery<'t>,
+#[inline(never)]
+pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &Query,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
+    let query = &VersionedQuery::new(tables, query)?;
     let home = select::home(tables, query.descriptor, query.hash)?;
-    let homes = Homes::new(tables, query, home);
-    let now = Coarse::from_nanoseconds(tables.now());
-    if query.may_have_cell(tables)
-        && let Some(choice) = known::try_open(tables, query, &homes, now, observer)
-    {
-        *to = choice;
+    let homes = &Homes::new(tables, query, home);
+    let flow = &Flow::new(tables, query);
+    if query.may_have_cell(tables) && known::try_open(tables, query, homes, flow, to, observer) {
         return Ok(());
     }
+    select::select_from_home(tables, query, &homes.now, to, observer)?;
     // It has a cell by the time at which home is elsewhere.
-    if homes.differ() && !query.is_quoted() && !query.tcp_has(tcp::FIN | tcp::RST) {
-        let at = placement(homes.now.member);
-        let done = known::remember(tables, query, (at, State::SeenOnce), now);
-        tables.count(if done { Event::RemapTaken } else { Event::RemapNoRoom });
+    let is_at_home = to.placement() == placement(homes.now.member);
+    let stays_open = !query.is_quoted() && !query.tcp_has(tcp::FIN | tcp::RST);
+    if homes.differ && is_at_home && stays_open {
+        known::remember(tables, query, Kept::Moving, to, flow);
     }
-    select::select_from_home(tables, query, &homes.now, to, observer)
+    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::{
     abi::{
         clock::Coarse, counter::Event, pool::LIMITED, service::SERVICE_TRACKED, verdict::Verdict,
     },
-    flow_table,
+    flow_table::{self, Cell},
 };
 
 /// The member that gets a packet, if the fast path can decide; `None`: the slow path must.
@@ -67,15 +67,17 @@ enum Known {
 #[inline(always)]
 fn try_known<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Known {
     let now = Coarse::from_nanoseconds(tables.now());
-    let (cell, dropped) = tables.nearest(known::key(tables, query), query.segment(), now);
+    let mut cell = Cell::NONE;
+    let key = known::key(tables, query);
+    let (found, dropped) = tables.nearest(key, query.segment(), now, &mut cell);
     if dropped {
         tables.count(Event::SynDropped);
         return Known::Changed;
     }
-    let Some(cell) = cell else {
+    if !found {
         tables.count(Event::FlowLookup);
         return Known::No;
-    };
+    }
     if cell.has_others() || !flow_table::is_fresh(&cell, query.segment(), now) {
         return Known::Changed;
     }

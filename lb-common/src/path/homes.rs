@@ -5,7 +5,7 @@ use super::{
     select::{self, Home, placement},
     tables::Tables,
 };
-use crate::abi::connection::Placement;
+use crate::abi::{connection::Placement, member::MemberWord};
 
 /// A flow's homes.
 #[derive(Clone, Copy, Debug)]
@@ -13,30 +13,32 @@ pub(super) struct Homes {
     /// Where its open connections without a cell are.
     pub(super) now: Home,
     /// Whether the remap moves it.
-    differ: bool,
+    pub(super) differ: bool,
 }
 
 impl Homes {
-    /// Of a flow with this home, which is not looked up here: a `Result` of `Homes` would have bytes that nothing sets.
+    /// Of a flow with this home. A `Result` of `Homes` would have bytes that nothing sets.
     #[inline(always)]
     pub(super) fn new<'t, T: Tables + ?Sized>(
         tables: &'t T,
         query: &VersionedQuery<'t>,
         now: Home,
     ) -> Self {
-        Self { now, differ: is_moved(tables, query, placement(now.member)) }
-    }
-
-    /// Whether the remap moves the flow.
-    #[inline(always)]
-    pub(super) const fn differ(&self) -> bool {
-        self.differ
+        #[inline(never)]
+        fn out_of_line<'t, T: Tables + ?Sized>(
+            tables: &'t T,
+            query: &VersionedQuery<'t>,
+            now: MemberWord,
+        ) -> bool {
+            is_moved(tables, query, placement(now))
+        }
+        Self { now, differ: out_of_line(tables, query, now.member) }
     }
 
     /// Whether a connection at this backend needs no cell.
     #[inline(always)]
     pub(super) fn are_at(&self, placed: Placement) -> bool {
-        !self.differ() && placement(self.now.member) == placed
+        !self.differ && placement(self.now.member) == placed
     }
 }
 
@@ -47,15 +49,24 @@ pub(super) fn is_moved<'t, T: Tables + ?Sized>(
     query: &VersionedQuery<'t>,
     now: Placement,
 ) -> bool {
-    let Some(next) = query.next(tables) else { return false };
-    select::home(tables, next.descriptor, next.hash).is_ok_and(|home| placement(home.member) != now)
+    query.next(tables).is_some_and(|next| placement(by(tables, &next).member) != now)
 }
 
-/// The query by the version by which a new connection is placed.
-#[inline(always)]
-pub(super) fn placing<'t, T: Tables + ?Sized>(
+/// Turns a query and its home to those by which a new connection is placed.
+#[inline(never)]
+pub(super) fn place_by_next<'t, T: Tables + ?Sized>(
     tables: &'t T,
-    query: &VersionedQuery<'t>,
-) -> VersionedQuery<'t> {
-    query.next(tables).unwrap_or(*query)
+    query: &mut VersionedQuery<'t>,
+    home: &mut Home,
+) {
+    if let Some(next) = query.next(tables) {
+        *query = next;
+        *home = by(tables, query);
+    }
+}
+
+/// Home by the next version; nobody where that has no members.
+#[inline(always)]
+fn by<T: Tables + ?Sized>(tables: &T, next: &VersionedQuery<'_>) -> Home {
+    select::home(tables, next.descriptor, next.hash).unwrap_or(Home::NOBODY)
 }

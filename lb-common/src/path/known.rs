@@ -8,9 +8,14 @@ use super::{
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, connection::Placement, counter::Event},
+    abi::{
+        clock::{Coarse, Nanoseconds},
+        connection::Placement,
+        counter::Event,
+        pool::LIMITED,
+    },
     flow_hash::FlowHash,
-    flow_table::{self, CELLS, Cell, FlowKey, Owner, Place, State, Taken},
+    flow_table::{self, CELLS, Cell, FlowKey, Owner, Place, State},
     word::Word,
 };
 
@@ -25,6 +30,35 @@ const HALF_OPEN: u64 = Coarse::units(64);
 /// longer than a round trip.
 const ANSWERED: u64 = 2;
 
+/// A packet's flow, as the table is asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    /// What it is identified by.
+    pub(super) key: FlowKey,
+    /// When the packet came.
+    pub(super) time: Nanoseconds,
+    /// Whether it can have a cell, if it is half-open.
+    pub(super) has_room: bool,
+}
+
+impl Flow {
+    /// Of a query. Nothing is known of its room yet.
+    #[inline(always)]
+    pub(super) fn new<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Self {
+        #[inline(never)]
+        fn out_of_line<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> FlowKey {
+            key(tables, query)
+        }
+        Self { key: out_of_line(tables, query), time: tables.now(), has_room: true }
+    }
+
+    /// When the packet came.
+    #[inline(always)]
+    pub(super) const fn now(&self) -> Coarse {
+        Coarse::from_nanoseconds(self.time)
+    }
+}
+
 /// The flow's key in the table.
 #[inline(always)]
 pub(super) fn key<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> FlowKey {
@@ -32,30 +66,38 @@ pub(super) fn key<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) ->
     FlowKey(FlowHash::new(&flow, &tables.flow_secret()).0)
 }
 
-/// Where an open connection is that has a cell, unless its backend takes none of its packets.
-#[inline(always)]
+/// Sends a packet of an open connection that has a cell to its backend, unless that takes none of its packets. Returns
+/// whether it did.
+#[inline(never)]
 pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
     homes: &Homes,
-    now: Coarse,
+    flow: &Flow,
+    to: &mut Choice,
     observer: &mut O,
-) -> Option<Choice> {
+) -> bool {
+    let (key, now) = (flow.key, flow.now());
     tables.count(Event::FlowLookup);
-    let key = key(tables, query);
-    let cell = if query.is_quoted() {
+    let mut cell = Cell::NONE;
+    let found = if query.is_quoted() {
         // What it quotes has a sequence number of the other direction.
-        tables.youngest(key, false, now)
+        tables.youngest(key, false, now, &mut cell)
     } else {
-        let (cell, dropped) = tables.nearest(key, query.segment(), now);
+        let (found, dropped) = tables.nearest(key, query.segment(), now, &mut cell);
         if dropped {
             tables.count(Event::SynDropped);
         }
-        cell
-    }?;
-    let cell = awaited(tables, query, (key, cell), now);
+        found
+    };
+    if !found {
+        return false;
+    }
+    if is_answer_to_last_syn(query, &cell) {
+        tables.last_syn(key, (HALF_OPEN - ANSWERED) as i64, now, &mut cell);
+    }
     let placed = cell.place.placement();
-    let choice = backend_state::choose(tables, query, placed)?;
+    let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     if !query.is_quoted() && !query.is_answering_reset() {
         if homes.are_at(placed) && !cell.has_others() && !cell.owner.is_half_open() {
             tables.exchange_owner(&cell, Owner::NONE);
@@ -65,74 +107,119 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     }
     tables.count(Event::FlowHit);
     observer.remembered(Memory::Displaced, placed);
-    Some(choice)
+    *to = choice;
+    true
 }
 
-/// Of a RST that answers a packet of a backend, and belongs to no SYN that has a cell, the cell of the last SYN, if that came a
+/// Whether a RST that met this cell may be the answer to a packet of the backend of the flow's last SYN, if that came a
 /// moment ago: a backend that has a still earlier connection in TIME_WAIT answers the SYN by an ACK of that one (RFC 9293,
 /// 3.10.7.4), and does so again until it gets the RST.
 #[inline(always)]
-fn awaited<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    (key, cell): (FlowKey, Cell),
-    now: Coarse,
-) -> Cell {
+fn is_answer_to_last_syn(query: &VersionedQuery<'_>, cell: &Cell) -> bool {
     let beyond = query.sequence().wrapping_sub(cell.place.sequence());
     let is_its = cell.owner.is_of_syn() || beyond < flow_table::STEP;
-    if query.is_quoted() || !query.is_answering_reset() || is_its || !cell.has_others() {
-        return cell;
-    }
-    tables.last_syn(key, (HALF_OPEN - ANSWERED) as i64, now).unwrap_or(cell)
+    !query.is_quoted() && query.is_answering_reset() && !is_its && cell.has_others()
 }
 
-/// Where the same SYN went before, unless that backend takes nothing any more; renews its cell.
-#[inline(always)]
+/// Sends a SYN where the same one went before, unless that backend takes nothing any more; renews its cell. Returns
+/// whether it did.
+#[inline(never)]
 pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    now: Coarse,
+    flow: &Flow,
+    to: &mut Choice,
     observer: &mut O,
-) -> Option<Choice> {
-    let cell = tables.of_syn(key(tables, query), query.sequence(), now)?;
+) -> bool {
+    let (key, now) = (flow.key, flow.now());
+    let mut cell = Cell::NONE;
+    if !tables.of_syn(key, query.sequence(), now, &mut cell) {
+        return false;
+    }
     let placed = cell.place.placement();
-    let choice = backend_state::choose(tables, query, placed)?;
+    let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     let state = if cell.owner.is_at_home() { State::HalfOpenAtHome } else { State::HalfOpen };
     note(tables, query, state, now);
     tables.exchange_owner(&cell, cell.owner.with(state, after(now, HALF_OPEN)));
     tables.count(Event::SynRepeated);
     observer.remembered(Memory::Handshake, placed);
-    Some(choice)
+    *to = choice;
+    true
 }
 
-/// Has a flow remembered from its first packet on, half-open. Returns whether it has a cell; another CPU may have taken it
-/// for the same packet a moment before.
-#[inline(always)]
+/// What the table must know of a flow whose backend was just chosen, before the packet leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// A SYN that went home, now and next.
+    AtHome,
+    /// A SYN that went home, where the remap moves its flow from.
+    AtFormerHome,
+    /// A SYN that went elsewhere.
+    Away,
+    /// An open connection at home, where the remap moves its flow from.
+    Moving,
+    /// A tracked flow of datagrams.
+    Datagrams,
+}
+
+/// Has a flow remembered from its first packet on, half-open. Of a SYN that goes home only so that a repeat of it goes home
+/// too, and, where the flow has the cell of another connection, so that its packets are told from that one's.
+#[inline(never)]
 pub(super) fn remember<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    (at, state): (Placement, State),
-    now: Coarse,
-) -> bool {
-    let key = key(tables, query);
-    let place = Place::new(at, query.sequence());
-    let known = if query.is_tcp() {
-        tables.of_syn(key, query.sequence(), now)
-    } else {
-        tables.youngest(key, true, now)
+    kept: Kept,
+    choice: &Choice,
+    flow: &Flow,
+) {
+    let now = flow.now();
+    // One packet of an open connection may be all that comes of it for a while.
+    let (state, life) = match kept {
+        Kept::Moving => (State::SeenOnce, flow_table::LIFE),
+        Kept::AtHome if !has_any(tables, flow) => {
+            if query.descriptor.flags & LIMITED == 0 {
+                return;
+            }
+            (State::HalfOpenAtHome, HALF_OPEN)
+        }
+        _ => (State::HalfOpen, HALF_OPEN),
     };
     note(tables, query, state, now);
-    // One packet of an open connection may be all that comes of it for a while.
-    let life = if state == State::SeenOnce { flow_table::LIFE } else { HALF_OPEN };
-    let until = after(now, life);
-    if let Some(cell) = known {
+    let done = store(tables, query, (choice.placement(), state), (flow, after(now, life)));
+    let (taken, no_room) = match kept {
+        Kept::Moving => (Event::RemapTaken, Event::RemapNoRoom),
+        _ => (Event::FlowTaken, Event::FlowNoRoom),
+    };
+    tables.count(if done { taken } else { no_room });
+    if !done && kept == Kept::Away {
+        tables.count(Event::DisplacedWithoutCell);
+    }
+}
+
+/// Stores a cell; returns whether the flow has one. Another CPU may have taken it for the same packet a moment before.
+#[inline(always)]
+fn store<T: Tables + ?Sized>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    (at, state): (Placement, State),
+    (flow, until): (&Flow, Coarse),
+) -> bool {
+    let (key, now) = (flow.key, flow.now());
+    let place = Place::new(at, query.sequence());
+    let mut cell = Cell::NONE;
+    let is_known = if query.is_tcp() {
+        tables.of_syn(key, query.sequence(), now, &mut cell)
+    } else {
+        tables.youngest(key, true, now, &mut cell)
+    };
+    if is_known {
         // The same SYN or flow, which goes to another backend now.
         return tables.exchange_place(&cell, place)
             && tables.exchange_owner(&cell, cell.owner.with(state, until));
     }
     let owner = Owner::new(key, !query.is_tcp(), query.zone(), state, until);
     let has_cell =
-        is_within_share(tables, query) && tables.take(key, owner, place, now) != Taken::Full;
+        is_within_share(tables, query) && tables.take(key, owner, place, now).is_some();
     if has_cell {
         for counted in [query.pool(), ALL_POOLS] {
             tables.flow_count(counted).map(|count| count.add(1));
@@ -142,13 +229,13 @@ pub(super) fn remember<T: Tables + ?Sized>(
 }
 
 /// Whether a flow could have a cell now, if it is half-open.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn has_room<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    now: Coarse,
+    flow: &Flow,
 ) -> bool {
-    is_within_share(tables, query) && tables.has_room(key(tables, query), now)
+    is_within_share(tables, query) && tables.has_room(flow.key, flow.now())
 }
 
 /// Above half of the table a pool with more than an eighth of it takes no more, so that a flood at one leaves room for the
@@ -162,22 +249,9 @@ fn is_within_share<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -
 
 /// Whether a connection of the flow has a cell.
 #[inline(always)]
-pub(super) fn has_any<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    now: Coarse,
-) -> bool {
-    tables.youngest(key(tables, query), false, now).is_some()
-}
-
-/// The cell of a tracked flow of datagrams.
-#[inline(always)]
-pub(super) fn datagrams<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    now: Coarse,
-) -> Option<Cell> {
-    tables.youngest(key(tables, query), true, now)
+fn has_any<T: Tables + ?Sized>(tables: &T, flow: &Flow) -> bool {
+    let mut cell = Cell::NONE;
+    tables.youngest(flow.key, false, flow.now(), &mut cell)
 }
 
 /// Stores that a flow of this zone may have a cell, before it has one.

@@ -34,7 +34,6 @@ pub use search::{FURTHER_SLOTS, Search};
 pub use select::{Choice, Memory, Observe, Outcome, Position, RegionSkip, Unobserved};
 pub use tables::Tables;
 
-use self::query::VersionedQuery;
 use crate::{
     abi::{
         backend::Backend,
@@ -137,14 +136,13 @@ pub fn resolve<T: Tables + ?Sized, O: Observe>(
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    let versioned = VersionedQuery::new(tables, query)?;
     match query.kind() {
-        Kind::OpenConnection => established::resolve(tables, &versioned, to, observer),
-        Kind::NewConnection => syn::resolve(tables, &versioned, to, observer),
+        Kind::OpenConnection => established::resolve(tables, query, to, observer),
+        Kind::NewConnection => syn::resolve(tables, query, to, observer),
         Kind::Datagram if query.service_has(SERVICE_TRACKED) => {
-            udp_flow::resolve(tables, &versioned, to, observer)
+            udp_flow::resolve(tables, query, to, observer)
         }
-        Kind::Datagram => select::select_out_of_line(tables, &versioned, to, observer),
+        Kind::Datagram => select::select_out_of_line(tables, query, to, observer),
     }
 }
 

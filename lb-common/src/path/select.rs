@@ -1,7 +1,12 @@
 //! Selection: from a flow's hash to a member. The first entry of the slot's list in the first region is home, which
 //! is all that the fast path looks at; everything else is [`Search`](super::Search), out of line.
 
-use super::{parse::Kind, query::VersionedQuery, search::SearchRequest, tables::Tables};
+use super::{
+    parse::Kind,
+    query::{Query, VersionedQuery},
+    search::SearchRequest,
+    tables::Tables,
+};
 use crate::{
     abi::{
         connection::Placement,
@@ -125,7 +130,7 @@ pub struct Home {
     /// Its slot.
     pub slot: u32,
     /// Its index in the slot's list.
-    pub entry: u32,
+    pub entry: u16,
     /// Its rank there.
     pub rank: u16,
     /// Its member; one that accepts nothing if the group has none of that rank.
@@ -172,7 +177,7 @@ pub fn home<T: Tables + ?Sized>(
     let word = tables.slot(TableRef(head.table), owner.slot).ok_or(Verdict::Inconsistent)?;
     let rank = word.rank(entry);
     let member = member(tables, head, rank).unwrap_or(MemberWord(0));
-    Ok(Home { entry, rank, member, ..owner })
+    Ok(Home { entry: entry as u16, rank, member, ..owner })
 }
 
 /// Position in a slot's list of the first that is not marked out; the owner's if there is none.
@@ -186,10 +191,13 @@ pub fn stand_in<T: Tables + ?Sized>(tables: &T, head: &GroupHead, slot: u32) -> 
 }
 
 impl Home {
+    /// Of a pool without members.
+    pub(super) const NOBODY: Self = Self { slot: 0, entry: 0, rank: 0, member: MemberWord(0) };
+
     /// Its position in the order of a search.
     #[inline(always)]
     const fn place(&self) -> Position {
-        Position { region: 0, slot: Some(self.slot), entry: self.entry }
+        Position { region: 0, slot: Some(self.slot), entry: self.entry as u32 }
     }
 
     /// The choice of home if its state allows the packet; limits are not checked.
@@ -289,10 +297,11 @@ pub fn select_member<T: Tables + ?Sized, O: Observe>(
 #[inline(never)]
 pub(super) fn select_out_of_line<T: Tables + ?Sized, O: Observe>(
     tables: &T,
-    query: &VersionedQuery<'_>,
+    query: &Query,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
+    let query = &VersionedQuery::new(tables, query)?;
     let home = home(tables, query.descriptor, query.hash)?;
     select_from_home(tables, query, &home, to, observer)
 }

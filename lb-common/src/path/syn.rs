@@ -3,49 +3,50 @@
 use super::{
     admit::{self, HomeAdmission},
     homes::{self, Homes},
-    known,
+    known::{self, Flow, Kept},
     parse::Kind,
-    query::VersionedQuery,
+    query::{Query, VersionedQuery},
     select::{self, Choice, Memory, Observe, REMEMBERED, placement},
     tables::Tables,
 };
-use crate::{
-    abi::{
-        clock::{Coarse, Nanoseconds},
-        counter::Event,
-        pool::LIMITED,
-        verdict::Verdict,
-    },
-    flow_table::State,
-};
+use crate::abi::{counter::Event, verdict::Verdict};
 
 /// The member that gets a SYN.
 ///
 /// # Errors
 /// The verdict of a SYN that no backend gets.
-#[inline(always)]
-pub(super) fn resolve<'t, T: Tables + ?Sized, O: Observe>(
-    tables: &'t T,
-    query: &VersionedQuery<'t>,
+#[inline(never)]
+pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &Query,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    if try_home(tables, query, to, observer)? {
+    let mut query = VersionedQuery::new(tables, query)?;
+    if try_home(tables, &query, to, observer)? {
         return Ok(());
     }
-    let now = tables.now();
-    let coarse = Coarse::from_nanoseconds(now);
-    if let Some(choice) = known::try_repeated(tables, query, coarse, observer) {
-        *to = choice;
+    let mut flow = Flow::new(tables, &query);
+    if known::try_repeated(tables, &query, &flow, to, observer) {
         return Ok(());
     }
     let home = select::home(tables, query.descriptor, query.hash)?;
-    let homes = Homes::new(tables, query, home);
-    let has_room = known::has_room(tables, query, coarse);
-    if !try_hold(tables, query, (&homes, has_room, now), to, observer)? {
-        admit::admit(tables, &homes::placing(tables, query), (has_room, now), to, observer)?;
+    let homes = Homes::new(tables, &query, home);
+    flow.has_room = known::has_room(tables, &query, &flow);
+    if !try_hold(tables, &query, &homes, &flow, to, observer)? {
+        let mut home = home;
+        homes::place_by_next(tables, &mut query, &mut home);
+        admit::admit(tables, &query, &home, &flow, to, observer)?;
     }
-    remember(tables, query, &homes, to, coarse);
+    let placed = to.placement();
+    let kept = if homes.are_at(placed) {
+        Kept::AtHome
+    } else if placement(homes.now.member) == placed {
+        Kept::AtFormerHome
+    } else {
+        Kept::Away
+    };
+    known::remember(tables, &query, kept, to, &flow);
     Ok(())
 }
 
@@ -76,15 +77,16 @@ fn try_home<T: Tables + ?Sized, O: Observe>(
 fn try_hold<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    (homes, has_room, now): (&Homes, bool, Nanoseconds),
+    homes: &Homes,
+    flow: &Flow,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<bool, Verdict> {
-    if has_room || !homes.differ() {
+    if flow.has_room || !homes.differ {
         return Ok(false);
     }
     let Some(choice) = homes.now.choice(tables, Kind::NewConnection) else { return Ok(false) };
-    let entered = admit::admit_home(tables, query, &homes.now, now);
+    let entered = admit::admit_home(tables, query, &homes.now, flow.time);
     if entered == HomeAdmission::RegionClosed {
         return Ok(false);
     }
@@ -98,29 +100,4 @@ fn try_hold<T: Tables + ?Sized, O: Observe>(
     }
     to.region = REMEMBERED;
     Ok(true)
-}
-
-/// Takes a cell for a SYN, before it leaves: of one that goes home only so that a repeat of it goes home too, and, where
-/// the flow has the cell of another connection, so that its packets are told from that one's.
-#[inline(never)]
-fn remember<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    homes: &Homes,
-    choice: &Choice,
-    now: Coarse,
-) {
-    let placed = choice.placement();
-    let state = if !homes.are_at(placed) || known::has_any(tables, query, now) {
-        State::HalfOpen
-    } else if query.descriptor.flags & LIMITED != 0 {
-        State::HalfOpenAtHome
-    } else {
-        return;
-    };
-    let done = known::remember(tables, query, (placed, state), now);
-    tables.count(if done { Event::FlowTaken } else { Event::FlowNoRoom });
-    if !done && placed != placement(homes.now.member) {
-        tables.count(Event::DisplacedWithoutCell);
-    }
 }

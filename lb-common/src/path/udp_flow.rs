@@ -1,40 +1,41 @@
 //! Datagrams of services that track flows: each flow has a cell, wherever it is.
 
 use super::{
-    admit, backend_state, homes, known,
-    query::VersionedQuery,
+    admit, backend_state, homes,
+    known::{self, Flow, Kept},
+    query::{Query, VersionedQuery},
     select::{self, Choice, Memory, Observe},
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, counter::Event, verdict::Verdict},
-    flow_table::{self, State},
+    abi::verdict::Verdict,
+    flow_table::{self, Cell},
 };
 
 /// The member that gets a datagram.
 ///
 /// # Errors
 /// The verdict of a datagram that no backend gets.
-#[inline(always)]
-pub(super) fn resolve<'t, T: Tables + ?Sized, O: Observe>(
-    tables: &'t T,
-    query: &VersionedQuery<'t>,
+#[inline(never)]
+pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &Query,
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    let now = tables.now();
-    let coarse = Coarse::from_nanoseconds(now);
-    if try_known(tables, query, coarse, to, observer) {
+    let mut query = VersionedQuery::new(tables, query)?;
+    let flow = &Flow::new(tables, &query);
+    if try_known(tables, &query, flow, to, observer) {
         return Ok(());
     }
-    let placing = &homes::placing(tables, query);
+    let mut home = select::home(tables, query.descriptor, query.hash)?;
+    homes::place_by_next(tables, &mut query, &mut home);
     if query.is_quoted() {
-        return select::select_out_of_line(tables, placing, to, observer);
+        return select::select_from_home(tables, &query, &home, to, observer);
     }
     // A flow without a cell goes by the tables, each datagram again.
-    admit::admit(tables, placing, (true, now), to, observer)?;
-    let done = known::remember(tables, query, (to.placement(), State::HalfOpen), coarse);
-    tables.count(if done { Event::FlowTaken } else { Event::FlowNoRoom });
+    admit::admit(tables, &query, &home, flow, to, observer)?;
+    known::remember(tables, &query, Kept::Datagrams, to, flow);
     Ok(())
 }
 
@@ -43,11 +44,15 @@ pub(super) fn resolve<'t, T: Tables + ?Sized, O: Observe>(
 fn try_known<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    now: Coarse,
+    flow: &Flow,
     to: &mut Choice,
     observer: &mut O,
 ) -> bool {
-    let Some(cell) = known::datagrams(tables, query, now) else { return false };
+    let (key, now) = (flow.key, flow.now());
+    let mut cell = Cell::NONE;
+    if !tables.youngest(key, true, now, &mut cell) {
+        return false;
+    }
     let placed = cell.place.placement();
     let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     // An ICMP error about a backend's packet does not show that the client is alive.

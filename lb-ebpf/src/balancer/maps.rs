@@ -24,7 +24,7 @@ use lb_common::{
         slot::{SlotWord, StandbyWord, TableRef},
         zone::Zone,
     },
-    flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Owner, Place, Position, Segment, Taken},
+    flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Packets, Position, Segment},
     path::{
         Choice, Observe, Tables,
         search::{SearchEnd, SearchRequest},
@@ -146,47 +146,44 @@ impl FlowCells for Maps {
     }
 
     #[inline(always)]
-    fn nearest(&self, key: FlowKey, segment: Segment, now: Coarse) -> (Option<Cell>, bool) {
-        let mut cell = Cell::NONE;
-        let found = subprograms::find_nearest(key.0, segment.0, now.0, &raw mut cell);
-        ((found & subprograms::FOUND != 0).then_some(cell), found & subprograms::DROPPED != 0)
+    fn nearest(
+        &self,
+        key: FlowKey,
+        segment: Segment,
+        now: Coarse,
+        found: &mut Cell,
+    ) -> (bool, bool) {
+        let bits = subprograms::find_nearest(key.0, segment.0, now.0, found);
+        (bits & subprograms::FOUND != 0, bits & subprograms::DROPPED != 0)
     }
 
     #[inline(always)]
-    fn last_syn(&self, key: FlowKey, units: i64, now: Coarse) -> Option<Cell> {
-        let mut cell = Cell::NONE;
-        let found = subprograms::find_last_syn(key.0, units.cast_unsigned(), now.0, &raw mut cell);
-        (found != 0).then_some(cell)
+    fn last_syn(&self, key: FlowKey, units: i64, now: Coarse, found: &mut Cell) -> bool {
+        subprograms::find_last_syn(key.0, units.cast_unsigned(), now.0, found) != 0
     }
 
     #[inline(always)]
-    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse) -> Option<Cell> {
-        let mut cell = Cell::NONE;
-        let found = subprograms::find_syn(key.0, number, now.0, &raw mut cell);
-        (found != 0).then_some(cell)
+    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse, found: &mut Cell) -> bool {
+        subprograms::find_syn(key.0, number, now.0, found) != 0
     }
 
     #[inline(always)]
-    fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse) -> Option<Cell> {
-        let mut cell = Cell::NONE;
-        let found = subprograms::find_youngest(key.0, datagrams.into(), now.0, &raw mut cell);
-        (found != 0).then_some(cell)
+    fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse, found: &mut Cell) -> bool {
+        subprograms::find_youngest(key.0, datagrams.into(), now.0, found) != 0
     }
 
     #[inline(always)]
-    fn choose(&self, key: FlowKey, now: Coarse) -> Option<(Position, Owner)> {
-        let mut cell = Cell::NONE;
-        let found = subprograms::choose_cell(key.0, now.0, &raw mut cell);
-        (found != 0).then_some((cell.at, cell.owner))
+    fn choose(&self, key: FlowKey, now: Coarse) -> Option<Position> {
+        subprograms::choose_cell(key.0, now.0).checked_sub(1).map(Position)
     }
 
     #[inline(always)]
-    fn settle(&self, key: FlowKey, mut taken: Cell, now: Coarse) -> Taken {
-        match subprograms::settle_cell(key.0, now.0, &raw mut taken) {
-            0 => Taken::Full,
-            1 => Taken::Cell(taken.at),
-            _ => Taken::Before(taken.place),
-        }
+    fn settle(&self, key: FlowKey, of: Packets, own: Position, now: Coarse) -> Option<Position> {
+        let of = match of {
+            Packets::Syn(number) => number.into(),
+            Packets::Datagrams => subprograms::OF_DATAGRAMS,
+        };
+        subprograms::settle_cell(key.0, of, own.0, now.0).checked_sub(1).map(Position)
     }
 }
 

@@ -86,7 +86,7 @@ fn resolve_and_send(context: &XdpContext, query: &Query, tags: u64) -> Result<u3
 const NONE: u32 = u32::MAX;
 
 /// Resolves a query; returns the number of the verdict on a frame that no backend gets, or [`NONE`].
-#[inline(never)]
+#[inline(always)]
 fn resolve(query: &Query, to: &mut Choice) -> u32 {
     let Some(maps) = Maps::open() else { return Verdict::Inconsistent as u32 };
     match path::resolve(&maps, query, to, &mut Unobserved) {

@@ -5,7 +5,7 @@ use aya_ebpf::{bindings::xdp_md, programs::XdpContext};
 use lb_common::{
     abi::{clock::Coarse, pool::GroupHead, service::ServiceKey},
     flow_hash::FlowHash,
-    flow_table::{self, Cell, FlowKey, Segment, Taken},
+    flow_table::{self, Cell, FlowKey, Packets, Position, Segment},
     path::{
         Choice, Search, Unobserved, admit,
         search::{self, SearchRequest},
@@ -51,50 +51,47 @@ global! {
         let head = GroupHead { table, slots: 0, members, member_count };
         Maps::open().map_or(0, |maps| u64::from(select::stand_in(&maps, &head, slot)))
     }
-    /// [`flow_table::nearest`], and its cell.
+    /// [`flow_table::nearest`].
     fn find_nearest(key: u64, segment: u64, now: u64, cell: *mut Cell) -> u64 {
-        let Some(maps) = Maps::open() else { return 0 };
-        let (found, dropped) =
-            flow_table::nearest(&maps, FlowKey(key), Segment(segment), Coarse(now));
-        lend(found, cell) | if dropped { DROPPED } else { 0 }
+        find(cell, |maps, cell| {
+            let (found, dropped) =
+                flow_table::nearest(maps, FlowKey(key), Segment(segment), Coarse(now), cell);
+            u64::from(found) * FOUND | u64::from(dropped) * DROPPED
+        })
     }
-    /// [`flow_table::last_syn`], and its cell.
+    /// [`flow_table::last_syn`].
     fn find_last_syn(key: u64, units: u64, now: u64, cell: *mut Cell) -> u64 {
-        let Some(maps) = Maps::open() else { return 0 };
-        lend(flow_table::last_syn(&maps, FlowKey(key), units.cast_signed(), Coarse(now)), cell)
+        find(cell, |maps, cell| {
+            let units = units.cast_signed();
+            u64::from(flow_table::last_syn(maps, FlowKey(key), units, Coarse(now), cell))
+        })
     }
-    /// [`flow_table::of_syn`], and its cell.
+    /// [`flow_table::of_syn`].
     fn find_syn(key: u64, number: u32, now: u64, cell: *mut Cell) -> u64 {
-        let Some(maps) = Maps::open() else { return 0 };
-        lend(flow_table::of_syn(&maps, FlowKey(key), number, Coarse(now)), cell)
+        find(cell, |maps, cell| {
+            u64::from(flow_table::of_syn(maps, FlowKey(key), number, Coarse(now), cell))
+        })
     }
-    /// [`flow_table::youngest`], and its cell.
+    /// [`flow_table::youngest`].
     fn find_youngest(key: u64, datagrams: u32, now: u64, cell: *mut Cell) -> u64 {
-        let Some(maps) = Maps::open() else { return 0 };
-        lend(flow_table::youngest(&maps, FlowKey(key), datagrams != 0, Coarse(now)), cell)
+        find(cell, |maps, cell| {
+            u64::from(flow_table::youngest(maps, FlowKey(key), datagrams != 0, Coarse(now), cell))
+        })
     }
-    /// [`flow_table::choose`]: where the cell is, and its owner; 0: there is none.
-    fn choose_cell(key: u64, now: u64, cell: *mut Cell) -> u64 {
-        let (Some(maps), Some(to)) = (Maps::open(), kernel::borrow_argument(cell)) else { return 0 };
-        let Some((at, owner)) = flow_table::choose(&maps, FlowKey(key), Coarse(now)) else { return 0 };
-        to.at = at;
-        to.owner = owner;
-        1
+    /// [`flow_table::choose`]: one more than the position; 0: none.
+    fn choose_cell(key: u64, now: u64) -> u64 {
+        let found =
+            Maps::open().and_then(|maps| flow_table::choose(&maps, FlowKey(key), Coarse(now)));
+        found.map_or(0, |at| at.0 + 1)
     }
-    /// [`flow_table::settle`]; 0: full, 1: its position, 2: the place that another CPU gave it.
-    fn settle_cell(key: u64, now: u64, taken: *mut Cell) -> u64 {
-        let (Some(maps), Some(to)) = (Maps::open(), kernel::borrow_argument(taken)) else { return 0 };
-        match flow_table::settle(&maps, FlowKey(key), *to, Coarse(now)) {
-            Taken::Full => 0,
-            Taken::Cell(at) => {
-                to.at = at;
-                1
-            }
-            Taken::Before(place) => {
-                to.place = place;
-                2
-            }
-        }
+    /// [`flow_table::settle`]: one more than the position; 0: none. `of`: the SYN's number, or [`OF_DATAGRAMS`].
+    fn settle_cell(key: u64, of: u64, own: u64, now: u64) -> u64 {
+        let of =
+            if of == OF_DATAGRAMS { Packets::Datagrams } else { Packets::Syn(of as u32) };
+        let kept = Maps::open().and_then(|maps| {
+            flow_table::settle(&maps, FlowKey(key), of, Position(own), Coarse(now))
+        });
+        kept.map_or(0, |at| at.0 + 1)
     }
     /// [`capture::after`].
     fn capture_after(context: *mut xdp_md, ended: u64) -> u64 {
@@ -110,19 +107,18 @@ global! {
     }
 }
 
+/// What a cell is taken for that is not for a SYN.
+pub(super) const OF_DATAGRAMS: u64 = 1 << 32;
 /// Of what a look-up returns: it found a cell.
 pub(super) const FOUND: u64 = 1;
 /// Of what a look-up returns: it dropped one.
 pub(super) const DROPPED: u64 = 2;
 
-/// Gives a cell to a caller.
+/// Looks for a cell, for a caller.
 #[inline(always)]
-fn lend(found: Option<Cell>, to: *mut Cell) -> u64 {
-    match (found, kernel::borrow_argument(to)) {
-        (Some(found), Some(to)) => {
-            *to = found;
-            FOUND
-        }
+fn find(cell: *mut Cell, look_up: impl FnOnce(&Maps, &mut Cell) -> u64) -> u64 {
+    match (Maps::open(), kernel::borrow_argument(cell)) {
+        (Some(maps), Some(cell)) => look_up(&maps, cell),
         _ => 0,
     }
 }

@@ -20,7 +20,6 @@ use lb_model::{
     remap::Settling,
 };
 use lb_publish::{
-    publisher::Publisher,
     reconcile::{Home, PoolHomes},
 };
 

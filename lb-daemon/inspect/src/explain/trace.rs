@@ -11,7 +11,7 @@ use lb_common::{
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    flow_table::FlowKey,
+    flow_table::{Cell, FlowKey},
     path::{self, Kind, Parsed, Position, Tables, encapsulate, select},
 };
 
@@ -176,13 +176,12 @@ fn with_sequence<T: Tables>(tables: &T, parsed: Parsed) -> Parsed {
         return parsed;
     }
     let key = FlowKey(FlowHash::new(&parsed.flow, &tables.flow_secret()).0);
-    match tables.youngest(key, false, Coarse::from_nanoseconds(tables.now())) {
-        Some(cell) => {
-            let beyond = u32::from(cell.owner.is_of_syn());
-            Parsed { sequence: cell.place.sequence().wrapping_add(beyond), ..parsed }
-        }
-        None => parsed,
+    let mut cell = Cell::NONE;
+    if !tables.youngest(key, false, Coarse::from_nanoseconds(tables.now()), &mut cell) {
+        return parsed;
     }
+    let beyond = u32::from(cell.owner.is_of_syn());
+    Parsed { sequence: cell.place.sequence().wrapping_add(beyond), ..parsed }
 }
 
 fn address_in<T: Tables>(tables: &T) -> impl Fn(MemberWord) -> String {
