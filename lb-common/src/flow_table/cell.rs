@@ -50,11 +50,19 @@ const ZONE: u32 = 19;
 const DATAGRAMS: u32 = 35;
 const TAG: u32 = 36;
 
+/// The readiness of a cell that nobody needs.
+pub(super) const FREE: u64 = 1 << 32;
+/// A bit for each state that is one of those.
+const HALF_OPEN_STATES: u64 =
+    1 << State::HalfOpen as u32 | 1 << State::HalfOpenAtHome as u32 | 1 << State::SeenOnce as u32;
+const AT_HOME_STATES: u64 = 1 << State::HalfOpenAtHome as u32;
+const BUSY_STATES: u64 = 1 << (Owner::BUSY.0 >> STATE);
+
 impl Owner {
     /// Nobody's.
     pub const NONE: Self = Self(0);
     /// Somebody is about to store both words. No flow has the tag 0.
-    pub const BUSY: Self = Self(1 << STATE);
+    pub const BUSY: Self = Self(7 << STATE);
 
     /// A flow's.
     #[inline(always)]
@@ -99,22 +107,39 @@ impl Owner {
         self.0.wrapping_sub(now.0) as i16 as i64
     }
 
-    /// Whether a new flow may have the cell.
+    /// Whether a new flow may have the cell because nobody needs it.
     #[inline(always)]
     pub const fn is_free(self, now: Coarse) -> bool {
-        self.0 == 0 || self.0 != Self::BUSY.0 && self.left(now) <= 0
+        self.readiness(now) >= FREE
+    }
+
+    /// How readily a new flow takes the cell, less than 2^33; 0: not at all. From [`FREE`] on nobody needs it; below, it is a
+    /// half-open flow's, the more the older, and at home rather than not.
+    ///
+    /// Without branches, of which the verifier would walk each sequence, and which a CPU could not foresee.
+    #[inline(always)]
+    pub(super) const fn readiness(self, now: Coarse) -> u64 {
+        let state = self.0 >> STATE & 7;
+        let left = self.left(now) as u64;
+        let is_over = left.wrapping_sub(1) >> 63;
+        let is_nobodys = !(self.0 | self.0.wrapping_neg()) >> 63;
+        let free = is_nobodys | is_over & !(BUSY_STATES >> state);
+        let half_open = HALF_OPEN_STATES >> state & 1;
+        let at_home = AT_HOME_STATES >> state & 1;
+        let readiness = (1 + 0x8000_u64.wrapping_sub(left) + (at_home << 20)) & 0xff_ffff;
+        free << 32 | readiness * (half_open & (free ^ 1))
     }
 
     /// Whether it is of a SYN, whose connection was not made yet.
     #[inline(always)]
     pub const fn is_of_syn(self) -> bool {
-        matches!(self.0 >> STATE & 7, 1 | 2) && self.0 != Self::BUSY.0
+        matches!(self.0 >> STATE & 7, 1 | 2)
     }
 
     /// Whether it had only one packet, or several SYNs, so that another flow may take its cell.
     #[inline(always)]
     pub const fn is_half_open(self) -> bool {
-        matches!(self.0 >> STATE & 7, 1..=3) && self.0 != Self::BUSY.0
+        matches!(self.0 >> STATE & 7, 1..=3)
     }
 
     /// Whether packets of its zone have to look for it: not for a SYN that went home, nor for datagrams, which always look.

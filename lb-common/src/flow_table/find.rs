@@ -89,20 +89,6 @@ pub fn last_syn<T: FlowCells + ?Sized>(
     })
 }
 
-/// The cell of the SYN with this number.
-#[inline(always)]
-pub fn of_syn<T: FlowCells + ?Sized>(
-    cells: &T,
-    key: FlowKey,
-    number: u32,
-    now: Coarse,
-    found: &mut Cell,
-) -> bool {
-    best(cells, key, false, now, found, |cell| {
-        (cell.owner.is_of_syn() && cell.place.sequence() == number).then_some(1)
-    })
-}
-
 /// The cell of a flow that lasts longest, of an open connection before any other.
 #[inline(always)]
 pub fn youngest<T: FlowCells + ?Sized>(

@@ -12,8 +12,8 @@ mod tests;
 mod touch;
 
 pub use cell::{FlowKey, Owner, Place, State};
-pub use find::{Cell, last_syn, nearest, of_syn, youngest};
-pub use take::{Packets, choose, settle, take};
+pub use find::{Cell, last_syn, nearest, youngest};
+pub use take::{Packets, Survey, settle, survey, take};
 pub use touch::{LIFE, LINGER, STEP, Segment, is_fresh, is_near, touch, touch_datagrams};
 
 use crate::abi::clock::Coarse;
@@ -52,35 +52,20 @@ pub trait FlowCells {
     fn last_syn(&self, key: FlowKey, units: i64, now: Coarse, found: &mut Cell) -> bool {
         last_syn(self, key, units, now, found)
     }
-    /// [`find::of_syn`].
-    #[inline(always)]
-    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse, found: &mut Cell) -> bool {
-        of_syn(self, key, number, now, found)
-    }
     /// [`find::youngest`].
     #[inline(always)]
     fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse, found: &mut Cell) -> bool {
         youngest(self, key, datagrams, now, found)
     }
-    /// [`take::choose`].
+    /// [`take::survey`].
     #[inline(always)]
-    fn choose(&self, key: FlowKey, now: Coarse) -> Option<Position> {
-        choose(self, key, now)
+    fn survey(&self, key: FlowKey, of: Packets, now: Coarse, cell: &mut Cell) -> Survey {
+        survey(self, key, of, now, cell)
     }
     /// [`take::settle`].
     #[inline(always)]
     fn settle(&self, key: FlowKey, of: Packets, own: Position, now: Coarse) -> Option<Position> {
         settle(self, key, of, own, now)
-    }
-    /// Whether a flow that is half-open could have a cell now.
-    #[inline(always)]
-    fn has_room(&self, key: FlowKey, now: Coarse) -> bool {
-        self.choose(key, now).is_some()
-    }
-    /// [`take::take`].
-    #[inline(always)]
-    fn take(&self, key: FlowKey, owner: Owner, place: Place, now: Coarse) -> Option<Position> {
-        take(self, key, (owner, place), now)
     }
     /// Stores a cell's first word where what was read is still there; returns whether it was.
     #[inline(always)]

@@ -1,96 +1,146 @@
 //! Takes a cell for a flow.
 
 use super::{
-    Bucket, CELLS, FlowCells, FlowKey, Owner, Place, Position, find::read, owner_word,
-    place_word,
+    Bucket, CELLS, Cell, FlowCells, FlowKey, Owner, Place, Position, cell::FREE, find::read,
+    owner_word, place_word,
 };
 use crate::abi::clock::Coarse;
 
 /// How often a cell is chosen: again when another CPU has taken the chosen one first.
 const ATTEMPTS: u32 = 3;
 
-/// Takes a cell. A half-open flow may take that of another half-open one, of one at home first, then the oldest; an open
-/// flow may take that of any half-open one. Nobody takes the cell of an open flow. Returns where the flow's cell is: another
-/// CPU may have taken one for the same SYN or datagram before, and that one counts. `None`: both buckets are full.
-#[inline(always)]
-pub fn take<T: FlowCells + ?Sized>(
-    cells: &T,
-    key: FlowKey,
-    (owner, place): (Owner, Place),
-    now: Coarse,
-) -> Option<Position> {
-    let at = write(cells, key, (owner, place), now)?;
-    let of = if owner.is_of_datagrams() { Packets::Datagrams } else { Packets::Syn(place.sequence()) };
-    cells.settle(key, of, at, now)
+/// What a cell is looked for and taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packets {
+    /// A SYN with this number, or an open connection's packet with it.
+    Tcp(u32),
+    /// Datagrams.
+    Datagrams,
 }
 
-/// Writes the best cell; returns where it is.
-#[inline(always)]
-fn write<T: FlowCells + ?Sized>(
-    cells: &T,
-    key: FlowKey,
-    (owner, place): (Owner, Place),
-    now: Coarse,
-) -> Option<Position> {
-    for _ in 0..ATTEMPTS {
-        let at = cells.choose(key, now)?;
-        let bucket = cells.bucket(at.bucket())?;
-        let (first, second) = (owner_word(at.cell()), place_word(at.cell()));
-        let found = Owner(bucket.load(first));
-        if score(found, now) > 0 && bucket.exchange(first, found.0, Owner::BUSY.0) {
-            bucket.store(second, place.0);
-            // Nobody changes a busy cell.
-            bucket.exchange(first, Owner::BUSY.0, owner.0);
-            return Some(at);
-        }
+/// What both buckets of a flow say before it takes a cell; bits of a word, because in a packet program a survey is a
+/// global function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survey(pub u64);
+
+const FOUND: u64 = 1;
+const HAS_ANY: u64 = 2;
+/// Where the best cell begins, below whose readiness is its index.
+const BEST: u32 = 2;
+/// Where its readiness begins.
+const READINESS: u32 = BEST + INDEX_BITS;
+/// Bits for the index of a cell of two buckets.
+const INDEX_BITS: u32 = (2 * CELLS).ilog2();
+
+impl Survey {
+    /// Nothing is known.
+    pub const NONE: Self = Self(0);
+
+    /// Whether there is the cell of the same SYN, or of the flow of datagrams.
+    #[inline(always)]
+    pub const fn is_found(self) -> bool {
+        self.0 & FOUND != 0
     }
-    None
+
+    /// Whether the flow has any cell.
+    #[inline(always)]
+    pub const fn has_any(self) -> bool {
+        self.0 & HAS_ANY != 0
+    }
+
+    /// Whether a flow may have a cell.
+    #[inline(always)]
+    pub const fn has_room(self) -> bool {
+        self.0 >> READINESS != 0
+    }
+
+    /// The best cell that the flow may take.
+    #[inline(always)]
+    const fn position(self, key: FlowKey, mask: u32) -> Position {
+        let index = !(self.0 >> BEST) as u32 % (2 * CELLS);
+        Position::new(key.bucket(index / CELLS, mask), index % CELLS)
+    }
 }
 
-/// The best cell of the bucket with more room, if a flow may have it.
+/// Looks at both buckets of a flow once. Gives `cell` the cell of the same SYN or flow of datagrams, and finds the best cell
+/// that the flow may take: in the bucket with more room, of nobody before anybody's, of a half-open flow at home before that
+/// of another one, the oldest first.
 #[inline(always)]
-pub fn choose<T: FlowCells + ?Sized>(cells: &T, key: FlowKey, now: Coarse) -> Option<Position> {
-    let mask = cells.mask()?;
-    // Below a score is which of both buckets' cells it is, counted down, so that of equals the first is taken.
-    let mut best = 0;
-    for side in 0..2 {
-        let bucket = cells.bucket(key.bucket(side, mask))?;
+pub fn survey<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    of: Packets,
+    now: Coarse,
+    cell: &mut Cell,
+) -> Survey {
+    let Some(mask) = cells.mask() else { return Survey::NONE };
+    let (mut seen, mut best) = (0, 0);
+    // Downwards, so that of two cells of one SYN the lower counts.
+    for side in [1, 0] {
+        let number = key.bucket(side, mask);
+        let Some(bucket) = cells.bucket(number) else { return Survey::NONE };
         let (mut own, mut room) = (0, 0);
-        for cell in 0..CELLS {
-            let score = score(Owner(bucket.load(owner_word(cell))), now);
-            own = own.max(score << 3 | u64::from(2 * CELLS - 1 - (side * CELLS + cell)));
-            room += u64::from(score >= FREE);
+        for down in 0..CELLS {
+            let index = CELLS - 1 - down;
+            let first = Owner(bucket.load(owner_word(index)));
+            let readiness = first.readiness(now);
+            // The lower of two equals.
+            let rest = u64::from(2 * CELLS - 1 - (side * CELLS + index));
+            own = own.max(readiness << INDEX_BITS | rest);
+            room += readiness / FREE;
+            let is_its =
+                |owner: Owner| owner.is_of(key, of == Packets::Datagrams) && owner.left(now) > 0;
+            if !is_its(first) {
+                continue;
+            }
+            let Some((owner, place)) = read(bucket, index, is_its) else { continue };
+            seen |= HAS_ANY;
+            let is_same = match of {
+                Packets::Tcp(number) => owner.is_of_syn() && place.sequence() == number,
+                Packets::Datagrams => true,
+            };
+            if is_same {
+                seen |= FOUND;
+                *cell = Cell { at: Position::new(number, index), owner, others: 0, place };
+            }
         }
         // Room counts before anything else; without any, the better one of the two.
         best = best.max(room << 40 | own);
     }
-    let at = 2 * CELLS - 1 - best as u32 % (2 * CELLS);
-    (best >> 3 > 0).then_some(Position::new(key.bucket(at / CELLS, mask), at % CELLS))
+    Survey(seen | best << BEST)
 }
 
-/// The score of a cell that a flow may have because nobody needs it.
-const FREE: u64 = 1 << 32;
-
-/// How readily a cell is taken; 0: not at all.
+/// Takes a cell, by the survey of a moment ago. A half-open flow may take that of another half-open one, and so may an open
+/// flow. Nobody takes the cell of an open flow. Returns where the flow's cell is: another CPU may have taken one for the same
+/// SYN or datagram before, and that one counts. `None`: both buckets are full. `scratch`: anything.
 #[inline(always)]
-fn score(owner: Owner, now: Coarse) -> u64 {
-    if owner.is_free(now) {
-        return FREE;
+pub fn take<T: FlowCells + ?Sized>(
+    cells: &T,
+    key: FlowKey,
+    mut survey: Survey,
+    (owner, place): (Owner, Place),
+    now: Coarse,
+    scratch: &mut Cell,
+) -> Option<Position> {
+    let of =
+        if owner.is_of_datagrams() { Packets::Datagrams } else { Packets::Tcp(place.sequence()) };
+    for _ in 0..ATTEMPTS {
+        if !survey.has_room() {
+            return None;
+        }
+        let at = survey.position(key, cells.mask()?);
+        let bucket = cells.bucket(at.bucket())?;
+        let (first, second) = (owner_word(at.cell()), place_word(at.cell()));
+        let found = Owner(bucket.load(first));
+        if found.readiness(now) > 0 && bucket.exchange(first, found.0, Owner::BUSY.0) {
+            bucket.store(second, place.0);
+            // Nobody changes a busy cell.
+            bucket.exchange(first, Owner::BUSY.0, owner.0);
+            return cells.settle(key, of, at, now);
+        }
+        survey = cells.survey(key, of, now, scratch);
     }
-    if !owner.is_half_open() {
-        return 0;
-    }
-    let age = 0x8000 - owner.left(now) as u64;
-    1 + age + ((owner.is_at_home() as u64) << 20)
-}
-
-/// What a cell is taken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packets {
-    /// A SYN with this number, or a packet of an open connection with it.
-    Syn(u32),
-    /// Datagrams.
-    Datagrams,
+    None
 }
 
 /// Of cells that two CPUs took for one SYN at the same time, the one at the lower place stays; returns where it is. Each CPU
@@ -113,7 +163,7 @@ pub fn settle<T: FlowCells + ?Sized>(
             let is_wanted =
                 |other: Owner| other.is_of(key, of == Packets::Datagrams) && other.left(now) > 0;
             let Some((other, place)) = read(bucket, cell, is_wanted) else { continue };
-            if let Packets::Syn(number) = of
+            if let Packets::Tcp(number) = of
                 && place.sequence() != number
             {
                 continue;

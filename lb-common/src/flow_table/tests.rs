@@ -68,14 +68,17 @@ fn place(number: u64) -> Place {
 /// Takes a cell for a flow.
 fn take(memory: &Memory, number: u64, state: State, until: u64, now: u64) -> Option<Position> {
     let owner = Owner::new(key(number), false, 7, state, Coarse(until));
-    memory.take(key(number), owner, place(number), Coarse(now))
+    let (key, place, now) = (key(number), place(number), Coarse(now));
+    let survey = memory.survey(key, Packets::Tcp(number as u32), now, &mut { Cell::NONE });
+    super::take(memory, key, survey, (owner, place), now, &mut { Cell::NONE })
 }
 
 fn is_found(memory: &Memory, number: u64, now: u64) -> bool {
-    let found = memory.youngest(key(number), false, Coarse(now));
+    let (mut cell, mut again) = (Cell::NONE, Cell::NONE);
+    let found = memory.youngest(key(number), false, Coarse(now), &mut cell);
     let next = Segment::new(number as u32 + 1, 0);
-    assert_eq!(found.is_some(), memory.nearest(key(number), next, Coarse(now)).0.is_some());
-    found.is_some_and(|cell| cell.place == place(number))
+    assert_eq!(found, memory.nearest(key(number), next, Coarse(now), &mut again).0);
+    found && cell.place == place(number)
 }
 
 /// What happens to a table.

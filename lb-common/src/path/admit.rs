@@ -32,9 +32,11 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     observer: &mut O,
 ) -> Result<(), Verdict> {
     let now = flow.time;
+    // Datagrams of a flow without a cell go by the tables, each again.
+    let has_room = flow.has_room || !query.is_tcp();
     let choice = home.choice(tables, Kind::NewConnection);
     // Without room for a cell, home gives no connection away.
-    let is_kept = choice.is_none() && !flow.has_room;
+    let is_kept = choice.is_none() && !has_room;
     let choice = if is_kept { home.choice_despite_ramp(tables) } else { choice };
     let descriptor = query.descriptor;
     let limited = descriptor.flags & LIMITED != 0;
@@ -59,7 +61,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
             HomeAdmission::RegionClosed => {}
             full => {
-                if !flow.has_room {
+                if !has_room {
                     tables.count(Event::HeldAtHome);
                     observer.region(0, RegionSkip::Held);
                     // Where only the member is full, the region has room and refuses nobody.

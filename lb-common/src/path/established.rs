@@ -7,10 +7,7 @@ use super::{
     select::{self, Choice, Observe, placement},
     tables::Tables,
 };
-use crate::{
-    abi::verdict::Verdict,
-    wire::tcp,
-};
+use crate::{abi::verdict::Verdict, wire::tcp};
 
 /// The member that gets a packet of an open connection: where its cell says, else home by the version that is in force.
 ///
@@ -26,8 +23,8 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     let query = &VersionedQuery::new(tables, query)?;
     let home = select::home(tables, query.descriptor, query.hash)?;
     let homes = &Homes::new(tables, query, home);
-    let flow = &Flow::new(tables, query);
-    if query.may_have_cell(tables) && known::try_open(tables, query, homes, flow, to, observer) {
+    let mut flow = Flow::new(tables, query);
+    if query.may_have_cell(tables) && known::try_open(tables, query, homes, &flow, to, observer) {
         return Ok(());
     }
     select::select_from_home(tables, query, &homes.now, to, observer)?;
@@ -35,7 +32,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     let is_at_home = to.placement() == placement(homes.now.member);
     let stays_open = !query.is_quoted() && !query.tcp_has(tcp::FIN | tcp::RST);
     if homes.differ && is_at_home && stays_open {
-        known::remember(tables, query, Kept::Moving, to, flow);
+        known::remember(tables, query, Kept::Moving, to, &mut flow);
     }
     Ok(())
 }

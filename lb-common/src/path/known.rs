@@ -10,12 +10,11 @@ use super::{
 use crate::{
     abi::{
         clock::{Coarse, Nanoseconds},
-        connection::Placement,
         counter::Event,
         pool::LIMITED,
     },
     flow_hash::FlowHash,
-    flow_table::{self, CELLS, Cell, FlowKey, Owner, Place, State},
+    flow_table::{self, CELLS, Cell, FlowKey, Owner, Packets, Place, State, Survey},
     word::Word,
 };
 
@@ -39,17 +38,35 @@ pub(super) struct Flow {
     pub(super) time: Nanoseconds,
     /// Whether it can have a cell, if it is half-open.
     pub(super) has_room: bool,
+    /// What the table says of it before it takes a cell.
+    survey: Survey,
 }
 
 impl Flow {
-    /// Of a query. Nothing is known of its room yet.
+    /// Of a query; the table is not looked at.
     #[inline(always)]
     pub(super) fn new<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Self {
         #[inline(never)]
         fn out_of_line<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> FlowKey {
             key(tables, query)
         }
-        Self { key: out_of_line(tables, query), time: tables.now(), has_room: true }
+        let key = out_of_line(tables, query);
+        Self { key, time: tables.now(), has_room: false, survey: Survey::NONE }
+    }
+
+    /// Looks at the table, for a cell of the same SYN or of the flow of datagrams, and for room; returns whether there is
+    /// that cell.
+    #[inline(always)]
+    pub(super) fn look<T: Tables + ?Sized>(
+        &mut self,
+        tables: &T,
+        query: &VersionedQuery<'_>,
+        cell: &mut Cell,
+    ) -> bool {
+        let of = if query.is_tcp() { Packets::Tcp(query.sequence()) } else { Packets::Datagrams };
+        self.survey = tables.survey(self.key, of, self.now(), cell);
+        self.has_room = self.survey.has_room() && is_within_share(tables, query);
+        self.survey.is_found()
     }
 
     /// When the packet came.
@@ -127,15 +144,15 @@ fn is_answer_to_last_syn(query: &VersionedQuery<'_>, cell: &Cell) -> bool {
 pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    flow: &Flow,
+    flow: &mut Flow,
     to: &mut Choice,
     observer: &mut O,
 ) -> bool {
-    let (key, now) = (flow.key, flow.now());
     let mut cell = Cell::NONE;
-    if !tables.of_syn(key, query.sequence(), now, &mut cell) {
+    if !flow.look(tables, query, &mut cell) {
         return false;
     }
+    let now = flow.now();
     let placed = cell.place.placement();
     let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     let state = if cell.owner.is_at_home() { State::HalfOpenAtHome } else { State::HalfOpen };
@@ -163,79 +180,64 @@ pub(super) enum Kept {
 }
 
 /// Has a flow remembered from its first packet on, half-open. Of a SYN that goes home only so that a repeat of it goes home
-/// too, and, where the flow has the cell of another connection, so that its packets are told from that one's.
+/// too, and, where the flow has the cell of another connection, so that its packets are told from that one's. Returns whether
+/// it has a cell or needs none.
 #[inline(never)]
 pub(super) fn remember<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
     kept: Kept,
     choice: &Choice,
-    flow: &Flow,
-) {
+    flow: &mut Flow,
+) -> bool {
     let now = flow.now();
     // One packet of an open connection may be all that comes of it for a while.
     let (state, life) = match kept {
         Kept::Moving => (State::SeenOnce, flow_table::LIFE),
-        Kept::AtHome if !has_any(tables, flow) => {
+        Kept::AtHome if !flow.survey.has_any() => {
             if query.descriptor.flags & LIMITED == 0 {
-                return;
+                return true;
             }
             (State::HalfOpenAtHome, HALF_OPEN)
         }
         _ => (State::HalfOpen, HALF_OPEN),
     };
     note(tables, query, state, now);
-    let done = store(tables, query, (choice.placement(), state), (flow, after(now, life)));
+    // A flow that has this very cell goes to another backend now.
+    let mut cell = Cell::NONE;
+    let has_cell =
+        (kept == Kept::Moving || flow.survey.is_found()) && flow.look(tables, query, &mut cell);
+    let place = Place::new(choice.placement(), query.sequence());
+    let done = if has_cell {
+        let owner = cell.owner.with(state, after(now, life));
+        tables.exchange_place(&cell, place) && tables.exchange_owner(&cell, owner)
+    } else {
+        let owner = Owner::new(flow.key, !query.is_tcp(), query.zone(), state, after(now, life));
+        flow.has_room && take(tables, query, (owner, place), (flow, &mut cell))
+    };
     let (taken, no_room) = match kept {
         Kept::Moving => (Event::RemapTaken, Event::RemapNoRoom),
         _ => (Event::FlowTaken, Event::FlowNoRoom),
     };
     tables.count(if done { taken } else { no_room });
-    if !done && kept == Kept::Away {
-        tables.count(Event::DisplacedWithoutCell);
-    }
+    done
 }
 
-/// Stores a cell; returns whether the flow has one. Another CPU may have taken it for the same packet a moment before.
+/// Takes a cell; returns whether the flow has one. Another CPU may have taken it for the same packet a moment before.
 #[inline(always)]
-fn store<T: Tables + ?Sized>(
+fn take<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    (at, state): (Placement, State),
-    (flow, until): (&Flow, Coarse),
+    words: (Owner, Place),
+    (flow, cell): (&Flow, &mut Cell),
 ) -> bool {
-    let (key, now) = (flow.key, flow.now());
-    let place = Place::new(at, query.sequence());
-    let mut cell = Cell::NONE;
-    let is_known = if query.is_tcp() {
-        tables.of_syn(key, query.sequence(), now, &mut cell)
-    } else {
-        tables.youngest(key, true, now, &mut cell)
-    };
-    if is_known {
-        // The same SYN or flow, which goes to another backend now.
-        return tables.exchange_place(&cell, place)
-            && tables.exchange_owner(&cell, cell.owner.with(state, until));
-    }
-    let owner = Owner::new(key, !query.is_tcp(), query.zone(), state, until);
-    let has_cell =
-        is_within_share(tables, query) && tables.take(key, owner, place, now).is_some();
-    if has_cell {
+    let taken = flow_table::take(tables, flow.key, flow.survey, words, flow.now(), cell).is_some();
+    if taken {
         for counted in [query.pool(), ALL_POOLS] {
             tables.flow_count(counted).map(|count| count.add(1));
         }
     }
-    has_cell
-}
-
-/// Whether a flow could have a cell now, if it is half-open.
-#[inline(never)]
-pub(super) fn has_room<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    flow: &Flow,
-) -> bool {
-    is_within_share(tables, query) && tables.has_room(flow.key, flow.now())
+    taken
 }
 
 /// Above half of the table a pool with more than an eighth of it takes no more, so that a flood at one leaves room for the
@@ -245,13 +247,6 @@ fn is_within_share<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -
     let count = |pool| tables.flow_count(pool).map_or(0, Word::load);
     let room = tables.mask().map_or(0, |mask| (u64::from(mask) + 1) * u64::from(CELLS));
     count(ALL_POOLS) <= room / 2 || count(query.pool()) <= room / 8
-}
-
-/// Whether a connection of the flow has a cell.
-#[inline(always)]
-fn has_any<T: Tables + ?Sized>(tables: &T, flow: &Flow) -> bool {
-    let mut cell = Cell::NONE;
-    tables.youngest(flow.key, false, flow.now(), &mut cell)
 }
 
 /// Stores that a flow of this zone may have a cell, before it has one.

@@ -27,26 +27,26 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
         return Ok(());
     }
     let mut flow = Flow::new(tables, &query);
-    if known::try_repeated(tables, &query, &flow, to, observer) {
+    if known::try_repeated(tables, &query, &mut flow, to, observer) {
         return Ok(());
     }
     let home = select::home(tables, query.descriptor, query.hash)?;
-    let homes = Homes::new(tables, &query, home);
-    flow.has_room = known::has_room(tables, &query, &flow);
-    if !try_hold(tables, &query, &homes, &flow, to, observer)? {
-        let mut home = home;
-        homes::place_by_next(tables, &mut query, &mut home);
-        admit::admit(tables, &query, &home, &flow, to, observer)?;
+    let mut homes = Homes::new(tables, &query, home);
+    let at_home = placement(homes.now.member);
+    if flow.has_room || !try_hold(tables, &query, &homes, &flow, to, observer)? {
+        homes::place_by_next(tables, &mut query, &mut homes.now);
+        admit::admit(tables, &query, &homes.now, &flow, to, observer)?;
     }
-    let placed = to.placement();
-    let kept = if homes.are_at(placed) {
-        Kept::AtHome
-    } else if placement(homes.now.member) == placed {
+    let kept = if to.placement() != at_home {
+        Kept::Away
+    } else if homes.differ {
         Kept::AtFormerHome
     } else {
-        Kept::Away
+        Kept::AtHome
     };
-    known::remember(tables, &query, kept, to, &flow);
+    if !known::remember(tables, &query, kept, to, &mut flow) && kept == Kept::Away {
+        tables.count(Event::DisplacedWithoutCell);
+    }
     Ok(())
 }
 
@@ -82,7 +82,7 @@ fn try_hold<T: Tables + ?Sized, O: Observe>(
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<bool, Verdict> {
-    if flow.has_room || !homes.differ {
+    if !homes.differ {
         return Ok(false);
     }
     let Some(choice) = homes.now.choice(tables, Kind::NewConnection) else { return Ok(false) };

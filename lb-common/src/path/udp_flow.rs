@@ -24,8 +24,8 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     observer: &mut O,
 ) -> Result<(), Verdict> {
     let mut query = VersionedQuery::new(tables, query)?;
-    let flow = &Flow::new(tables, &query);
-    if try_known(tables, &query, flow, to, observer) {
+    let mut flow = Flow::new(tables, &query);
+    if try_known(tables, &query, &mut flow, to, observer) {
         return Ok(());
     }
     let mut home = select::home(tables, query.descriptor, query.hash)?;
@@ -33,9 +33,8 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     if query.is_quoted() {
         return select::select_from_home(tables, &query, &home, to, observer);
     }
-    // A flow without a cell goes by the tables, each datagram again.
-    admit::admit(tables, &query, &home, flow, to, observer)?;
-    known::remember(tables, &query, Kept::Datagrams, to, flow);
+    admit::admit(tables, &query, &home, &flow, to, observer)?;
+    known::remember(tables, &query, Kept::Datagrams, to, &mut flow);
     Ok(())
 }
 
@@ -44,20 +43,19 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
 fn try_known<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    flow: &Flow,
+    flow: &mut Flow,
     to: &mut Choice,
     observer: &mut O,
 ) -> bool {
-    let (key, now) = (flow.key, flow.now());
     let mut cell = Cell::NONE;
-    if !tables.youngest(key, true, now, &mut cell) {
+    if !flow.look(tables, query, &mut cell) {
         return false;
     }
     let placed = cell.place.placement();
     let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     // An ICMP error about a backend's packet does not show that the client is alive.
     if !query.is_quoted() {
-        flow_table::touch_datagrams(tables, &cell, query.idle(), now);
+        flow_table::touch_datagrams(tables, &cell, query.idle(), flow.now());
     }
     observer.remembered(Memory::Tracked, placed);
     *to = choice;

@@ -24,7 +24,7 @@ use lb_common::{
         slot::{SlotWord, StandbyWord, TableRef},
         zone::Zone,
     },
-    flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Packets, Position, Segment},
+    flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Packets, Position, Segment, Survey},
     path::{
         Choice, Observe, Tables,
         search::{SearchEnd, SearchRequest},
@@ -163,27 +163,19 @@ impl FlowCells for Maps {
     }
 
     #[inline(always)]
-    fn of_syn(&self, key: FlowKey, number: u32, now: Coarse, found: &mut Cell) -> bool {
-        subprograms::find_syn(key.0, number, now.0, found) != 0
-    }
-
-    #[inline(always)]
     fn youngest(&self, key: FlowKey, datagrams: bool, now: Coarse, found: &mut Cell) -> bool {
         subprograms::find_youngest(key.0, datagrams.into(), now.0, found) != 0
     }
 
     #[inline(always)]
-    fn choose(&self, key: FlowKey, now: Coarse) -> Option<Position> {
-        subprograms::choose_cell(key.0, now.0).checked_sub(1).map(Position)
+    fn survey(&self, key: FlowKey, of: Packets, now: Coarse, cell: &mut Cell) -> Survey {
+        Survey(subprograms::survey_cells(key.0, subprograms::number_of(of), now.0, cell))
     }
 
     #[inline(always)]
     fn settle(&self, key: FlowKey, of: Packets, own: Position, now: Coarse) -> Option<Position> {
-        let of = match of {
-            Packets::Syn(number) => number.into(),
-            Packets::Datagrams => subprograms::OF_DATAGRAMS,
-        };
-        subprograms::settle_cell(key.0, of, own.0, now.0).checked_sub(1).map(Position)
+        let kept = subprograms::settle_cell(key.0, subprograms::number_of(of), own.0, now.0);
+        kept.checked_sub(1).map(Position)
     }
 }
 

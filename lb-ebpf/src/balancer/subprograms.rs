@@ -66,30 +66,22 @@ global! {
             u64::from(flow_table::last_syn(maps, FlowKey(key), units, Coarse(now), cell))
         })
     }
-    /// [`flow_table::of_syn`].
-    fn find_syn(key: u64, number: u32, now: u64, cell: *mut Cell) -> u64 {
-        find(cell, |maps, cell| {
-            u64::from(flow_table::of_syn(maps, FlowKey(key), number, Coarse(now), cell))
-        })
-    }
     /// [`flow_table::youngest`].
     fn find_youngest(key: u64, datagrams: u32, now: u64, cell: *mut Cell) -> u64 {
         find(cell, |maps, cell| {
             u64::from(flow_table::youngest(maps, FlowKey(key), datagrams != 0, Coarse(now), cell))
         })
     }
-    /// [`flow_table::choose`]: one more than the position; 0: none.
-    fn choose_cell(key: u64, now: u64) -> u64 {
-        let found =
-            Maps::open().and_then(|maps| flow_table::choose(&maps, FlowKey(key), Coarse(now)));
-        found.map_or(0, |at| at.0 + 1)
+    /// [`flow_table::survey`]. `of`: a sequence number, or [`OF_DATAGRAMS`].
+    fn survey_cells(key: u64, of: u64, now: u64, cell: *mut Cell) -> u64 {
+        find(cell, |maps, cell| {
+            flow_table::survey(maps, FlowKey(key), packets(of), Coarse(now), cell).0
+        })
     }
-    /// [`flow_table::settle`]: one more than the position; 0: none. `of`: the SYN's number, or [`OF_DATAGRAMS`].
+    /// [`flow_table::settle`]: one more than the position; 0: none. `of` as there.
     fn settle_cell(key: u64, of: u64, own: u64, now: u64) -> u64 {
-        let of =
-            if of == OF_DATAGRAMS { Packets::Datagrams } else { Packets::Syn(of as u32) };
         let kept = Maps::open().and_then(|maps| {
-            flow_table::settle(&maps, FlowKey(key), of, Position(own), Coarse(now))
+            flow_table::settle(&maps, FlowKey(key), packets(of), Position(own), Coarse(now))
         });
         kept.map_or(0, |at| at.0 + 1)
     }
@@ -107,8 +99,23 @@ global! {
     }
 }
 
-/// What a cell is taken for that is not for a SYN.
-pub(super) const OF_DATAGRAMS: u64 = 1 << 32;
+/// More than any sequence number.
+const OF_DATAGRAMS: u64 = 1 << 32;
+
+/// Packets, as a number.
+#[inline(always)]
+pub(super) const fn number_of(packets: Packets) -> u64 {
+    match packets {
+        Packets::Tcp(number) => number as u64,
+        Packets::Datagrams => OF_DATAGRAMS,
+    }
+}
+
+#[inline(always)]
+const fn packets(number: u64) -> Packets {
+    if number == OF_DATAGRAMS { Packets::Datagrams } else { Packets::Tcp(number as u32) }
+}
+
 /// Of what a look-up returns: it found a cell.
 pub(super) const FOUND: u64 = 1;
 /// Of what a look-up returns: it dropped one.
