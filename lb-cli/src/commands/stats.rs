@@ -313,7 +313,10 @@ displaced connections: api, web
         );
         let json = serde_json::to_value(&remembered).unwrap();
         assert_eq!(json["flows"][0]["held"], 12);
-        assert_eq!(json["events"][0]["meaning"], "A repeated SYN went where the first one had gone.");
+        assert_eq!(
+            json["events"][0]["meaning"],
+            "A repeated SYN went where the first one had gone."
+        );
     }
 
     fn interface(name: &str, driver_drops: Vec<DriverDrops>) -> InterfaceStats {

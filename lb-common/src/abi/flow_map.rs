@@ -5,8 +5,11 @@ use crate::flow_table::CELLS;
 
 /// Version of the head and of the cells' words. The loader makes the table anew for another one.
 pub const FLOW_VERSION: u64 = 1;
-/// Lines before the first bucket.
-pub const HEAD_LINES: u32 = 1;
+/// Lines before the first bucket: a page, so that both buckets of a flow are in one
+/// ([`FlowKey::bucket`](crate::flow_table::FlowKey::bucket)).
+pub const HEAD_LINES: u32 = NEIGHBOURS;
+/// Buckets of a page.
+pub const NEIGHBOURS: u32 = 64;
 /// Words of a line.
 pub const LINE_WORDS: usize = 2 * CELLS as usize;
 

@@ -1,20 +1,21 @@
 //! A cell of the flow table: two words, changed in place.
 
-use crate::abi::{clock::Coarse, connection::Placement};
+use crate::abi::{clock::Coarse, connection::Placement, flow_map::NEIGHBOURS};
 
 /// What a cell's flow is identified by: a hash of its addresses, ports and protocol under a secret of this balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey(pub u64);
 
 impl FlowKey {
-    /// One of the two buckets that may have the flow's cell, of a power of two of them, at least two.
+    /// One of the two buckets that may have the flow's cell, of a power of two of them, at least two. Both are in one page of
+    /// memory, because a CPU often has to find a page's address first, which takes as long as the bucket itself.
     #[inline(always)]
     pub const fn bucket(self, side: u32, mask: u32) -> u32 {
         let first = self.0 as u32 & mask;
         if side == 0 {
             return first;
         }
-        let second = (self.0 >> 20) as u32 & mask;
+        let second = (first ^ (self.0 >> 24) as u32 % NEIGHBOURS) & mask;
         if second == first { first ^ 1 } else { second }
     }
 

@@ -193,7 +193,8 @@ fn measure_clock(loaded: &mut Ebpf) -> io::Result<i64> {
 fn pin_arrays(path: &Path, settings: &SizeSettings, pins: &Pins) -> Result<MapSizes, MapsError> {
     // A flow table of an earlier layout stays, and its size with it.
     let lines = MapInfo::from_pin(pins.map(names::FLOWS)).ok().map(|map| map.max_entries());
-    let sizes = lines.map_or_else(|| settings.sizes(), |lines| settings.sizes().with_flow_lines(lines));
+    let sizes =
+        lines.map_or_else(|| settings.sizes(), |lines| settings.sizes().with_flow_lines(lines));
     let map = arrays::create(&sizes);
     let map = map.map_err(|source| MapsError::Map { map: names::ARRAYS, source })?;
     let pin = |error| MapsError::Pin { path: path.into(), source: io::Error::other(error) };

@@ -25,9 +25,7 @@ use lb_common::{
     word::Snapshot,
 };
 
-use super::{
-    Access, MapsError, SlotTable, flow_table::ReadBucket, maps::Maps, raw::Mapping,
-};
+use super::{Access, MapsError, SlotTable, flow_table::ReadBucket, maps::Maps, raw::Mapping};
 
 /// How often a pool is read again if it changes during the read.
 const ATTEMPTS: u32 = 16;

@@ -117,10 +117,7 @@ fn displaced_check_turns_off(sandbox: &Sandbox) -> Result<()> {
     let later = open(&fixture, 20)?;
     Stream::all_go_on(&later)?;
     Stream::all_go_on(&at_home)?;
-    ensure!(
-        count(&fixture, Event::FlowLookup)? == asked,
-        "asked with the displaced check off"
-    );
+    ensure!(count(&fixture, Event::FlowLookup)? == asked, "asked with the displaced check off");
 
     // It opens again.
     fixture.balancer.start()?;
@@ -184,7 +181,10 @@ fn who_goes(sandbox: &Sandbox) -> Result<()> {
     for (line, cells) in (50..).zip(rows.chunks(4)) {
         let left = table.get(&line, 0)?;
         for ((words, stays), left) in cells.iter().zip(left.chunks(2)) {
-            ensure!((left[0] == words[0]) == *stays && (left[0] == 0) != *stays, "{words:x?}: {left:x?}");
+            ensure!(
+                (left[0] == words[0]) == *stays && (left[0] == 0) != *stays,
+                "{words:x?}: {left:x?}"
+            );
         }
     }
     Ok(())

@@ -15,6 +15,7 @@ use lb_common::{
     abi::{
         arrays::Array,
         backend::Backend,
+        flow_map::HEAD_LINES,
         limiter::Limiter,
         next_hop::NextHopEntry,
         pod::{Pod, from_bytes},
@@ -123,7 +124,7 @@ impl Balancer {
     /// # Errors
     /// When the kernel refuses it.
     pub fn load() -> Result<Self> {
-        let entries = [("FLOWS", 1 + FLOW_BUCKETS)];
+        let entries = [("FLOWS", HEAD_LINES + FLOW_BUCKETS)];
         let mut bpf = objects::load_sized("balancer", &["balancer"], &entries)?;
         let mut chunks = BTreeMap::new();
         for table in TABLES {
@@ -137,8 +138,16 @@ impl Balancer {
             fill_table(chunk, table).context("fill a slot table")?;
         }
         let arrays = objects::arrays(&bpf)?;
-        let flows = objects::flows(&bpf, 1 + FLOW_BUCKETS)?;
-        Ok(Self { bpf, arrays, flows, chunks, fixture: None, checks: Vec::new(), lines: BTreeMap::new() })
+        let flows = objects::flows(&bpf, HEAD_LINES + FLOW_BUCKETS)?;
+        Ok(Self {
+            bpf,
+            arrays,
+            flows,
+            chunks,
+            fixture: None,
+            checks: Vec::new(),
+            lines: BTreeMap::new(),
+        })
     }
 
     /// Takes the previous fixture out of the maps and puts another one there.

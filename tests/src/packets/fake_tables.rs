@@ -1,9 +1,6 @@
 //! The pure decision over the same fixtures: what the loaded programs must agree with.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-};
+use std::{collections::HashMap, net::IpAddr};
 
 use lb_common::{
     abi::{

@@ -177,9 +177,8 @@ pub fn flow_cell(
 ) -> [u8; 16] {
     const OPEN: u64 = 0;
     let bits = [(OPEN, 3), (zone.into(), 16), (datagrams.into(), 1), (hash >> 36 | 1, 28)];
-    let (known, _) = bits.iter().fold((0, 0), |(all, at), (value, length)| {
-        (all | value << at, at + length)
-    });
+    let (known, _) =
+        bits.iter().fold((0, 0), |(all, at), (value, length)| (all | value << at, at + length));
     let first = u64::from(until) | known << 16;
     let [b0, b1, b2, _] = backend.to_le_bytes();
     concat(&[&first.to_le_bytes(), &[b0, b1, b2, incarnation], &sequence.to_le_bytes()])

@@ -19,9 +19,7 @@ use lb_model::{
     plan::{self, MarkedOut},
     remap::Settling,
 };
-use lb_publish::{
-    reconcile::{Home, PoolHomes},
-};
+use lb_publish::reconcile::{Home, PoolHomes};
 
 #[derive(Debug, Default)]
 pub(super) struct Remaps {

@@ -5,9 +5,7 @@ mod bpf;
 mod ethtool;
 mod mapping;
 
-pub(super) use bpf::{
-    create_array, detach_link, link_interface, open_link, update_batch, watched,
-};
+pub(super) use bpf::{create_array, detach_link, link_interface, open_link, update_batch, watched};
 pub use ethtool::DriverStatistics;
 pub(super) use ethtool::driver_statistics;
 pub(super) use mapping::SharedWord;

@@ -1,7 +1,4 @@
-use lb_common::abi::{
-    clock::Nanoseconds,
-    limiter::LimitWord,
-};
+use lb_common::abi::{clock::Nanoseconds, limiter::LimitWord};
 
 use super::{Capacity, Portion};
 use crate::Rate;

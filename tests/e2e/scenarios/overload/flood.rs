@@ -38,7 +38,8 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let away =
         connections.connections().iter().filter(|each| each.backend().starts_with("us")).count();
     ensure!(away >= SPILLED, "{away} spilled");
-    let open = |overload: &OverloadFixture| Ok(overload.fixture.balancer.stats()?.remembered.open());
+    let open =
+        |overload: &OverloadFixture| Ok(overload.fixture.balancer.stats()?.remembered.open());
     let held: u64 = open(&overload)?;
     ensure!(held == away as u64, "{held} cells for {away} connections");
 

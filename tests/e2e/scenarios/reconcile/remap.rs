@@ -142,7 +142,8 @@ pub(crate) fn half_a_million_leave(sandbox: &Sandbox) -> Result<()> {
             let hash = flow_hash::hash(&flow(n, port), 6, false, flows.table().secret()).bits();
             let (key, zone) = (FlowKey(hash), zones.first() as u16);
             let owner = Owner::new(key, false, zone, State::Open, until);
-            let free = |bucket: u32| lines[bucket as usize].iter().step_by(2).position(|it| *it == 0);
+            let free =
+                |bucket: u32| lines[bucket as usize].iter().step_by(2).position(|it| *it == 0);
             let sides = [0, 1].map(|side| key.bucket(side, mask));
             let (bucket, cell) = sides
                 .into_iter()
@@ -154,8 +155,7 @@ pub(crate) fn half_a_million_leave(sandbox: &Sandbox) -> Result<()> {
         }
     }
     let pin = Pins::new(daemon.bpffs(), Component::Balancer).map(FLOWS);
-    let mut table: Array<_, [u64; 8]> =
-        Map::from_map_data(MapData::from_pin(pin)?)?.try_into()?;
+    let mut table: Array<_, [u64; 8]> = Map::from_map_data(MapData::from_pin(pin)?)?.try_into()?;
     for (line, words) in (1..).zip(lines) {
         table.set(line, words, 0)?;
     }

@@ -82,7 +82,6 @@ impl PacketPath for Quiet {
         }
     }
 
-
     async fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         Ok(())
     }

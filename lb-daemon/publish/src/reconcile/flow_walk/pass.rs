@@ -41,9 +41,13 @@ pub(super) struct Outcome {
 
 impl Pass {
     pub(super) fn begin(now: Coarse) -> Self {
-        Self { began: now, in_use: vec![false; ZONES as usize],
+        Self {
+            began: now,
+            in_use: vec![false; ZONES as usize],
             counts: vec![0; ZONES as usize],
-            bucket: 0, erased: 0 }
+            bucket: 0,
+            erased: 0,
+        }
     }
 
     /// Looks at the next cells; the outcome once these were the last.
@@ -75,7 +79,9 @@ impl Pass {
         let mut outcome = Outcome { erased: self.erased, ..Outcome::default() };
         let total = self.counts.iter().copied().map(u64::from).sum();
         maps.set_count(0, total);
-        for (pool, line) in (1..).map(|pool| (pool, maps.pool_line(pool))).take(maps.pool_count() as usize - 1) {
+        for (pool, line) in
+            (1..).map(|pool| (pool, maps.pool_line(pool))).take(maps.pool_count() as usize - 1)
+        {
             let zones = (line.zones().first() as usize..).take(line.zones().count() as usize);
             let counts = zones.filter_map(|zone| self.counts.get(zone).copied().map(u64::from));
             maps.set_count(pool, counts.sum());
@@ -124,7 +130,9 @@ mod tests {
     #[test]
     fn a_cell_is_over_once_all_clocks_say_so() {
         let now = Coarse(0x2_0005);
-        for (left, is_over_then) in [(5, false), (0, false), (-1, false), (-2, true), (-9_000, true)] {
+        for (left, is_over_then) in
+            [(5, false), (0, false), (-1, false), (-2, true), (-9_000, true)]
+        {
             let until = Coarse(now.0.wrapping_add_signed(left));
             let owner = Owner::new(FlowKey(7 << 40), false, 1, State::Open, until);
             assert_eq!(is_over(owner, now), is_over_then, "{left}");

@@ -8,9 +8,7 @@ use lb_common::abi::{
 };
 
 use super::MemberWords;
-use crate::reconcile::{
-    published::{LimitTerms, PublishedGroup, PublishedMember},
-};
+use crate::reconcile::published::{LimitTerms, PublishedGroup, PublishedMember};
 use lb_maps::{Access, Maps, MapsError};
 use lb_model::{
     GroupSettings, Name,
