@@ -31,6 +31,9 @@ use lb_common::{
     word::Word,
 };
 
+/// The pool's index.
+pub const POOL: u32 = 1;
+
 /// MAC of every next hop, and of the balancer's interface 2.
 pub const GATEWAY: [u8; 6] = [0x02, 0, 0, 0, 0, 0xfe];
 pub const OWN: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
@@ -154,7 +157,6 @@ impl Tables for FakeTables {
         self.zones.borrow_mut().entry(index).or_default().last_displaced = now.0;
     }
     fn flow_count(&self, pool: u32) -> Option<&Cell<u64>> {
-        // The only pool here has the index that is nobody's in maps.
         self.flow_counts.get(pool as usize)
     }
     fn flow_secret(&self) -> [u64; 2] {
@@ -261,7 +263,7 @@ impl FakeTables {
                 let index = fake.backends.len() as u32;
                 fake.backends.push(backend(backend_address(region as u8, n, version)));
                 fake.members.push(MemberWord::new(index, 5, Accepts::All, FULL_RAMP, 1));
-                fake.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, 0));
+                fake.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, POOL));
             }
         }
         let none = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
@@ -279,7 +281,7 @@ impl FakeTables {
         fake.descriptors = vec![descriptor, descriptor];
         let (word, zones) = (PoolWord::new(1, 0).0, ZoneRange::new(100, 64).0);
         let line = PoolLine { word, zones, ..PoolLine::default() };
-        fake.pools = vec![Cell::new(line)];
+        fake.pools = vec![Cell::default(), Cell::new(line)];
         fake
     }
 
@@ -293,10 +295,10 @@ impl FakeTables {
     /// Adds a service on the pool.
     pub fn with_service(mut self, vip: &str, port: u16, protocol: u8, flags: u32) -> Self {
         let key = ServiceKey::new(vip.parse().unwrap(), port, protocol);
-        self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+        self.services.insert(key, Service { key, index: 1, pool: POOL, flags });
         if flags & SERVICE_FRAGMENTS != 0 {
             let key = key.fragments();
-            self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+            self.services.insert(key, Service { key, index: 1, pool: POOL, flags });
         }
         self
     }
@@ -331,7 +333,7 @@ impl FakeTables {
     pub fn set(&mut self, region: usize, rank: u32, state: Accepts) {
         self.change(region, rank, |member| member.with_accepts(state));
         let member = self.members[(self.groups[region].head.members + rank) as usize];
-        let host = BackendStateWord::new(member.incarnation(), state, member.next_hop(), 0);
+        let host = BackendStateWord::new(member.incarnation(), state, member.next_hop(), POOL);
         self.backend_states[member.backend() as usize] = host;
     }
 

@@ -84,6 +84,13 @@ impl Owner {
         (self.0 >> ZONE) as u16
     }
 
+    /// The same flow's of another zone.
+    #[inline(always)]
+    #[must_use]
+    pub const fn in_zone(self, zone: u16) -> Self {
+        Self(self.0 & !(0xffff << ZONE) | (zone as u64) << ZONE)
+    }
+
     /// Whether it is a flow's, however long ago.
     #[inline(always)]
     pub const fn is_of(self, key: FlowKey, datagrams: bool) -> bool {

@@ -52,22 +52,29 @@ pub const fn is_near(place: Place, sequence: u32) -> bool {
     sequence.wrapping_sub(place.sequence()).wrapping_add(BELOW) <= BELOW + ABOVE
 }
 
-/// Changes a cell by a packet that it applies to. If another CPU has changed it since it was read, nothing happens.
+/// Changes a cell by a packet that it applies to, of a flow that has this zone now. If another CPU has changed the cell since
+/// it was read, nothing happens. Returns whether it is no longer half-open by this.
 #[inline(always)]
-pub fn touch<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, segment: Segment, now: Coarse) {
+pub fn touch<T: FlowCells + ?Sized>(
+    cells: &T,
+    cell: &Cell,
+    (zone, segment): (u16, Segment),
+    now: Coarse,
+) -> bool {
     let (owner, place) = after(cell, segment, now);
-    if owner != cell.owner {
-        cells.exchange_owner(cell, owner);
-    }
+    let owner = owner.in_zone(zone);
+    let is_set = owner != cell.owner && cells.exchange_owner(cell, owner);
     if place != cell.place {
         cells.exchange_place(cell, place);
     }
+    is_set && cell.owner.is_half_open() && !owner.is_half_open()
 }
 
 /// Whether [`touch`] would change nothing.
 #[inline(always)]
-pub fn is_fresh(cell: &Cell, segment: Segment, now: Coarse) -> bool {
-    after(cell, segment, now) == (cell.owner, cell.place)
+pub fn is_fresh(cell: &Cell, (zone, segment): (u16, Segment), now: Coarse) -> bool {
+    let (owner, place) = after(cell, segment, now);
+    (owner.in_zone(zone), place) == (cell.owner, cell.place)
 }
 
 /// Both words after a packet.
@@ -80,14 +87,21 @@ fn after(cell: &Cell, segment: Segment, now: Coarse) -> (Owner, Place) {
 }
 
 /// Changes the cell of a flow of datagrams by one of them; `idle`: coarse units after which the flow is forgotten. Its second
-/// datagram makes the cell one that no other flow may take.
+/// datagram makes the cell one that no other flow may take; returns whether this one did.
 #[inline(always)]
-pub fn touch_datagrams<T: FlowCells + ?Sized>(cells: &T, cell: &Cell, idle: u64, now: Coarse) {
+pub fn touch_datagrams<T: FlowCells + ?Sized>(
+    cells: &T,
+    cell: &Cell,
+    idle: u64,
+    now: Coarse,
+) -> bool {
     let life = idle + SLACK.min(idle / 8);
-    if cell.owner.is_half_open() || cell.owner.left(now) < idle as i64 {
-        let until = Coarse(now.0.wrapping_add(life));
-        cells.exchange_owner(cell, cell.owner.with(State::Open, until));
+    if !cell.owner.is_half_open() && cell.owner.left(now) >= idle as i64 {
+        return false;
     }
+    let until = Coarse(now.0.wrapping_add(life));
+    let is_set = cells.exchange_owner(cell, cell.owner.with(State::Open, until));
+    is_set && cell.owner.is_half_open()
 }
 
 /// The first word after a packet; `may_end`: whether it can be the end of the connection.

@@ -78,7 +78,7 @@ fn try_known<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Know
         tables.count(Event::FlowLookup);
         return Known::No;
     }
-    if cell.has_others() || !flow_table::is_fresh(&cell, query.segment(), now) {
+    if cell.has_others() || !flow_table::is_fresh(&cell, (query.zone(), query.segment()), now) {
         return Known::Changed;
     }
     let Some(choice) = backend_state::choose(tables, query, cell.place.placement()) else {

@@ -18,7 +18,7 @@ use crate::{
     word::Word,
 };
 
-/// Where the cells of all pools together are counted: no pool has this index.
+/// Where the cells of all pools together are counted that are not half-open: no pool has this index.
 pub(super) const ALL_POOLS: u32 = 0;
 
 /// How long a cell counts after the SYN or the first datagram that it is of, in coarse units: longer than a client repeats
@@ -119,7 +119,14 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
         if homes.are_at(placed) && !cell.has_others() && !cell.owner.is_half_open() {
             tables.exchange_owner(&cell, Owner::NONE);
         } else {
-            flow_table::touch(tables, &cell, query.segment(), now);
+            if cell.owner.zone() != query.zone() {
+                note(tables, query, State::Open, now);
+            }
+            let packet = (query.zone(), query.segment());
+            let is_opened = flow_table::touch(tables, &cell, packet, now);
+            if is_opened {
+                count_opened(tables, query);
+            }
         }
     }
     tables.count(Event::FlowHit);
@@ -213,7 +220,9 @@ pub(super) fn remember<T: Tables + ?Sized>(
         tables.exchange_place(&cell, place) && tables.exchange_owner(&cell, owner)
     } else {
         let owner = Owner::new(flow.key, !query.is_tcp(), query.zone(), state, after(now, life));
-        flow.has_room && take(tables, query, (owner, place), (flow, &mut cell))
+        let words = (owner, place);
+        flow.has_room
+            && flow_table::take(tables, flow.key, flow.survey, words, now, &mut cell).is_some()
     };
     let (taken, no_room) = match kept {
         Kept::Moving => (Event::RemapTaken, Event::RemapNoRoom),
@@ -223,25 +232,16 @@ pub(super) fn remember<T: Tables + ?Sized>(
     done
 }
 
-/// Takes a cell; returns whether the flow has one. Another CPU may have taken it for the same packet a moment before.
+/// Counts a cell that nobody else may take any more. The daemon's walk sets the counts right when cells end.
 #[inline(always)]
-fn take<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    words: (Owner, Place),
-    (flow, cell): (&Flow, &mut Cell),
-) -> bool {
-    let taken = flow_table::take(tables, flow.key, flow.survey, words, flow.now(), cell).is_some();
-    if taken {
-        for counted in [query.pool(), ALL_POOLS] {
-            tables.flow_count(counted).map(|count| count.add(1));
-        }
+pub(super) fn count_opened<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) {
+    for counted in [query.pool(), ALL_POOLS] {
+        tables.flow_count(counted).map(|count| count.add(1));
     }
-    taken
 }
 
-/// Above half of the table a pool with more than an eighth of it takes no more, so that a flood at one leaves room for the
-/// others. It refuses that pool's honest flows too.
+/// Above half of the table a pool with more than an eighth of it takes no more, so that forged connections of one pool leave
+/// room for the others. It refuses that pool's honest flows too. Half-open flows do not count: anybody may take their cells.
 #[inline(always)]
 fn is_within_share<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> bool {
     let count = |pool| tables.flow_count(pool).map_or(0, Word::load);

@@ -13,7 +13,7 @@ use crate::{
     oracle::{Before, Connection, HANDSHAKE, Port, USED},
 };
 use lb_common_fake::{
-    FakeTables,
+    FakeTables, POOL,
     fixture::{ACK, Client, Decision, FIN, Fixture, NONE, RST, SECOND},
 };
 
@@ -324,7 +324,7 @@ impl Run {
 
     /// A remap begins, or ends when it lasted for as long as a connection may be idle.
     fn home(&mut self, version: u32) {
-        let versions = self.fixture.fake.pools[0].get().versions();
+        let versions = self.fixture.fake.pools[POOL as usize].get().versions();
         let (now, next) = (versions.now(), versions.next());
         let word = match (next, self.remap) {
             (0, _) if version == now => return,

@@ -1,12 +1,15 @@
 //! The displaced check: while it is off nothing is looked up; it is on before the first packet leaves for elsewhere.
 
-use lb_common_fake::fixture::{Fixture, client};
+use lb_common_fake::{
+    POOL,
+    fixture::{Fixture, client},
+};
 
 #[test]
 fn closed_and_opened_again_in_between() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
-    let away = |fixture: &Fixture| fixture.fake.pools[0].get().last_displaced;
+    let away = |fixture: &Fixture| fixture.fake.pools[POOL as usize].get().last_displaced;
     assert_eq!(fixture.open(client(1), 100), 1);
     assert!(!fixture.has_displaced());
     assert_eq!(away(&fixture), 0);

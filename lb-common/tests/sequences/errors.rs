@@ -12,7 +12,7 @@ use lb_common::{
 };
 
 use lb_common_fake::{
-    FakeTables,
+    FakeTables, POOL,
     fixture::{Client, Fixture, NONE, client},
 };
 
@@ -25,9 +25,10 @@ fn remembered(fixture: &Fixture) -> Vec<(Owner, Place)> {
 }
 
 fn error(fixture: &Fixture, client: Client, of: (u8, u16)) -> Result<u32, Verdict> {
-    let before = (remembered(fixture), fixture.fake.pools[0].get(), fixture.counters(0));
+    let before =
+        (remembered(fixture), fixture.fake.pools[POOL as usize].get(), fixture.counters(0));
     let went = fixture.error(client, of);
-    let after = (remembered(fixture), fixture.fake.pools[0].get(), fixture.counters(0));
+    let after = (remembered(fixture), fixture.fake.pools[POOL as usize].get(), fixture.counters(0));
     assert_eq!(before, after, "an error has changed something");
     went
 }

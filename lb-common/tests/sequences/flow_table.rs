@@ -10,7 +10,7 @@ use lb_common::abi::{
 };
 
 use lb_common_fake::{
-    FakeTables,
+    FakeTables, POOL,
     fixture::{Client, Fixture, NONE, SECOND, client},
 };
 
@@ -73,7 +73,8 @@ fn connections_that_overflow_are_remembered_whatever_their_round_trip() {
 fn forged_acks_during_a_remap_take_no_connections_cell() {
     let mut fixture = Fixture::two_regions();
     assert_eq!(fixture.fake.add_version(&[1, 0], &[]), 2);
-    fixture.fake.set_buckets(1 << 12);
+    // Twice as many cells as forged packets.
+    fixture.fake.set_buckets(1 << 15);
     let number = |n: u16| u32::from(n) * 8_000_000;
     for n in 1..=500 {
         assert_eq!(fixture.open(client(n), number(n)), 1);
@@ -160,10 +161,14 @@ fn a_pool_that_has_its_share_of_a_full_table_takes_no_more() {
     assert_eq!(fixture.open(client(1), 100), 1);
     let room = u64::from(4 * FakeTables::BUCKETS);
     let counts = &fixture.fake.flow_counts;
-    // The fake pool's index is that of all pools together, so that both are the same number.
-    counts[0].set(room / 2);
-    assert_eq!(fixture.syn(client(2), 500), Ok(3));
-    counts[0].set(room / 2 + 1);
-    assert_eq!(fixture.syn(client(3), 500), Ok(1), "home is full, and it stays there");
+    let counted = [(room / 2, room / 2, 3), (room, room / 8, 3), (room / 2 + 1, room / 8 + 1, 1)];
+    for (port, (all, its, to)) in (2..).zip(counted) {
+        counts[0].set(all);
+        counts[POOL as usize].set(its);
+        assert_eq!(fixture.syn(client(port), 500), Ok(to), "{all} and {its}: home is full");
+    }
+    // What is half-open does not count: anybody may take its cell.
+    assert_eq!((counts[0].get(), counts[POOL as usize].get()), (room / 2 + 1, room / 8 + 1));
     assert_eq!(fixture.ack(client(2), 501), Ok(3), "what has a cell keeps it");
+    assert_eq!((counts[0].get(), counts[POOL as usize].get()), (room / 2 + 2, room / 8 + 2));
 }

@@ -6,11 +6,12 @@ use aya::maps::MapData;
 use lb_common::{
     abi::{
         arrays::Array,
+        clock::Coarse,
         flow_map::{FLOW_VERSION, FlowHead, HEAD_LINES, LINE_WORDS},
         pool::PoolLine,
         zone::Zone,
     },
-    flow_table::{Bucket, CELLS, FlowCells, Owner, Place, Position},
+    flow_table::{Bucket, CELLS, FlowCells, LIFE, Owner, Place, Position},
     word::Word as _,
 };
 
@@ -73,7 +74,8 @@ impl<M: AsRef<Mapping>> FlowTable<M> {
         (first..last).flat_map(move |bucket| {
             let line = first_word(bucket);
             let words = self.memory.as_ref().range(line, LINE_WORDS).collect::<Vec<_>>();
-            let cells = (0..CELLS).zip(words.chunks_exact(2).map(|it| [it[0], it[1]]).collect::<Vec<_>>());
+            let cells =
+                (0..CELLS).zip(words.chunks_exact(2).map(|it| [it[0], it[1]]).collect::<Vec<_>>());
             cells.filter(|(_, words)| words[0] != 0).map(move |(cell, [owner, place])| {
                 (Position::new(bucket, cell), Owner(owner), Place(place))
             })
@@ -190,13 +192,24 @@ impl FlowMaps {
         self.counts.set(pool, &cells);
     }
 
-    /// Turns all checks on until a time: cells from before this layout may be of any zone.
-    pub(super) fn turn_all_on(arrays: &Arrays<MappingMut>, until: u64) {
-        let (pools, zones) = (arrays.view::<PoolLine>(Array::Pools), arrays.view::<Zone>(Array::Zones));
+    /// Turns all checks on for as long as cells live: those from before this layout may be of any zone.
+    pub(super) fn turn_all_on(arrays: &Arrays<MappingMut>, now: Coarse) {
+        let until = cells_end(now);
+        let (pools, zones) =
+            (arrays.view::<PoolLine>(Array::Pools), arrays.view::<Zone>(Array::Zones));
         (0..pools.entries()).for_each(|pool| pools.set_word(pool, PoolLine::LAST_DISPLACED, until));
         (0..zones.entries()).for_each(|zone| zones.set_word(zone, Zone::LAST_DISPLACED, until));
     }
 }
+
+/// When all cells of now are over that no packet renews, by any CPU's clock, in coarse units. One that a packet meets gets the
+/// zone that its flow then has.
+pub(super) const fn cells_end(now: Coarse) -> u64 {
+    now.0 + LIFE + AHEAD
+}
+
+/// The packet path's clock may be this far ahead, in coarse units.
+const AHEAD: u64 = 2;
 
 impl Deref for FlowMaps {
     type Target = PinnedMaps;

@@ -7,14 +7,11 @@ use aya::{
     maps::{MapData, MapInfo},
     programs::{ProgramError, TestRun as _, TestRunOptions, Xdp},
 };
-use lb_common::{
-    abi::{
-        arrays::{ArrayLayout, LAYOUT},
-        clock::{Coarse, TICK, TICKS_AT_START, ticks_at_start},
-        names::{self, BALANCER_CLOCK},
-        sizes::MapSizes,
-    },
-    flow_table::LIFE,
+use lb_common::abi::{
+    arrays::{ArrayLayout, LAYOUT},
+    clock::{Coarse, TICK, TICKS_AT_START, ticks_at_start},
+    names::{self, BALANCER_CLOCK},
+    sizes::MapSizes,
 };
 use xxhash_rust::xxh64::xxh64;
 
@@ -162,12 +159,9 @@ fn keep_checks_on(pins: &Pins, sizes: &MapSizes) -> Result<(), MapsError> {
     let map = MapData::from_pin(&path).map_err(|error| unreadable(io::Error::other(error)))?;
     let arrays = Arrays::new(&map, sizes).map_err(unreadable)?;
     let now = Coarse::from_nanoseconds(clock::now().map_err(unreadable)?);
-    FlowMaps::turn_all_on(&arrays, now.0 + LIFE + AHEAD);
+    FlowMaps::turn_all_on(&arrays, now);
     Ok(())
 }
-
-/// The packet path's clock may be this far ahead, in coarse units.
-const AHEAD: u64 = 2;
 
 fn warn_of_clock(error: &io::Error) {
     tracing::warn!(

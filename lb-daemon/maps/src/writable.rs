@@ -4,18 +4,21 @@ use std::{collections::BTreeSet, io::ErrorKind, ops::Deref};
 
 use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
 use lb_common::abi::{
+    clock::Coarse,
     counter::TrafficCounter,
     names,
     pod::bytes_of,
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey},
     slot::SlotWord,
-    zone::ZoneRange,
+    zone::{Zone, ZoneRange},
 };
 
 use super::{
     MapsError, NewTable,
     chunks::ChunkArray,
+    clock,
+    flow_table::cells_end,
     maps::{Maps, array, map_error},
     opener::Opener,
     raw::MappingMut,
@@ -63,6 +66,25 @@ impl WritableMaps {
     /// Says which zones a pool has, by one store. Its flows' cells name them.
     pub fn set_pool_zones(&self, index: u32, zones: ZoneRange) {
         self.maps.pools.set_word(index, PoolLine::ZONES, zones.0);
+    }
+
+    /// Keeps the displaced checks of a pool on for as long as its cells live, before its flows get other zones.
+    ///
+    /// # Errors
+    /// The clock cannot be read.
+    pub fn keep_checks_on(&self, index: u32) -> Result<(), MapsError> {
+        let line = self.maps.pool_line(index);
+        if !line.has_displaced() {
+            return Ok(());
+        }
+        let now = clock::now().map_err(|source| MapsError::Call { map: names::ARRAYS, source })?;
+        let until = cells_end(Coarse::from_nanoseconds(now));
+        self.maps.pools.set_word(index, PoolLine::LAST_DISPLACED, until);
+        let zones = line.zones();
+        for zone in (zones.first()..).take(zones.count() as usize) {
+            self.maps.zones.set_word(zone, Zone::LAST_DISPLACED, until);
+        }
+        Ok(())
     }
 
     /// Writes a descriptor that no word names.

@@ -110,6 +110,13 @@ impl Reconciler {
             // Of a pool that is there they are the same.
             self.maps.set_pool_zones(*index, ZoneRange::new(zones.start, zones.length));
         }
+        for (index, pool) in
+            change.pools.iter().map(|index| (*index, &change.published.pools[index]))
+        {
+            if self.published.pools.get(&index).is_some_and(|before| pool.changes_zones(before)) {
+                self.maps.keep_checks_on(index)?;
+            }
+        }
         // From here on packets see the change.
         for index in &change.pools {
             self.maps.set_pool(*index, change.published.pools[index].word());

@@ -101,6 +101,21 @@ pub(super) struct LimitTerms {
     pub(super) balancers: NonZeroU32,
 }
 
+impl PublishedPool {
+    /// The version by which open connections without a cell are at home.
+    const fn in_force(&self) -> &Version {
+        match &self.previous {
+            Some(previous) => previous,
+            None => &self.current,
+        }
+    }
+
+    /// Whether flows have other zones than before.
+    pub(super) fn changes_zones(&self, before: &Self) -> bool {
+        self.in_force().descriptor.hash_key != before.in_force().descriptor.hash_key
+    }
+}
+
 impl Home {
     pub const fn new(hash_key: [u64; 2], group: u32) -> Self {
         Self { hash_key, group }

@@ -24,7 +24,7 @@ pub(super) struct Pass {
     began: Coarse,
     /// Zones of which a cell was met that turns their check on.
     in_use: Vec<bool>,
-    /// Cells by zone.
+    /// Cells by zone, without those that are half-open.
     counts: Vec<u32>,
     /// Where the next round continues.
     bucket: u32,
@@ -65,7 +65,7 @@ impl Pass {
                 self.erased += u64::from(table.erase(at, owner));
             } else {
                 let zone = usize::from(owner.zone());
-                self.counts[zone] += 1;
+                self.counts[zone] += u32::from(!owner.is_half_open());
                 self.in_use[zone] |= owner.turns_check_on();
             }
         }
