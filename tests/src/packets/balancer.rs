@@ -15,7 +15,6 @@ use lb_common::{
     abi::{
         arrays::Array,
         backend::Backend,
-        flow_map::HEAD_LINES,
         limiter::Limiter,
         next_hop::NextHopEntry,
         pod::{Pod, from_bytes},
@@ -124,7 +123,7 @@ impl Balancer {
     /// # Errors
     /// When the kernel refuses it.
     pub fn load() -> Result<Self> {
-        let entries = [("FLOWS", HEAD_LINES + FLOW_BUCKETS)];
+        let entries = [("FLOWS", 64 + FLOW_BUCKETS)];
         let mut bpf = objects::load_sized("balancer", &["balancer"], &entries)?;
         let mut chunks = BTreeMap::new();
         for table in TABLES {
@@ -138,7 +137,7 @@ impl Balancer {
             fill_table(chunk, table).context("fill a slot table")?;
         }
         let arrays = objects::arrays(&bpf)?;
-        let flows = objects::flows(&bpf, HEAD_LINES + FLOW_BUCKETS)?;
+        let flows = objects::flows(&bpf, 64 + FLOW_BUCKETS)?;
         Ok(Self {
             bpf,
             arrays,

@@ -8,6 +8,7 @@ use lb_common::{
         backend::{Backend, BackendStateWord, shared_key},
         clock::Coarse,
         counter::{Event, GroupCounter},
+        flow_map::HEAD_LINES,
         limiter::{LimitWord, Limiter},
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
@@ -18,7 +19,8 @@ use lb_common::{
         verdict::Verdict,
         zone::Zone,
     },
-    flow_table::{Bucket, FlowCells},
+    flow_hash::FlowHash,
+    flow_table::{Bucket, Cell, FlowCells, FlowKey},
     path::{
         self, Head, Kind, Tables, Version, encapsulate,
         icmp_error::{self, IcmpError},
@@ -107,6 +109,18 @@ impl FakeTables {
         let came_with = Tags::read(frame);
         let (expected, tags) = self.untagged(&untagged(frame, came_with), came_with);
         Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
+    }
+
+    /// Whether a frame begins another connection of a flow that has a cell. The program remembers that too; these tables learn
+    /// nothing.
+    pub fn begins_anew(&self, frame: &[u8]) -> bool {
+        let frame = &untagged(frame, Tags::read(frame))[..];
+        path::parse_any(frame).is_ok_and(|parsed| {
+            let key = FlowKey(FlowHash::new(&parsed.flow, &FLOW_SECRET).0);
+            let now = Coarse::from_nanoseconds(self.now());
+            parsed.kind == Kind::NewConnection
+                && self.youngest(key, false, now, &mut { Cell::NONE })
+        })
     }
 
     /// What it makes of a frame that its tags were taken off, and the tags to put on.
@@ -246,7 +260,7 @@ impl FlowCells for FakeTables {
         Some(FLOW_BUCKETS - 1)
     }
     fn bucket(&self, number: u32) -> Option<FakeLine> {
-        Some(FakeLine(self.lines.get(&(1 + number)).copied().unwrap_or_default()))
+        Some(FakeLine(self.lines.get(&(HEAD_LINES + number)).copied().unwrap_or_default()))
     }
 }
 

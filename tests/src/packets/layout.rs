@@ -186,7 +186,7 @@ pub fn flow_cell(
 
 /// The line of `FLOWS` with the first bucket of a flow, by its hash under the secret.
 pub const fn flow_line(hash: u64, buckets: u32) -> u32 {
-    1 + (hash % buckets as u64) as u32
+    64 + (hash % buckets as u64) as u32
 }
 
 /// Value of `NEXT_HOPS`: `{MAC 6, interface 2, zero 8, source of tunnels 16}`.

@@ -19,7 +19,7 @@ use lb_model::Protocol;
 fn names() -> Names {
     Names(Directory {
         regions: [(0, "eu".into()), (1, "us".into())].into(),
-        pools: [(0, "web".into())].into(),
+        pools: [(1, "web".into())].into(),
         services: [(1, "shop".into())].into(),
         ..Directory::default()
     })

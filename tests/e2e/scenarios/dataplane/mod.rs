@@ -18,17 +18,13 @@ use aya::{
     maps::{Array, MapData, PerCpuArray},
     programs::links::{FdLink, PinnedLink},
 };
-use lb_common::abi::{LAYOUT_VERSION, sizes::Size};
+use lb_common::abi::LAYOUT_VERSION;
 use lb_e2e::harness::Case;
 use lb_maps::{
-    AllowLists, AttachedMode, Component, Dataplane, Detached, FlowTables, Options, PinnedMaps,
-    Pins, Prefix, Receiver, ReceiverMaps, SizeSettings, XdpMode, detach,
+    AllowLists, AttachedMode, Component, Dataplane, Detached, Options, PinnedMaps, Pins, Prefix,
+    Receiver, ReceiverMaps, SizeSettings, XdpMode, detach,
 };
 use lb_tests::sandbox::Sandbox;
-use nix::{
-    sched::{CpuSet, sched_setaffinity},
-    unistd::Pid,
-};
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_restart_replaces_the_program_and_keeps_the_link", restart_keeps_the_link),

@@ -48,7 +48,7 @@ const SMALL: [(Size, u32); 8] = [
 ];
 
 /// What the maps of these sizes have, two generations and three versions side by side.
-const SMALL_MAPS: [(&str, u32); 7] = [
+const SMALL_MAPS: [(&str, u32); 6] = [
     ("ADDRESSES", 8),
     // Bytes: a head of 64; 65,536 times 32 (next hops); 2 times 65,536 words; 64 words; 65,536 times 16 (zones); 1,096 words of index (a cache line for its
     // head, and two areas of 512 entries and 32 more); 141, 6, 18 and 21 times 32, 32, 128 and 32 (services, pools,

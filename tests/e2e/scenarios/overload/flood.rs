@@ -38,9 +38,10 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let away =
         connections.connections().iter().filter(|each| each.backend().starts_with("us")).count();
     ensure!(away >= SPILLED, "{away} spilled");
-    let open =
-        |overload: &OverloadFixture| Ok(overload.fixture.balancer.stats()?.remembered.open());
-    let held: u64 = open(&overload)?;
+    let open = |overload: &OverloadFixture| -> Result<u64> {
+        Ok(overload.fixture.balancer.stats()?.remembered.open())
+    };
+    let held = open(&overload)?;
     ensure!(held == away as u64, "{held} cells for {away} connections");
 
     let events = overload.events()?;
@@ -73,7 +74,7 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
 
     // Nobody has lost anything, nor got what another one should have.
     connections.all_go_on(&[])?;
-    let held: u64 = open(&overload)?;
+    let held = open(&overload)?;
     ensure!(held == away as u64, "{held} cells of open connections, {away} before the flood");
     let after = overload.events()?;
     let news = |event| after.get(&event).unwrap_or(&0) - events.get(&event).unwrap_or(&0);

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::{
     backend::BackendStateWord,
-    limiter::{
-        ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6, FIRST_LIMITER, LimitWord,
-        NO_LIMITER,
-    },
+    limiter::{FIRST_LIMITER, LimitWord, NO_LIMITER},
     member::{Accepts, MemberWord},
     next_hop::NextHopWord,
     pool::{Group, ISOLATED, LIMITED, PANIC},
@@ -96,20 +93,8 @@ pub(crate) fn member(
     Ok(())
 }
 
-/// Nobody shares a limiter, and nobody has one of the packet path's own; of displaced entries half of what may be
-/// added may be so at once, new ones and adopted ones three to one, and together they leave each CPU the
-/// 128 free places that it may keep for itself.
+/// Nobody shares a limiter, and nobody has one of the packet path's own.
 pub(crate) fn limiters(maps: &PinnedMaps) -> Result<()> {
-    let cpus = u32::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
-    for (new, adopted, room) in
-        [(DISPLACED_V4, ADOPTIONS_V4, 262_144), (DISPLACED_V6, ADOPTIONS_V6, 65_536)]
-    {
-        let at_once = u64::from(room - 128 * cpus) / 2;
-        let [new, adopted] = [new, adopted].map(|limiter| maps.limit(limiter).burst());
-        let missing = at_once.checked_sub(new + adopted);
-        ensure!(missing.is_some_and(|few| few < 2), "{new} and {adopted} of {at_once}");
-        ensure!(new.abs_diff(3 * adopted) < 4, "{new} and {adopted}");
-    }
     let mut seen = BTreeSet::new();
     for pool in 0..maps.pool_count() {
         for (_, group) in maps.pool_view(pool)?.into_iter().flat_map(|view| view.groups) {

@@ -93,10 +93,6 @@ impl PacketPath for Quiet {
     fn published(&self) -> PublishedPools {
         PublishedPools::default()
     }
-
-    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
-        Ok(0)
-    }
 }
 
 impl MemberPath for Quiet {

@@ -196,16 +196,16 @@ impl Run {
         let mut events = [0; 2];
         for balancer in &self.fleet.balancers {
             for (event, count) in PinnedMaps::open(&balancer.bpffs)?.events()? {
-                events[0] += if event == Event::Adopted { count } else { 0 };
-                events[1] += if event == Event::AdoptionRefused { count } else { 0 };
+                events[0] += if event == Event::RemapTaken { count } else { 0 };
+                events[1] += if event == Event::RemapNoRoom { count } else { 0 };
             }
         }
-        let [adopted, refused] = events;
+        let [taken, refused] = events;
         // Otherwise no change of homes was survived.
-        ensure!(adopted > 0 || rounds == 1, "no connection was displaced");
+        ensure!(taken > 0 || rounds == 1, "no connection got a cell");
         harness::note(format!(
             "{what}: {} faults beside {} changes; 0 of {} connections broken, {answered} requests answered; all agree at \
-             most {:.1?} after the last fault; changes by exit status: {:?}; connections became displaced {adopted} times, and \
+             most {:.1?} after the last fault; changes by exit status: {:?}; connections got cells {taken} times, and \
              {refused} times there was no room for that",
             self.incidents,
             self.changes.made(),
