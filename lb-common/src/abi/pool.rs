@@ -120,7 +120,7 @@ impl Descriptor {
     }
 }
 
-/// Some group or member of the pool has a limit: every SYN gets a handshake entry.
+/// Some group or member of the pool has a limit: every SYN gets a cell.
 pub const LIMITED: u32 = 1;
 /// A new connection leaves a region only if no member there may have it, not if the region is full.
 pub const ISOLATED: u32 = 2;

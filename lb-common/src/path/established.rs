@@ -4,7 +4,7 @@ use super::{
     homes::Homes,
     known::{self, Flow, Kept},
     query::{Query, VersionedQuery},
-    select::{self, Choice, Observe, placement},
+    select::{self, Choice, Memory, Observe, placement},
     tables::Tables,
 };
 use crate::{abi::verdict::Verdict, wire::tcp};
@@ -30,6 +30,9 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     select::select_from_home(tables, query, &homes.now, to, observer)?;
     // It has a cell by the time at which home is elsewhere.
     let is_at_home = to.placement() == placement(homes.now.member);
+    if homes.differ && is_at_home {
+        observer.remembered(Memory::PreviousHome, to.placement());
+    }
     let stays_open = !query.is_quoted() && !query.tcp_has(tcp::FIN | tcp::RST);
     if homes.differ && is_at_home && stays_open {
         known::remember(tables, query, Kept::Moving, to, &mut flow);

@@ -130,7 +130,8 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
         }
     }
     tables.count(Event::FlowHit);
-    observer.remembered(Memory::Displaced, placed);
+    let by = if cell.owner.is_of_syn() { Memory::Handshake } else { Memory::Displaced };
+    observer.remembered(by, placed);
     *to = choice;
     true
 }

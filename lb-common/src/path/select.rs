@@ -94,13 +94,13 @@ pub enum RegionSkip {
 /// What named a packet's backend instead of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// What the connection's SYN decided.
+    /// The cell of the connection's SYN.
     Handshake,
-    /// A displaced entry.
+    /// The cell of an open connection.
     Displaced,
-    /// The table of tracked UDP flows.
+    /// The cell of a tracked flow of datagrams.
     Tracked,
-    /// The previous home, during a remap.
+    /// The home that a remap moves it from.
     PreviousHome,
 }
 

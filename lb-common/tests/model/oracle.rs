@@ -3,7 +3,7 @@
 use lb_common_fake::fixture::SECOND;
 
 /// A SYN is repeated, and a SYN-ACK answered, within this time of the SYN: a little less than what a
-/// handshake entry lasts (60 units of 1.0737 s, the first of them begun).
+/// half-open cell lasts (60 units of 1.0737 s, the first of them begun).
 pub(crate) const HANDSHAKE: u64 = 63 * SECOND;
 /// A connection that was used within this time is not moved.
 pub(crate) const USED: u64 = 600 * SECOND;

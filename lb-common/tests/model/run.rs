@@ -249,7 +249,7 @@ impl Run {
     }
 
     /// Whoever it goes to: it is of no connection that is still there. What is late and goes on close
-    /// below a number makes a handshake entry go (`handshakes::APPROACH`), so it comes only where that is far; and
+    /// below a number makes a SYN's cell go (`find::APPROACH`), so it comes only where that is far; and
     /// together with a forged SYN it is what a forged ACK would be. Of a connection that never got its
     /// displaced entry it comes no later than the next one's handshake: afterwards its displaced entry would be the
     /// flow's, which a forged SYN must not prevent.
@@ -272,7 +272,7 @@ impl Run {
     }
 
     /// A line of handshake entries has four cells: whoever forges four SYNs of a flow while its handshake lasts
-    /// does take its handshake entry away.
+    /// does take the cell of its SYN away.
     fn forge(&mut self, port: u16, ahead: u32) {
         let now = self.now();
         // In a full table a SYN takes the cell of another one of its buckets.

@@ -107,7 +107,7 @@ fn out_of_time_wait() {
 
 #[test]
 fn a_late_packet_that_fits_the_old_record_leaves_the_entry_contested() {
-    // All within the life of the first handshake entry: away, closed, used again while home has room.
+    // All within the life of the first half-open cell: away, closed, used again while home has room.
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 100), 1);

@@ -1831,13 +1831,13 @@ impl ExplainedRegionOutcome {
 pub enum ExplainedMemory {
     /// Nothing: it is placed anew, or at home.
     Unspecified = 0,
-    /// The handshake entry of its connection's SYN.
+    /// The half-open cell of its connection's SYN.
     Handshake = 1,
-    /// The entry of a displaced connection.
+    /// The cell of a displaced connection.
     Displaced = 2,
-    /// The entry of a tracked UDP flow.
+    /// The cell of a tracked UDP flow.
     Tracked = 3,
-    /// The table of its pool before a remap.
+    /// Its home until the remap of its pool is over.
     PreviousHome = 4,
 }
 impl ExplainedMemory {

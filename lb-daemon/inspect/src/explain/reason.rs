@@ -59,17 +59,17 @@ pub(super) const fn memory_name(by: Memory) -> &'static str {
 pub(super) fn memory(by: Memory, kind: Kind, backend: &str) -> String {
     match by {
         Memory::Handshake if kind == Kind::NewConnection => {
-            format!("the SYN is repeated; the first one went to {backend} (a handshake entry)")
+            format!("the SYN is repeated; the first one went to {backend} (a half-open cell)")
         }
         Memory::Handshake => {
-            format!("its SYN went to {backend}, which is remembered for 64 s (a handshake entry)")
+            format!("its SYN went to {backend}, which is remembered for 64 s (a half-open cell)")
         }
         Memory::Displaced => {
             format!("it is a displaced connection: it lives at {backend}, not at its home")
         }
         Memory::Tracked => format!("its flow is tracked: it lives at {backend}"),
         Memory::PreviousHome => format!(
-            "{backend} owned its slot before the pool changed, and keeps its connections for the settle time"
+            "{backend} is its home until the pool's change is settled, and keeps its connections for the settle time"
         ),
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn beyond_limits(regions: &[Region], backend: &str) -> Option<String>
     let has = |outcome| regions.iter().find(|region| region.outcome == outcome);
     if let Some(region) = has(regions::RegionOutcome::Held) {
         return Some(format!(
-            "region {} is full, but no more displaced connections can be remembered for now: {backend} takes it over capacity",
+            "region {} is full, but the flow table has no room for more connections away from home: {backend} takes it over capacity",
             region.region
         ));
     }

@@ -1,6 +1,6 @@
 use lb_common::{
     abi::{
-        limiter::{DISPLACED_V4, LimitWord},
+        limiter::LimitWord,
         member::Accepts,
         pool::{LIMITED, PANIC, PoolLine, PoolWord},
         service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::names;
-use lb_common_fake::FakeTables;
+use lb_common_fake::{FakeTables, POOL};
 use lb_maps::directory::Directory;
 use lb_model::Protocol;
 
@@ -44,9 +44,9 @@ fn syn(client_port: u16) -> Vec<u8> {
     frame
 }
 
-/// Explaining changes nothing in pinned maps; in the fake it leaves the handshake entry of its SYN.
+/// Explaining changes nothing in pinned maps; in the fake it leaves the cell of its SYN.
 fn forget(fake: &FakeTables) {
-    fake.handshakes.borrow_mut().clear();
+    fake.flows.iter().for_each(|word| word.set(0));
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn a_drained_region_is_told_from_one_with_nobody_healthy() {
 }
 
 #[test]
-fn without_budget_a_full_region_keeps_it() {
+fn without_room_in_the_flow_table_a_full_region_keeps_it() {
     let mut fake = FakeTables::one_slot();
     full(&mut fake, 0);
-    fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::CLOSED);
+    fake.flow_counts.iter().for_each(|count| count.set(u64::from(u32::MAX)));
     let explanation = explain(&fake, false);
     let choice = explanation.choice.as_ref().unwrap();
     assert_eq!((&*choice.backend, choice.owner), ("10.0.0.0", true));
@@ -198,7 +198,7 @@ fn without_budget_a_full_region_keeps_it() {
     assert_eq!(outcomes(&explanation), expected);
     assert_eq!(
         explanation.why,
-        "region eu is full, but no more displaced connections can be remembered for now: 10.0.0.0 takes it over capacity"
+        "region eu is full, but the flow table has no room for more connections away from home: 10.0.0.0 takes it over capacity"
     );
 }
 
@@ -231,7 +231,7 @@ fn what_is_remembered_of_a_connection_is_told() {
     assert_eq!(names::address(spilled.backend), "10.0.1.0");
 
     let by_handshake = explain(&fake, true);
-    let why = "its SYN went to 10.0.1.0, which is remembered for 64 s (a handshake entry)";
+    let why = "its SYN went to 10.0.1.0, which is remembered for 64 s (a half-open cell)";
     assert_eq!(
         (by_handshake.why.as_str(), by_handshake.remembered),
         (why, Some(Memory::Handshake))
@@ -275,13 +275,13 @@ fn the_former_home_keeps_what_it_has() {
     previous.groups.swap(0, 1);
     previous.home = fake.groups[1].head;
     fake.descriptors.push(previous);
-    let line = fake.pools[0].get();
-    fake.pools[0].set(PoolLine { word: PoolWord::new(1, 2).0, ..line });
+    let line = fake.pools[POOL as usize].get();
+    fake.pools[POOL as usize].set(PoolLine { word: PoolWord::new(2, 1).0, ..line });
     let explanation = explain(&fake, true);
     assert_eq!(explanation.remembered, Some(Memory::PreviousHome));
     assert_eq!(
         explanation.why,
-        "10.0.1.0 owned its slot before the pool changed, and keeps its connections for the settle time"
+        "10.0.1.0 is its home until the pool's change is settled, and keeps its connections for the settle time"
     );
 }
 

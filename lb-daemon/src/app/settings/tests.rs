@@ -61,7 +61,7 @@ fn a_file_says_what_flags_say_and_flags_go_before_it() {
     let text = "\
 interface = [\"eth0\", \"eth1\"]
 region = \"eu\"
-displaced = 5000
+flows = 5000
 source = \"10.0.0.1\"
 xdp-mode = \"generic\"
 apply = \"/etc/spillway/web.toml\"
@@ -70,7 +70,7 @@ icmp-errors = 0
 eth1 = 100
 \"eth2\" = \"7\"
 ";
-    let settings = Dir::new().read(text, "balancer", &["--region", "us", "--udp-flows=4096"]);
+    let settings = Dir::new().read(text, "balancer", &["--region", "us", "--services=40"]);
     let settings = settings.unwrap();
     let Component::Balancer(arguments) = settings.arguments.component else {
         panic!("another component")
@@ -145,9 +145,9 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "--help says of `region`: Region of this host, whose backends are preferred",
         ),
         (
-            "displaced = 5",
-            "line 1, column 1: displaced: \"5\": 5 is not in 4096..=16777216",
-            "--help says of `displaced`: ",
+            "flows = 5",
+            "line 1, column 1: flows: \"5\": 5 is not in 4096..=67108864",
+            "--help says of `flows`: ",
         ),
         (
             "services = 0",

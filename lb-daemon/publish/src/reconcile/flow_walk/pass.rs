@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_check_that_was_turned_on_a_moment_ago_stays_on() {
-        let zone = |ago| Zone { cleared: 0, last_displaced: 10_000 - ago };
+        let zone = |ago: u64| Zone { cleared: 0, last_displaced: 10_000 - ago };
         for (ago, settled) in [(0, false), (62, false), (63, true), (5_000, true)] {
             assert_eq!(is_settled(zone(ago), Coarse(10_000)), settled, "{ago}");
         }
