@@ -54,6 +54,12 @@ impl Survey {
         self.0 >> READINESS != 0
     }
 
+    /// How readily the best cell is taken.
+    #[inline(always)]
+    const fn readiness(self) -> u64 {
+        self.0 >> READINESS & (2 * FREE - 1)
+    }
+
     /// The best cell that the flow may take.
     #[inline(always)]
     const fn position(self, key: FlowKey, mask: u32) -> Position {
@@ -132,7 +138,9 @@ pub fn take<T: FlowCells + ?Sized>(
         let bucket = cells.bucket(at.bucket())?;
         let (first, second) = (owner_word(at.cell()), place_word(at.cell()));
         let found = Owner(bucket.load(first));
-        if found.readiness(now) > 0 && bucket.exchange(first, found.0, Owner::BUSY.0) {
+        // Less ready: another CPU has just taken it.
+        let is_as_ready = found.readiness(now) >= survey.readiness();
+        if is_as_ready && bucket.exchange(first, found.0, Owner::BUSY.0) {
             bucket.store(second, place.0);
             // Nobody changes a busy cell.
             bucket.exchange(first, Owner::BUSY.0, owner.0);

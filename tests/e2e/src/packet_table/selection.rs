@@ -3,7 +3,7 @@
 use crate::packet_table::row::Row;
 use lb_tests::packets::{
     fixture::{
-        BYTE, CHUNK, HASH_KEY, MEMBERS, MapFixture, NONE, NOTHING, OPEN_ONLY, OUT, PREVIOUS, Room,
+        BYTE, CHUNK, HASH_KEY, MEMBERS, MapFixture, NEXT, NONE, NOTHING, OPEN_ONLY, OUT, Room,
         TABLES, UP, WIDE,
     },
     flow_hash,
@@ -182,7 +182,7 @@ fn regions() -> Vec<Row<MapFixture>> {
     rows
 }
 
-/// Home is the first of the list that is not out of it, and a previous home comes before the current one.
+/// Home is the first of the list that is not out of it. In a remap SYNs go by the next version.
 fn homes() -> Vec<Row<MapFixture>> {
     let mut rows = Vec::new();
     let out = |states: &[u8]| {
@@ -212,38 +212,49 @@ fn homes() -> Vec<Row<MapFixture>> {
             (0, open),
         ));
     }
-    let turned =
-        || listed(fixture(4).and_region(4), 1).with(|fixture| fixture.pool_word.1 = PREVIOUS);
+    let turned = || listed(fixture(4).and_region(4), 1).with(|fixture| fixture.pool_word.1 = NEXT);
     rows.extend([
-        Row::sent("previous home: SYN", turned(), (&v4(), syn()), (0, 0)),
-        Row::sent("previous home: ACK", turned(), (&v4(), ack()), (1, 0)),
+        Row::sent("remap: SYN", turned(), (&v4(), syn()), (1, 0)),
+        Row::sent("remap: ACK", turned(), (&v4(), ack()), (0, 0)),
         Row::sent(
-            "previous home, unfit: ACK",
-            turned().states(1, OPEN_ONLY, &[0]),
-            (&v4(), ack()),
-            (1, 0),
-        ),
-        Row::sent(
-            "previous home, dead: ACK",
-            turned().states(1, NOTHING, &[0]),
+            "remap, home unfit: ACK",
+            turned().states(0, OPEN_ONLY, &[0]),
             (&v4(), ack()),
             (0, 0),
         ),
         Row::sent(
-            "previous home, out of the home it was: ACK",
-            turned().states(1, OPEN_ONLY | OUT, &[0]),
+            "remap, home dead: ACK",
+            turned().states(0, NOTHING, &[0]),
             (&v4(), ack()),
+            (0, 1),
+        ),
+        Row::sent(
+            "remap, home marked out: ACK",
+            turned().states(0, OPEN_ONLY | OUT, &[0]),
+            (&v4(), ack()),
+            (0, 1),
+        ),
+        Row::sent(
+            "remap, the next home marked out: SYN",
+            turned().states(1, OPEN_ONLY | OUT, &[0]),
+            (&v4(), syn()),
             (1, 1),
         ),
         Row::sent(
-            "a previous version that is the current one: ACK",
+            "a next version that is the current one: ACK",
             turned().with(|fixture| fixture.pool_word.1 = fixture.pool_word.0),
             (&v4(), ack()),
             (0, 0),
         ),
         Row::sent(
-            "a previous version that is not there: ACK",
-            turned().with(|fixture| fixture.pool_word.1 = PREVIOUS + 1),
+            "a next version that is the current one: SYN",
+            turned().with(|fixture| fixture.pool_word.1 = fixture.pool_word.0),
+            (&v4(), syn()),
+            (0, 0),
+        ),
+        Row::sent(
+            "a next version that is not there: ACK",
+            turned().with(|fixture| fixture.pool_word.1 = NEXT + 1),
             (&v4(), ack()),
             (0, 0),
         ),
