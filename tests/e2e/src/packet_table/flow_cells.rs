@@ -43,7 +43,6 @@ pub(crate) fn both_cells_stay() -> Result<()> {
         let tags: Vec<_> = balancer.cells().map(|(_, owner, _)| owner.0 >> 36).collect();
         let is_lost = |flow: &&Flow| !tags.contains(&(hash(flow) >> 36 | 1));
         let lost = pairs.iter().flatten().filter(is_lost).count();
-
         ensure!(lost == 0, "of {} SYNs {lost} have no cell", 2 * PAIRS);
         ensure!(tags.len() == 2 * PAIRS, "{} cells for {} SYNs", tags.len(), 2 * PAIRS);
     }
