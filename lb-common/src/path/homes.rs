@@ -5,7 +5,10 @@ use super::{
     select::{self, Home, placement},
     tables::Tables,
 };
-use crate::abi::{connection::Placement, member::MemberWord};
+use crate::{
+    abi::{connection::Placement, member::MemberWord, pool::Descriptor},
+    flow_hash::FlowHash,
+};
 
 /// A flow's homes.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +52,20 @@ pub(super) fn is_moved<'t, T: Tables + ?Sized>(
     query: &VersionedQuery<'t>,
     now: Placement,
 ) -> bool {
-    query.next(tables).is_some_and(|next| placement(by(tables, &next).member) != now)
+    match query.next(tables) {
+        Some(next) => leads_elsewhere(tables, (next.descriptor, next.hash), now),
+        None => false,
+    }
+}
+
+/// Whether a version puts a flow elsewhere; out of line, because few packets are of a remap.
+#[inline(never)]
+fn leads_elsewhere<T: Tables + ?Sized>(
+    tables: &T,
+    (descriptor, hash): (&Descriptor, FlowHash),
+    now: Placement,
+) -> bool {
+    placement(by(tables, descriptor, hash).member) != now
 }
 
 /// Turns a query and its home to those by which a new connection is placed.
@@ -61,12 +77,12 @@ pub(super) fn place_by_next<'t, T: Tables + ?Sized>(
 ) {
     if let Some(next) = query.next(tables) {
         *query = next;
-        *home = by(tables, query);
+        *home = by(tables, query.descriptor, query.hash);
     }
 }
 
 /// Home by the next version; nobody where that has no members.
 #[inline(always)]
-fn by<T: Tables + ?Sized>(tables: &T, next: &VersionedQuery<'_>) -> Home {
-    select::home(tables, next.descriptor, next.hash).unwrap_or(Home::NOBODY)
+fn by<T: Tables + ?Sized>(tables: &T, next: &Descriptor, hash: FlowHash) -> Home {
+    select::home(tables, next, hash).unwrap_or(Home::NOBODY)
 }

@@ -7,6 +7,7 @@ use aya::maps::{Array, Map, MapData};
 use lb_common::abi::clock::Coarse;
 use lb_common::abi::connection::Placement;
 use lb_common::abi::counter::Event;
+use lb_common::abi::flow_map::HEAD_LINES;
 use lb_common::abi::names::FLOWS;
 use lb_common::flow_table::{FlowKey, Owner, Place, State};
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
@@ -171,14 +172,14 @@ fn who_goes(sandbox: &Sandbox) -> Result<()> {
         // Somebody is about to store it.
         ([Owner::BUSY.0, 0], true),
     ];
-    for (line, cells) in (50..).zip(rows.chunks(4)) {
+    for (line, cells) in (HEAD_LINES + 50..).zip(rows.chunks(4)) {
         let words: Vec<u64> = cells.iter().flat_map(|(words, _)| *words).collect();
         table.set(line, <[u64; 8]>::try_from(words).ok().context("four cells")?, 0)?;
     }
     let mut walk = FlowWalk::open(&fixture.balancer.bpffs)?;
     let done = pass(&mut walk, now);
     ensure!(done == Round::Done { erased: 4, zones: 0, pools: 0 }, "{done:?}");
-    for (line, cells) in (50..).zip(rows.chunks(4)) {
+    for (line, cells) in (HEAD_LINES + 50..).zip(rows.chunks(4)) {
         let left = table.get(&line, 0)?;
         for ((words, stays), left) in cells.iter().zip(left.chunks(2)) {
             ensure!(
@@ -197,7 +198,7 @@ fn many(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.kill()?;
     let mut table = table(&fixture)?;
     let now = in_seconds(300)?;
-    for line in 1..=LINES {
+    for line in HEAD_LINES..HEAD_LINES + LINES {
         let cells = (0..4).flat_map(|n| cell(u64::from(4 * line + n), Coarse(now.0 + 600), at));
         let words: Vec<u64> = cells.collect();
         table.set(line, <[u64; 8]>::try_from(words).ok().context("four cells")?, 0)?;

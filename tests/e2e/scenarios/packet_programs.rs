@@ -26,8 +26,8 @@ const LIMIT: u32 = 1_000_000;
 /// Programs by object, and how many steps of the verifier each may take: not much more than it does, so
 /// that who makes one dearer to verify has to say so here.
 const PROGRAMS: [(&str, &str, u32); 6] = [
-    ("balancer", "balancer", 60_000),
-    ("balancer", "balancer_slow", 240_000),
+    ("balancer", "balancer", 130_000),
+    ("balancer", "balancer_slow", 420_000),
     ("balancer", "balancer_clock", 100),
     ("receiver", "receiver", 100_000),
     ("receiver", "receiver_tc", 30_000),
@@ -59,12 +59,12 @@ fn no_path_panics(_: &Sandbox) -> Result<()> {
 /// A call costs 5 to 9 ns where each return goes through a thunk. What the compiler does not inline shows here: closures,
 /// entry points, and the functions by which it fills and copies memory.
 fn the_fast_path_calls_only_what_is_rare(_: &Sandbox) -> Result<()> {
-    // The packets of a capture, a service that is not at the first places of the index, tags of a VLAN. Rust's own names
-    // begin with the module.
-    let rare = ["capture_after", "find_further", "put_tags"];
+    // The packets of a capture, a service that is not at the first places of the index, a zone where flows have cells, a
+    // remap, tags of a VLAN. Rust's own names begin with the module.
+    let rare = ["capture_after", "find_further", "find_nearest", "leads_elsewhere", "put_tags"];
     let called = called_by("balancer")?;
     let is_expected = called.len() == rare.len()
-        && rare.iter().all(|rare| called.iter().any(|name| name.ends_with(rare)));
+        && rare.iter().all(|rare| called.iter().any(|name| name.contains(rare)));
     ensure!(is_expected, "{called:?}");
     Ok(())
 }

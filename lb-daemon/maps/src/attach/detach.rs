@@ -1,6 +1,10 @@
 //! Removing pins, when asked.
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use super::pinned;
 use crate::{BpffsError, Component, Pins, bpffs::PinsLock, pins::interface_of};
@@ -26,11 +30,7 @@ pub fn detach(bpffs: &Path, component: Component) -> Result<Detached, BpffsError
     let layouts = Pins::layouts(bpffs, component);
     let layouts =
         layouts.map_err(|source| BpffsError::File { path: bpffs.join("spillway"), source })?;
-    let mut detached = LockedPins::lock(bpffs, component, &layouts)?.remove()?;
-    if component == Component::Balancer {
-        detached.maps += remove_flows(bpffs)?;
-    }
-    Ok(detached)
+    LockedPins::lock(bpffs, component, &layouts)?.remove()
 }
 
 /// Removes the flow tables of all versions, once no layout has them in common any more. Returns how many there were.
@@ -49,7 +49,12 @@ pub(super) fn remove_flows(bpffs: &Path) -> Result<u32, BpffsError> {
 
 /// Pins that no daemon uses until this is dropped.
 #[derive(Debug)]
-pub struct LockedPins(Vec<(u32, Pins, PinsLock)>);
+pub struct LockedPins {
+    bpffs: PathBuf,
+    component: Component,
+    /// Of each layout.
+    pins: Vec<(u32, Pins, PinsLock)>,
+}
 
 impl LockedPins {
     /// Locks a component's pins of these layouts. Layouts without pins are left out.
@@ -65,7 +70,7 @@ impl LockedPins {
                 locked.push((*layout, pins, lock));
             }
         }
-        Ok(Self(locked))
+        Ok(Self { bpffs: bpffs.into(), component, pins: locked })
     }
 
     /// Names of the interfaces whose packets a program of these layouts gets.
@@ -74,19 +79,20 @@ impl LockedPins {
     /// What cannot be read.
     pub fn interfaces(&self) -> Result<BTreeSet<String>, BpffsError> {
         let mut names = BTreeSet::new();
-        for (_, pins, _) in &self.0 {
+        for (_, pins, _) in &self.pins {
             names.extend(attached(pins)?);
         }
         Ok(names)
     }
 
-    /// Takes the programs off their interfaces and removes the pins.
+    /// Takes the programs off their interfaces and removes the pins; with those of the last layout of a balancer the flow
+    /// table.
     ///
     /// # Errors
     /// What cannot be removed.
     pub fn remove(self) -> Result<Detached, BpffsError> {
         let mut detached = Detached::default();
-        for (layout, pins, _lock) in self.0 {
+        for (layout, pins, _lock) in self.pins {
             let Detached { interfaces, maps, .. } = clear(&pins)?;
             detached.layouts.push(layout);
             detached.interfaces.extend(interfaces);
@@ -94,6 +100,13 @@ impl LockedPins {
         }
         detached.interfaces.sort();
         detached.interfaces.dedup();
+        if self.component == Component::Balancer {
+            let left = Pins::layouts(&self.bpffs, self.component)
+                .map_err(|source| BpffsError::File { path: self.bpffs.join("spillway"), source })?;
+            if left.is_empty() {
+                detached.maps += remove_flows(&self.bpffs)?;
+            }
+        }
         Ok(detached)
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::names::FLOWS;
 use lb_maps::{Component, PinnedMaps, Pins};
 use lb_tests::daemon::{Balancer, Binaries};
 use lb_tests::process::{PATIENCE, until};
@@ -47,11 +48,16 @@ fn one_pool(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer, Configur
 /// Of each pinned map, with the maps that stand in it, what the kernel has set aside: as bpftool reads
 /// it from the descriptors' own files.
 fn kernel(balancer: &Balancer) -> Result<BTreeMap<String, u64>> {
-    let maps = Pins::new(&balancer.bpffs, Component::Balancer).maps();
+    let pins = Pins::new(&balancer.bpffs, Component::Balancer);
+    let maps = pins.maps();
+    let entries = fs::read_dir(&maps).with_context(|| maps.display().to_string())?;
+    let mut paths = entries.map(|entry| Ok((entry?.path(), None))).collect::<Result<Vec<_>>>()?;
+    // It stands beside the layouts.
+    paths.push((pins.map(FLOWS), Some(FLOWS)));
     let mut sizes = BTreeMap::new();
-    for entry in fs::read_dir(&maps).with_context(|| maps.display().to_string())? {
-        let entry = entry?;
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+    for (path, name) in paths {
+        let name =
+            name.or_else(|| path.file_name()?.to_str()).context("a name in UTF-8")?.to_owned();
         let path = path.to_str().context("a path in UTF-8")?;
         let shown = bpftool(&["map", "show", "pinned", path])?;
         let mut bytes = locked(&shown)?;

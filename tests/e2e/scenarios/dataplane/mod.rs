@@ -274,7 +274,7 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     PinnedMaps::open(&bpffs)?;
     let detached = detach(&bpffs, Component::Balancer)?;
     let interfaces = vec!["da".into(), "db.7".into()];
-    let expected = Detached { layouts: vec![LAYOUT_VERSION], interfaces, maps: 17 };
+    let expected = Detached { layouts: vec![LAYOUT_VERSION], interfaces, maps: 14 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());

@@ -12,6 +12,7 @@ use lb_common::{
         backend::BackendStateWord,
         clock::Coarse,
         connection::Placement,
+        flow_map::HEAD_LINES,
         member::Accepts,
         names::FLOWS,
         service::{ServiceKey, address_of},
@@ -156,7 +157,7 @@ pub(crate) fn half_a_million_leave(sandbox: &Sandbox) -> Result<()> {
     }
     let pin = Pins::new(daemon.bpffs(), Component::Balancer).map(FLOWS);
     let mut table: Array<_, [u64; 8]> = Map::from_map_data(MapData::from_pin(pin)?)?.try_into()?;
-    for (line, words) in (1..).zip(lines) {
+    for (line, words) in (HEAD_LINES..).zip(lines) {
         table.set(line, words, 0)?;
     }
     let there = |daemon: &FakeDaemon, port: u16, connections| -> Result<usize> {

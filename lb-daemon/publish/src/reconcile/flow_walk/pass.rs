@@ -2,6 +2,7 @@
 
 use lb_common::{
     abi::{
+        backend::BackendStateWord,
         clock::Coarse,
         pool::PoolLine,
         zone::{ZONES, Zone},
@@ -56,7 +57,8 @@ impl Pass {
         for (at, owner, place) in table.cells(self.bucket, ROUND) {
             let is_gone = |place: Place| {
                 let placed = place.placement();
-                maps.backend_state(placed.backend).incarnation() != placed.incarnation
+                let state = maps.backend_state(placed.backend);
+                state == BackendStateWord::GONE || state.incarnation() != placed.incarnation
             };
             if owner == Owner::BUSY {
                 continue;
