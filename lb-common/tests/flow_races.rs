@@ -17,7 +17,7 @@ use loom::{
 
 const SWITCHES: usize = 3;
 /// The table has two buckets of four cells.
-const WORDS: u64 = 16;
+const WORDS: usize = 16;
 const NOW: Coarse = Coarse(500);
 const NUMBER: u32 = 7_000;
 /// The key of each flow; its backend has the same number.
@@ -64,7 +64,10 @@ impl Table {
     /// Without cells, but for those that are in use for long.
     fn with(full: usize) -> Arc<Self> {
         let others = Owner::new(key(99), false, 1, State::Open, Coarse(NOW.0 + 900));
-        let word = |at: u64| if at % 2 == 0 && (at as usize) < 2 * full { others.0 } else { 0 };
+        let word = |at: usize| {
+            let is_full = at.is_multiple_of(2) && at < 2 * full;
+            if is_full { others.0 } else { 0 }
+        };
         Arc::new(Self((0..WORDS).map(|at| AtomicU64::new(word(at))).collect()))
     }
 

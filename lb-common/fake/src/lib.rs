@@ -160,7 +160,7 @@ impl Tables for FakeTables {
         self.flow_counts.get(pool as usize)
     }
     fn flow_secret(&self) -> [u64; 2] {
-        [0x5ec2_e7, 0x0f_ba1a_0ce2]
+        [0x005e_c2e7, 0x000f_ba1a_0ce2]
     }
     fn count(&self, event: Event) {
         *self.events.borrow_mut().entry(event).or_default() += 1;

@@ -15,7 +15,7 @@ impl FlowKey {
         if side == 0 {
             return first;
         }
-        let second = (first ^ (self.0 >> 24) as u32 % NEIGHBOURS) & mask;
+        let second = (first ^ ((self.0 >> 24) as u32 % NEIGHBOURS)) & mask;
         if second == first { first ^ 1 } else { second }
     }
 
@@ -135,7 +135,7 @@ impl Owner {
         let half_open = HALF_OPEN_STATES >> state & 1;
         let at_home = AT_HOME_STATES >> state & 1;
         let readiness = (1 + 0x8000_u64.wrapping_sub(left) + (at_home << 20)) & 0xff_ffff;
-        free << 32 | readiness * (half_open & (free ^ 1))
+        free * FREE + readiness * (half_open & (free ^ 1))
     }
 
     /// Whether it is of a SYN, whose connection was not made yet.

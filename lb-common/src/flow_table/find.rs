@@ -24,8 +24,8 @@ pub struct Cell {
     pub at: Position,
     /// Its first word.
     pub owner: Owner,
-    /// Not 0: the flow has others, of connections before or after this one.
-    pub(super) others: u64,
+    /// How many cells the flow has, this one among them: others are of connections before or after this one.
+    pub(super) count: u64,
     /// Its second word.
     pub place: Place,
 }
@@ -33,12 +33,12 @@ pub struct Cell {
 impl Cell {
     /// No cell. Its words differ: of equal ones a packet program would call `memset`.
     pub const NONE: Self =
-        Self { at: Position(u64::MAX), owner: Owner::NONE, others: 1, place: Place(0) };
+        Self { at: Position(u64::MAX), owner: Owner::NONE, count: 1, place: Place(0) };
 
     /// Whether the flow has other cells.
     #[inline(always)]
     pub const fn has_others(&self) -> bool {
-        self.others != 0
+        self.count > 1
     }
 }
 
@@ -115,23 +115,23 @@ fn best<T: FlowCells + ?Sized>(
     mut score: impl FnMut(&Cell) -> Option<u64>,
 ) -> bool {
     let Some(mask) = cells.mask() else { return false };
-    let (mut worth, mut count) = (0, 0_u64);
+    let mut worth = 0;
+    found.count = 0;
     for side in 0..2 {
         let number = key.bucket(side, mask);
         let Some(bucket) = cells.bucket(number) else { return false };
         for cell in 0..CELLS {
             let is_its = |owner: Owner| owner.is_of(key, datagrams) && owner.left(now) > 0;
             let Some((owner, place)) = read(bucket, cell, is_its) else { continue };
-            let cell = Cell { at: Position::new(number, cell), owner, others: 0, place };
-            count += 1;
+            let cell = Cell { at: Position::new(number, cell), owner, count: 1, place };
+            found.count += 1;
             // One more, so that any is better than none.
             let score = score(&cell).map_or(0, |score| score + 1);
             if score > worth {
-                (*found, worth) = (cell, score);
+                (found.at, found.owner, found.place, worth) = (cell.at, owner, place, score);
             }
         }
     }
-    found.others = u64::from(count > 1);
     worth > 0
 }
 

@@ -107,7 +107,7 @@ pub fn survey<T: FlowCells + ?Sized>(
             };
             if is_same {
                 seen |= FOUND;
-                *cell = Cell { at: Position::new(number, index), owner, others: 0, place };
+                *cell = Cell { at: Position::new(number, index), owner, count: 1, place };
             }
         }
         // Room counts before anything else; without any, the better one of the two.

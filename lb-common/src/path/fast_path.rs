@@ -38,7 +38,13 @@ pub(super) fn resolve<T: Tables + ?Sized>(
     if !is_fast {
         return Ok(None);
     }
-    let owner = select::owner(tables, query.descriptor, query.hash)?;
+    // Datagrams of flows that are not tracked move at once.
+    let next = if kind == Kind::Datagram { query.next(tables) } else { None };
+    let (descriptor, hash) = match next {
+        Some(next) => (next.descriptor, next.hash),
+        None => (query.descriptor, query.hash),
+    };
+    let owner = select::owner(tables, descriptor, hash)?;
     if owner.member.is_marked_out() {
         return Ok(None);
     }

@@ -2,6 +2,7 @@
 //! is all that the fast path looks at; everything else is [`Search`](super::Search), out of line.
 
 use super::{
+    homes,
     parse::Kind,
     query::{Query, VersionedQuery},
     search::SearchRequest,
@@ -290,7 +291,8 @@ pub fn select_member<T: Tables + ?Sized, O: Observe>(
     if ended.is_found() { Ok(choice) } else { Err(ended.verdict()) }
 }
 
-/// As [`select_member`], as a function of its own.
+/// As [`select_member`], as a function of its own, by the version by which new flows are placed: those of datagrams that are
+/// not tracked move at once.
 ///
 /// # Errors
 /// As [`select_member`].
@@ -301,9 +303,10 @@ pub(super) fn select_out_of_line<T: Tables + ?Sized, O: Observe>(
     to: &mut Choice,
     observer: &mut O,
 ) -> Result<(), Verdict> {
-    let query = &VersionedQuery::new(tables, query)?;
-    let home = home(tables, query.descriptor, query.hash)?;
-    select_from_home(tables, query, &home, to, observer)
+    let mut query = VersionedQuery::new(tables, query)?;
+    let mut home = home(tables, query.descriptor, query.hash)?;
+    homes::place_by_next(tables, &mut query, &mut home);
+    select_from_home(tables, &query, &home, to, observer)
 }
 
 /// The same where home is known.

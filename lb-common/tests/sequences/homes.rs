@@ -9,7 +9,10 @@ use lb_common::abi::{
     verdict::Verdict,
 };
 
-use lb_common_fake::fixture::{Fixture, client};
+use lb_common_fake::{
+    FakeTables,
+    fixture::{Fixture, NONE, client},
+};
 
 /// Version 2 asks the regions the other way round: home is backend 3, then 4.
 fn turned() -> Fixture {
@@ -56,6 +59,20 @@ fn what_is_used_during_a_remap_outlives_it() {
     assert_eq!(fixture.ack(client(1), 82_000), Ok(1));
     assert_eq!(fixture.ack(client(3), 82_000), Ok(3));
     assert_eq!(fixture.ack(client(2), 82_000), Ok(3), "idle all the while: this is documented");
+}
+
+#[test]
+fn datagrams_of_flows_that_are_not_tracked_move_at_once() {
+    let list = || (vec![[0, 1, NONE, NONE]], 2);
+    let fake = FakeTables::new(&[list(), list()], 4);
+    let mut fixture = Fixture::with(fake.with_service("198.51.100.1", 53, 17, 0));
+    assert_eq!(fixture.fake.add_version(&[1, 0], &[]), 2);
+    assert_eq!(fixture.datagram(client(1)), Ok(1));
+    fixture.publish(PoolWord::new(1, 2));
+    assert_eq!(fixture.datagram(client(1)), Ok(3));
+    fixture.set(1, 0, Nothing);
+    assert_eq!(fixture.datagram(client(1)), Ok(4), "the next of the list that is asked next");
+    assert!(!fixture.has_displaced() && fixture.tracked_count() == 0);
 }
 
 #[test]

@@ -21,8 +21,10 @@ pub fn run(context: &XdpContext) -> u32 {
 /// Handles a packet and returns its [`emit::Disposition`].
 #[inline(always)]
 fn handle(context: &XdpContext) -> u32 {
-    let Some(deferred) = deferred::get() else { return emit::count_inconsistent(context) };
-    let (mut done, mut tags) = (deferred.reason, 0);
+    let Some(reason) = deferred::get().map(|deferred| deferred.reason) else {
+        return emit::count_inconsistent(context);
+    };
+    let (mut done, mut tags) = (reason, 0);
     if done == emit::TAGGED {
         tags = untag(context);
         done = fast_path_tagged(context, tags);
@@ -31,7 +33,14 @@ fn handle(context: &XdpContext) -> u32 {
         }
     }
     // Hides the constant: otherwise the verifier explores the rest once for no tags and once for any.
-    let tags = subprograms::hide_constant(tags);
+    handle_untagged(context, done, subprograms::hide_constant(tags))
+}
+
+/// The same of a frame without tags, or whose tags were taken off: a function of its own, which leaves the fast path its
+/// stack.
+#[inline(never)]
+fn handle_untagged(context: &XdpContext, mut done: u32, tags: u64) -> u32 {
+    let Some(deferred) = deferred::get() else { return emit::count_inconsistent(context) };
     if done == emit::NEEDS_SLOW_PARSER {
         done = parse_slow_path(context, tags);
     }

@@ -216,6 +216,7 @@ fn homes() -> Vec<Row<MapFixture>> {
     rows.extend([
         Row::sent("remap: SYN", turned(), (&v4(), syn()), (1, 0)),
         Row::sent("remap: ACK", turned(), (&v4(), ack()), (0, 0)),
+        Row::sent("remap: datagram", turned(), (&v4_udp(), Packet::new(v4_udp()).udp()), (1, 0)),
         Row::sent(
             "remap, home unfit: ACK",
             turned().states(0, OPEN_ONLY, &[0]),
