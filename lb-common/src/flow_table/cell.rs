@@ -57,6 +57,7 @@ pub(super) const FREE: u64 = 1 << 32;
 const HALF_OPEN_STATES: u64 =
     1 << State::HalfOpen as u32 | 1 << State::HalfOpenAtHome as u32 | 1 << State::SeenOnce as u32;
 const AT_HOME_STATES: u64 = 1 << State::HalfOpenAtHome as u32;
+const CLOSING_STATES: u64 = 1 << State::Closing as u32;
 const BUSY_STATES: u64 = 1 << (Owner::BUSY.0 >> STATE);
 
 impl Owner {
@@ -118,15 +119,16 @@ impl Owner {
     /// Whether a new flow may have the cell because nobody needs it.
     #[inline(always)]
     pub const fn is_free(self, now: Coarse) -> bool {
-        self.readiness(now) >= FREE
+        self.readiness(FlowKey(0), false, now) >= FREE
     }
 
-    /// How readily a new flow takes the cell, less than 2^33; 0: not at all. From [`FREE`] on nobody needs it; below, it is a
-    /// half-open flow's, the more the older, and at home rather than not.
+    /// How readily a flow takes the cell, less than 2^33; 0: not at all. From [`FREE`] on nobody needs it. Then come those of
+    /// the flow's own connections that were ended: a client may use its port for hundreds of them within two minutes. Then
+    /// those of half-open flows, at home rather than not. Of equals the older.
     ///
     /// Without branches, of which the verifier would walk each sequence, and which a CPU could not foresee.
     #[inline(always)]
-    pub(super) const fn readiness(self, now: Coarse) -> u64 {
+    pub(super) const fn readiness(self, key: FlowKey, datagrams: bool, now: Coarse) -> u64 {
         let state = self.0 >> STATE & 7;
         let left = self.left(now) as u64;
         let is_over = left.wrapping_sub(1) >> 63;
@@ -134,8 +136,12 @@ impl Owner {
         let free = is_nobodys | is_over & !(BUSY_STATES >> state);
         let half_open = HALF_OPEN_STATES >> state & 1;
         let at_home = AT_HOME_STATES >> state & 1;
-        let readiness = (1 + 0x8000_u64.wrapping_sub(left) + (at_home << 20)) & 0xff_ffff;
-        free * FREE + readiness * (half_open & (free ^ 1))
+        let others = (self.0 >> DATAGRAMS) ^ (key.tag() << 1 | datagrams as u64);
+        let is_own = !(others | others.wrapping_neg()) >> 63;
+        let ended = CLOSING_STATES >> state & is_own;
+        let age = 0x8000_u64.wrapping_sub(left) & 0xffff;
+        let readiness = 1 + age + (at_home << 20) + (ended << 30);
+        free * FREE + readiness * ((half_open | ended) & (free ^ 1))
     }
 
     /// Whether it is of a SYN, whose connection was not made yet.

@@ -69,8 +69,8 @@ impl Survey {
 }
 
 /// Looks at both buckets of a flow once. Gives `cell` the cell of the same SYN or flow of datagrams, and finds the best cell
-/// that the flow may take: in the bucket with more room, of nobody before anybody's, of a half-open flow at home before that
-/// of another one, the oldest first.
+/// that the flow may take: in the bucket with more room, of nobody before anybody's, of its own connections that were ended
+/// before those of half-open flows, at home first, the oldest first.
 #[inline(always)]
 pub fn survey<T: FlowCells + ?Sized>(
     cells: &T,
@@ -89,7 +89,7 @@ pub fn survey<T: FlowCells + ?Sized>(
         for down in 0..CELLS {
             let index = CELLS - 1 - down;
             let first = Owner(bucket.load(owner_word(index)));
-            let readiness = first.readiness(now);
+            let readiness = first.readiness(key, of == Packets::Datagrams, now);
             // The lower of two equals.
             let rest = u64::from(2 * CELLS - 1 - (side * CELLS + index));
             own = own.max(readiness << INDEX_BITS | rest);
@@ -139,7 +139,7 @@ pub fn take<T: FlowCells + ?Sized>(
         let (first, second) = (owner_word(at.cell()), place_word(at.cell()));
         let found = Owner(bucket.load(first));
         // Less ready: another CPU has just taken it.
-        let is_as_ready = found.readiness(now) >= survey.readiness();
+        let is_as_ready = found.readiness(key, owner.is_of_datagrams(), now) >= survey.readiness();
         if is_as_ready && bucket.exchange(first, found.0, Owner::BUSY.0) {
             bucket.store(second, place.0);
             // Nobody changes a busy cell.

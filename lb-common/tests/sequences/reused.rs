@@ -20,6 +20,32 @@ fn spilled() -> Fixture {
     fixture
 }
 
+/// As a client does that opens a connection after the other: Linux opens the next one 65,536 beyond the end of the last one,
+/// out of TIME_WAIT. Each leaves a cell for two minutes, and two buckets have eight.
+#[test]
+fn a_port_that_is_used_a_hundred_times_a_minute() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    let mut number = 7_000_u32;
+    for round in 0..100 {
+        // Of each few one is at home.
+        let at = if round % 5 == 4 { 1 } else { 3 };
+        fixture.set(0, 0, if at == 1 { All } else { OpenOnly });
+        fixture.set(0, 1, if at == 1 { All } else { OpenOnly });
+        fixture.set_limit(0, LimitWord::UNLIMITED);
+        assert_eq!(fixture.syn(client(2), number), Ok(at), "{round}");
+        for beyond in [1, 1, 19, 1_000, 90_000] {
+            assert_eq!(fixture.ack(client(2), number + beyond), Ok(at), "{round}: {beyond}");
+        }
+        assert_eq!(fixture.send(client(2), ACK | FIN, number + 90_000), Ok(at), "{round}");
+        assert_eq!(fixture.ack(client(2), number + 90_001), Ok(at), "{round}");
+        number += 90_001 + 65_537;
+        fixture.sleep_ns(600_000_000);
+    }
+    assert_eq!(fixture.counted(Event::FlowNoRoom), 0);
+}
+
 /// The port's next connection goes home, and whatever is left of the old one where it was.
 fn next_connection_is_at_home(fixture: &mut Fixture) {
     assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
