@@ -87,7 +87,7 @@ const MOVES: &[(&str, &[&str])] = &[
             "pool_has_displaced",
         ],
     ),
-    ("connections are open away from home", &["flow_table_entries", "events"]),
+    ("connections are open away from home", &["flow_table_cells", "events"]),
     ("a group is asked for more than it takes", &["group_missing_backends"]),
     ("a listener closes", &["backend_up", "check_failing"]),
     ("an override is set", &["overrides"]),
@@ -100,11 +100,8 @@ const MOVES: &[(&str, &[&str])] = &[
     ("the program is taken off", &["interface_attached"]),
 ];
 
-/// What is left for new displaced entries, which moves when the daemon gets round to it.
-const BUDGET: &str = "spillway_displaced_budget_insertions_per_second";
-
 /// What stays as it is, and is compared with what it must be.
-const FIXED: &[&str] = &["build", "flow_table_room_entries"];
+const FIXED: &[&str] = &["build", "flow_table_room_cells"];
 
 /// What moves only while the log is not read: the scenarios of `logging` look at it.
 const LOG_DROPPED: &str = "log_entries_dropped";
@@ -158,8 +155,6 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let mut moved = BTreeSet::new();
     let first = scrape(&fixture.fabric.balancer)?;
     configuration::fixed(&first)?;
-    let budget = |of: &Exposition| of.value(BUDGET, &[("budget", "displaced"), ("ip", "ipv4")]);
-    let full = budget(&first);
 
     let mut watch = Watch { fixture: &fixture, before: first, moved: BTreeSet::new() };
     configuration::configured(&mut watch)?;
@@ -212,17 +207,13 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let was = started(&watch.before);
     let packets = total(&watch.before, "spillway_service_packets_total");
     watch.until("the daemon starts anew, with a file that is not there", |now| {
-        // What is held leaves less for others. When that was first counted is nobody's business: maybe
-        // by the daemon before.
         let refused = [("listener", "socket"), ("limit", "connections")];
         started(now) > was
-            && budget(now) < full
             && now.value("spillway_conditions", &[]) == Some(1.0)
             && now.value("spillway_waiting_settings", &[]) == Some(1.0)
             && now.value("spillway_api_refused_total", &refused) >= Some(1.0)
     })?;
     drop(connections);
-    watch.moved.insert(BUDGET.into());
     ensure!(total(&watch.before, "spillway_service_packets_total") >= packets, "they count on");
     configuration::refused(&mut watch)?;
     moved.append(&mut watch.moved);
