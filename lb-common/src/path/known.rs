@@ -178,7 +178,7 @@ pub(super) enum Kept {
     /// A SYN that went home, now and next.
     AtHome,
     /// A SYN that went home, where the remap moves its flow from.
-    AtFormerHome,
+    AtHomeNow,
     /// A SYN that went elsewhere.
     Away,
     /// An open connection at home, where the remap moves its flow from.

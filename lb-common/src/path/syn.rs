@@ -40,7 +40,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     let kept = if to.placement() != at_home {
         Kept::Away
     } else if homes.differ {
-        Kept::AtFormerHome
+        Kept::AtHomeNow
     } else {
         Kept::AtHome
     };
