@@ -56,7 +56,7 @@ global! {
         find(cell, |maps, cell| {
             let (found, dropped) =
                 flow_table::nearest(maps, FlowKey(key), Segment(segment), Coarse(now), cell);
-            u64::from(found) * FOUND | u64::from(dropped) * DROPPED
+            (u64::from(found) * FOUND) | (u64::from(dropped) * DROPPED)
         })
     }
     /// [`flow_table::last_syn`].
