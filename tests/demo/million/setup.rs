@@ -25,9 +25,9 @@ use crate::shared::{Environment, Screen};
 
 /// How long open connections stay at their previous home.
 pub(crate) const SETTLE: Duration = Duration::from_secs(10);
-/// Displaced connections that the balancer has room for. While slots move, each new connection of one takes an entry, so
-/// that the usual number is too small for so many connections (docs/operations.md, "Remaps").
-const DISPLACED: u32 = 1 << 22;
+/// Cells of the flow table. While slots move or backends are away, each new connection of theirs takes one and has it for two
+/// minutes after its end, so that the usual number is too small for so many connections (docs/operations.md, "How many").
+const FLOWS: u32 = 1 << 23;
 
 /// The longest time until nothing is known of the connections of a service that is gone: 64 s after the last SYN that was
 /// displaced, and some rounds of the daemon.
@@ -78,7 +78,7 @@ impl Setup {
         let probes = [probe(CPUS)?, probe(CPUS + 1)?];
         let (sandbox, binaries) = (&environment.sandbox, &environment.binaries);
         let mut balancer = Balancer::new(sandbox, binaries, &site.balancer, REGIONS[0])?;
-        balancer.write_settings(&format!("displaced = {DISPLACED}\n"))?;
+        balancer.write_settings(&format!("flows = {FLOWS}\n"))?;
         balancer.start()?;
         screen.done("the balancer's daemon, with an empty store");
         let file = environment.file("web.toml");

@@ -30,7 +30,7 @@ impl Service {
         let path = |name: &str| Path::new(self.0).join(name);
         let mut command = Command::new("/bin/spillwayd");
         command.args(["balancer", "--interface", "lo", "--xdp-mode", "generic", "--region", "eu"]);
-        command.args(["--source", "10.0.0.2", "--displaced", "4096", "--udp-flows", "4096"]);
+        command.args(["--source", "10.0.0.2", "--flows", "4096"]);
         command.arg("--state-dir").arg(path("state")).arg("--socket").arg(path("socket"));
         let daemon = Running::start("spillwayd", &mut command, &path("log"))?;
         until("the daemon answers", LIMIT, || {

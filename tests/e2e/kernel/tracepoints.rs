@@ -97,8 +97,7 @@ impl Fixture {
         let fabric = Fabric::new(sandbox, "traced", 1)?;
         let balancer = Balancer::new(sandbox, &Binaries::find()?, &fabric.balancer, REGIONS[0])?;
         let mut fixture = Self { fabric, balancer };
-        fixture.balancer.more =
-            ["--displaced", "4096", "--udp-flows", "4096"].map(Into::into).to_vec();
+        fixture.balancer.more = ["--flows", "4096"].map(Into::into).to_vec();
         fixture.balancer.more.extend(["--http".into(), HTTP_ADDRESS.to_string()]);
         fixture.balancer.start()?;
         fixture.balancer.apply(&datagram_service(&fixture.fabric, PORT).text())?;

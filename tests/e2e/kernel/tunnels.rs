@@ -125,7 +125,7 @@ impl Network {
             fabric.backends.iter().try_for_each(|backend| backend.add_vip(tunnel.vip()))?;
         }
         let mut balancer = Balancer::new(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
-        balancer.more = ["--displaced", "4096", "--udp-flows", "4096"].map(Into::into).to_vec();
+        balancer.more = ["--flows", "4096"].map(Into::into).to_vec();
         balancer.start()?;
         let vips = Tunnel::ALL.map(Tunnel::vip);
         let mut network = Self { fabric, balancer, echoes: Vec::new() };

@@ -121,7 +121,7 @@ fn map_memory(bpffs: &Path, limit: Option<ByteSize>) -> Result<Budget, Failure> 
             Err(Failure::new(format!(
                 "maps: take {total} without any configuration, more than --map-memory-limit {limit}"
             ))
-            .hint("raise the limit; or detach, and set lower sizes, such as --displaced and --udp-flows"))
+            .hint("raise the limit; or detach, and set lower sizes, such as --flows"))
         }
         limit => Ok(Budget { made, limit: limit.map(|limit| limit.0) }),
     }

@@ -405,11 +405,11 @@ fn settings_of_a_file_have_no_dashes() {
     let text = "interface = \"eth0\"\nbpffs = \"/b\"\n";
     let settings = directory.read(text, "balancer", &["--state-dir", "/s"]).unwrap();
     let failure = Failure::new("more than --map-memory-limit of --state-dir")
-        .hint("give each its own --bpffs, --displaced-or-so, and `--xdp-mode generic` to --help");
+        .hint("give each its own --bpffs, --flows-or-so, and `--xdp-mode generic` to --help");
     assert_eq!(
         settings.names.spell(failure).to_string(),
         "spillwayd: more than map-memory-limit of --state-dir\n\
-         hint: give each its own bpffs, --displaced-or-so, and `xdp-mode generic` to --help"
+         hint: give each its own bpffs, --flows-or-so, and `xdp-mode generic` to --help"
     );
     let line = ["spillwayd", "balancer", "--interface", "eth0"].map(OsString::from);
     let alone = Settings::read(&line).unwrap();

@@ -55,8 +55,8 @@ impl Site {
 /// A daemon for both cards, which does not run yet.
 pub(super) fn daemon(sandbox: &Sandbox, node: &Node, mode: &str) -> Result<Balancer> {
     let mut balancer = Balancer::new(sandbox, &Binaries::find()?, node, "eu")?;
-    let more = ["--interface", "eth1", "--xdp-mode", mode, "--displaced", "4096"];
-    balancer.more = more.into_iter().chain(["--udp-flows", "4096"]).map(Into::into).collect();
+    let more = ["--interface", "eth1", "--xdp-mode", mode, "--flows", "4096"];
+    balancer.more = more.map(Into::into).to_vec();
     Ok(balancer)
 }
 
