@@ -221,7 +221,7 @@ mod tests {
         assert_even(&spread(hosts, slot), 60_000);
     }
 
-    /// The low half too: it picks the standby, the flow label, and the line of handshake entries.
+    /// The low half too: it picks the standby, and the flow label.
     #[test]
     fn every_bit_that_decides_something_depends_on_the_whole_port() {
         for (client, vip) in [("192.0.2.1", "198.51.100.1"), ("2001:db8::1", "2001:db8:1::1")] {

@@ -141,7 +141,7 @@ impl Bench {
             (_, Situation::Full) => XDP_DROP,
             _ => XDP_TX,
         };
-        // Each case's connections begin at a number of their own, lest one case meets another's handshake entries.
+        // Each case's connections begin at a number of their own, lest one case meets another's cells.
         let sequence = 1 + 1_000_000 * number as u32;
         let frame = |packet| template((packet, sequence), case.version, grown(case));
         for &packet in case.before {

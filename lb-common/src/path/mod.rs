@@ -102,7 +102,7 @@ pub fn build_query<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Qu
     Query::new(tables, service, parsed)
 }
 
-/// Decides a parsed frame on the fast path: in steady state, where its home gets it and no entries are needed.
+/// Decides a parsed frame on the fast path: in steady state, where its home gets it, or a cell that it leaves as it is says where it goes.
 /// `None`: `defer` was called with the query, for [`resolve`] on the slow path, which gives the same result
 /// wherever both decide.
 ///

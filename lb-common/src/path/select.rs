@@ -86,7 +86,7 @@ pub enum RegionSkip {
     Full,
     /// It is drained, or has no capacity because no member there is healthy.
     Closed,
-    /// It is full, but there is no budget to remember connections elsewhere.
+    /// It is full, but the flow table has no room for a connection elsewhere.
     Held,
     /// It is full, as all others are, and serves all the same.
     OverCapacity,

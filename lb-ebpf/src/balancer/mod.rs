@@ -2,7 +2,7 @@
 //!
 //! It is two programs, because the stack of one would not do for both paths. The first one is the fast path, which
 //! calls no function in steady state. For packets that it cannot decide it jumps into the second one, the slow path:
-//! VLAN tags, the slow parser, limits, handshake entries, displaced entries, the search for another member if home takes
+//! VLAN tags, the slow parser, limits, whatever changes the flow table, the search for another member if home takes
 //! no packets, and answers.
 //!
 //! A third one, on no interface, tells the loader the time.

@@ -1778,7 +1778,7 @@ pub enum ExplainedRegionOutcome {
     Chosen = 1,
     /// It has the packet though it is full, as every region is.
     OverCapacity = 2,
-    /// It has the packet though it is full: there is no budget for displaced connections.
+    /// It has the packet though it is full: the flow table has no room.
     Held = 3,
     /// Its limit is reached.
     Full = 4,

@@ -98,22 +98,23 @@ impl<R: PathReader> StatusLoop<R> {
             emptied.into_iter().chain(missed).collect::<Vec<_>>()
         });
         let mut warnings: Vec<_> = warnings.take(MOST_WARNINGS).collect();
-        let over_budget = self.over_budget(overrides);
-        warnings.extend(over_budget.map(|text| Warning::new(WarningReason::OverrideLimited, text)));
+        let lack_of_room = self.lack_of_room(overrides);
+        warnings
+            .extend(lack_of_room.map(|text| Warning::new(WarningReason::OverrideLimited, text)));
         warnings
     }
 
     /// Begins or ends the condition that weights of overrides are not kept, once a second.
     pub(super) fn check_weights(&self) {
         let conditions = &self.settings.conditions;
-        match self.over_budget(&self.known.overrides.overrides) {
+        match self.lack_of_room(&self.known.overrides.overrides) {
             Some(cause) => conditions.begin(&SUBJECT, &cause),
             None => conditions.end(&SUBJECT),
         }
     }
 
     /// Why the weights of overrides are not kept, if they place more connections away from home than can be remembered.
-    fn over_budget(&self, overrides: &Overrides) -> Option<String> {
+    fn lack_of_room(&self, overrides: &Overrides) -> Option<String> {
         let has_weights =
             overrides.iter().any(|(_, it)| !it.action.stops() && it.action.percent().is_some());
         if !has_weights {

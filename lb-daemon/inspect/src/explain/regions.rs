@@ -30,7 +30,7 @@ pub enum RegionOutcome {
     Chosen,
     /// It has the packet though it is full, as every region is.
     OverCapacity,
-    /// It has the packet though it is full: there is no budget for displaced connections.
+    /// It has the packet though it is full: the flow table has no room.
     Held,
     /// Its limit is reached.
     Full,
@@ -50,7 +50,7 @@ impl RegionOutcome {
         match self {
             Self::Chosen => "has it",
             Self::OverCapacity => "is full and takes it over capacity",
-            Self::Held => "is full but keeps it, because displaced connections have no budget left",
+            Self::Held => "is full but keeps it, because the flow table has no room",
             Self::Full => "is full",
             Self::Drained => "is drained",
             Self::Closed => "has no healthy backend",
