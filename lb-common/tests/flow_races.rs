@@ -1,6 +1,5 @@
 //! CPUs at the flow table at the same time: all orders of their loads and exchanges, as loom makes them, with up to so many
-//! switches of the CPU as [`SWITCHES`] that nothing forces. Run by `RUSTFLAGS="--cfg loom" cargo test -p lb-common --test
-//! flow_races`.
+//! switches of the CPU as [`SWITCHES`] that nothing forces. `cargo xtask test races` runs it.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

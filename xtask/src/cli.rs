@@ -101,7 +101,7 @@ pub(crate) struct TestArgs {
     /// How long each fuzz target runs (--long, or the step fuzz)
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) fuzz_seconds: u64,
-    /// Names of steps (fmt, clippy-bpf, deny, alerts, build, clippy, doc, unit, root, mutants, package, fuzz,
+    /// Names of steps (fmt, clippy-bpf, deny, alerts, build, clippy, doc, unit, races, root, mutants, package, fuzz,
     /// experiments), or parts of names of tests; nothing runs everything but the last two, which
     /// --long adds
     pub(crate) filter: Vec<String>,

@@ -68,7 +68,7 @@ const MUTANTS: u64 = 3;
 /// they start.
 const BACKGROUND: [&[Step]; 2] = [
     &[Step::Unit, Step::Clippy, Step::Doc, Step::Package],
-    &[Step::ClippyBpf, Step::Mutants, Step::Deny],
+    &[Step::ClippyBpf, Step::Mutants, Step::Deny, Step::Races],
 ];
 
 /// Steps that run before the build and have the machine to themselves.
@@ -223,6 +223,7 @@ impl Run<'_> {
             },
             (Step::Deny, _) => self.deny(),
             (Step::Doc, _) => self.check(step.name(), idle::at_idle_priority(&steps::doc())),
+            (Step::Races, _) => self.check(step.name(), idle::at_idle_priority(&steps::races())),
             (Step::Unit, _) => self.unit_tests(),
             (Step::Mutants, Some(programs)) => self.mutants(programs),
             (Step::Package, Some(programs)) => self.package(programs),

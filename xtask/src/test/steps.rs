@@ -31,6 +31,8 @@ pub(crate) enum Step {
     Doc,
     /// `cargo test`, as the user.
     Unit,
+    /// CPUs at the flow table at once, in all orders (loom).
+    Races,
     /// The test programs of lb-e2e, as root.
     Root,
     /// The packet table on programs with a mistake in them.
@@ -44,7 +46,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Fmt,
         Self::ClippyBpf,
         Self::Deny,
@@ -53,6 +55,7 @@ impl Step {
         Self::Clippy,
         Self::Doc,
         Self::Unit,
+        Self::Races,
         Self::Root,
         Self::Mutants,
         Self::Package,
@@ -70,6 +73,7 @@ impl Step {
             Self::Build => "build",
             Self::Doc => "doc",
             Self::Unit => "unit",
+            Self::Races => "races",
             Self::Root => "root",
             Self::Package => "package",
             Self::Mutants => "mutants",
@@ -166,6 +170,16 @@ pub(crate) fn clippy_bpf(toolchain: &Toolchain) -> Result<Option<Command>> {
     let mut command = build::packet_command(toolchain, "check")?;
     as_clippy(command.arg("--bins"), clippy);
     Ok(Some(command))
+}
+
+/// In a folder of its own: what loom wants of other packages would have them built anew.
+pub(super) fn races() -> Command {
+    let mut command = cargo();
+    command.args(["test", "--package", "lb-common", "--test", "flow_races"]);
+    command.env("RUSTFLAGS", "--cfg loom");
+    command.env("CARGO_TARGET_DIR", crate::workspace::target().join("loom"));
+    artifacts::with_messages(&mut command);
+    command
 }
 
 pub(super) fn deny(program: &Path) -> Command {
