@@ -248,7 +248,7 @@ impl Effect {
     fn describe(self) -> &'static str {
         match self {
             Self::Settle => {
-                "stay for the settle time; those that send nothing in its last third may be reset"
+                "stay for the settle time; those that send nothing in that time may be reset"
             }
             Self::AtOnce => "move to another backend at once, which resets TCP",
             Self::End => "are no longer balanced",
@@ -394,7 +394,7 @@ mod tests {
             "\
 open connections that move or end (by the tables alone, ignoring health):
   pool web                     16.7%  stay for the settle time; those that send
-                                      nothing in its last third may be reset
+                                      nothing in that time may be reset
   pool web: backend 10.0.0.1     all  move to another backend at once, which
                                       resets TCP
   service web                 < 0.1%  are no longer balanced

@@ -20,6 +20,11 @@ impl Coarse {
         Self(now >> 30)
     }
 
+    /// Seconds of so many units, rounded down.
+    pub const fn seconds(self) -> u32 {
+        ((self.0 << 30) / 1_000_000_000) as u32
+    }
+
     /// Units for a number of seconds, rounded up.
     pub const fn units(seconds: u64) -> u64 {
         (seconds * 1_000_000_000).div_ceil(1 << 30)

@@ -41,6 +41,19 @@ pub enum State {
     Closing = 4,
 }
 
+impl State {
+    /// Its name: `open`, `half_open`, `half_open_at_home`, `seen_once` or `closing`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+            Self::HalfOpenAtHome => "half_open_at_home",
+            Self::SeenOnce => "seen_once",
+            Self::Closing => "closing",
+        }
+    }
+}
+
 /// The first word: whose the cell is, and until when.
 /// `{until 16, state 3, zone 16, datagrams 1, tag 28}` from the low end; 0: nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +173,18 @@ impl Owner {
     #[inline(always)]
     pub const fn turns_check_on(self) -> bool {
         !self.is_at_home() && !self.is_of_datagrams()
+    }
+
+    /// What is known of it; `None`: somebody is about to store it.
+    pub const fn state(self) -> Option<State> {
+        match self.0 >> STATE & 7 {
+            0 => Some(State::Open),
+            1 => Some(State::HalfOpen),
+            2 => Some(State::HalfOpenAtHome),
+            3 => Some(State::SeenOnce),
+            4 => Some(State::Closing),
+            _ => None,
+        }
     }
 
     /// Whether this is known of it.

@@ -1,12 +1,12 @@
 //! Where the tables alone put a flow: now, and after the remap.
 
 use super::{
-    query::VersionedQuery,
+    query::{Query, VersionedQuery},
     select::{self, Home, placement},
     tables::Tables,
 };
 use crate::{
-    abi::{connection::Placement, member::MemberWord, pool::Descriptor},
+    abi::{connection::Placement, member::MemberWord, pool::Descriptor, verdict::Verdict},
     flow_hash::FlowHash,
 };
 
@@ -43,6 +43,20 @@ impl Homes {
     pub(super) fn are_at(&self, placed: Placement) -> bool {
         !self.differ && placement(self.now.member) == placed
     }
+}
+
+/// Both homes of a query's flow, the second one during a remap: for whoever explains.
+///
+/// # Errors
+/// As [`select::home`].
+pub fn homes<T: Tables + ?Sized>(
+    tables: &T,
+    query: &Query,
+) -> Result<(Home, Option<Home>), Verdict> {
+    let query = VersionedQuery::new(tables, query)?;
+    let now = select::home(tables, query.descriptor, query.hash)?;
+    let next = query.next(tables).map(|next| by(tables, next.descriptor, next.hash));
+    Ok((now, next))
 }
 
 /// Whether the remap moves a flow from this home.

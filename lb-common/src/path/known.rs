@@ -3,7 +3,7 @@
 use super::{
     backend_state,
     homes::Homes,
-    query::VersionedQuery,
+    query::{Query, VersionedQuery},
     select::{Choice, Memory, Observe},
     tables::Tables,
 };
@@ -78,7 +78,7 @@ impl Flow {
 
 /// The flow's key in the table.
 #[inline(always)]
-pub(super) fn key<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> FlowKey {
+pub fn key<T: Tables + ?Sized>(tables: &T, query: &Query) -> FlowKey {
     let flow = if query.is_tcp() { query.flow() } else { query.tracked_flow() };
     FlowKey(FlowHash::new(&flow, &tables.flow_secret()).0)
 }

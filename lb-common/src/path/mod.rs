@@ -28,6 +28,8 @@ pub mod tables;
 mod udp_flow;
 
 pub use encapsulate::{Head, Shim};
+pub use homes::homes;
+pub use known::key as flow_key;
 pub use parse::{Kind, Parsed, Version};
 pub use query::{Deferred, Query};
 pub use search::{FURTHER_SLOTS, Search};

@@ -85,13 +85,13 @@ impl Query {
 
     /// The zone of the flow's slot, by the version that is in force.
     #[inline(always)]
-    pub(super) const fn zone(&self) -> u16 {
+    pub const fn zone(&self) -> u16 {
         self.line().zones().of(self.hash)
     }
 
     /// Whether the flow may have a cell.
     #[inline(always)]
-    pub(super) fn may_have_cell<T: Tables + ?Sized>(&self, tables: &T) -> bool {
+    pub fn may_have_cell<T: Tables + ?Sized>(&self, tables: &T) -> bool {
         self.line().has_displaced()
             && tables.zone(self.zone().into()).is_none_or(|zone| zone.has_displaced())
     }
@@ -146,7 +146,7 @@ impl Query {
 
     /// Whether the packet is one of TCP.
     #[inline(always)]
-    pub(super) const fn is_tcp(&self) -> bool {
+    pub const fn is_tcp(&self) -> bool {
         self.packet & 0xff != DATAGRAM
     }
 

@@ -20,7 +20,7 @@ use lb_model::{
         Capacity, GroupName, GroupReading, Member, Portion, PortionsInForce, Share, is_lower,
     },
     ids::Named,
-    maglev::BuiltTables,
+    maglev::{BuiltTables, TableId, TableSpec},
     map_memory::TableMemory,
     next_hop::NextHop,
     overrides::Overrides,
@@ -65,6 +65,8 @@ pub struct Content {
     pub state_writes: Vec<(Name, IpAddr, Accepts)>,
     /// Previous homes that are not forgotten yet.
     pub previous_homes: BTreeMap<u32, Arc<PlannedPool>>,
+    /// All tables that were published.
+    pub tables: BTreeMap<TableId, Arc<TableSpec>>,
     /// Whether each new table of the last plan was built before.
     pub built: Vec<bool>,
     /// Number of plans that were applied.
@@ -327,6 +329,8 @@ impl PacketPath for FakePacketPath {
         content.change_homes(plan);
         let new = plan.tables.keys().filter(|id| !content.plan.tables.contains_key(id));
         content.built = new.map(|id| built.has(id)).collect();
+        let tables = plan.tables.iter().map(|(id, spec)| (*id, Arc::clone(spec)));
+        content.tables.extend(tables);
         content.plan = plan.clone();
         let plan = &content.plan;
         let groups = plan.pools.values().flat_map(|pool| {
@@ -350,6 +354,20 @@ impl PacketPath for FakePacketPath {
     fn published(&self) -> PublishedPools {
         let content = self.content();
         PublishedPools { homes: content.homes(), leaving: content.leaving(), is_incomplete: false }
+    }
+
+    fn moved_slots(&self, pool: u32) -> u32 {
+        let content = self.content();
+        let owners = |content: &Content, pool: &PlannedPool| -> Vec<IpAddr> {
+            let group = &pool.groups[0];
+            let owners = content.tables[&group.table].owners();
+            owners.iter().map(|rank| group.members[usize::from(*rank)].address).collect()
+        };
+        let pools = content.previous_homes.get(&pool).zip(content.plan.pools.get(&pool));
+        pools.map_or(0, |(before, after)| {
+            let (before, after) = (owners(&content, before), owners(&content, after));
+            before.iter().zip(&after).filter(|(before, after)| before != after).count() as u32
+        })
     }
 
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {

@@ -335,8 +335,7 @@ pub mod movement {
     pub enum Effect {
         /// Never sent.
         Unspecified = 0,
-        /// They stay for the settle time of the pool; those that send nothing in its last third may be reset
-        /// then.
+        /// They stay for the settle time of the pool; those that send nothing in that time may be reset then.
         Settle = 1,
         /// They go to another backend at once, which resets TCP.
         AtOnce = 2,
@@ -522,6 +521,9 @@ pub enum WarningReason {
     /// A pool with services has health checks, but none goes through its tunnel: a backend without the VIP or the receiver
     /// counts as up.
     TunnelUnchecked = 13,
+    /// Changes have kept a pool's remap from its end for three settle times, and this one, which moves homes again, ends it
+    /// early: open connections that the remap moves and that have sent nothing since it began may be reset.
+    RemapEnded = 14,
 }
 impl WarningReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -544,6 +546,7 @@ impl WarningReason {
             Self::ForceRequired => "WARNING_REASON_FORCE_REQUIRED",
             Self::WithoutSlots => "WARNING_REASON_WITHOUT_SLOTS",
             Self::TunnelUnchecked => "WARNING_REASON_TUNNEL_UNCHECKED",
+            Self::RemapEnded => "WARNING_REASON_REMAP_ENDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -563,6 +566,7 @@ impl WarningReason {
             "WARNING_REASON_FORCE_REQUIRED" => Some(Self::ForceRequired),
             "WARNING_REASON_WITHOUT_SLOTS" => Some(Self::WithoutSlots),
             "WARNING_REASON_TUNNEL_UNCHECKED" => Some(Self::TunnelUnchecked),
+            "WARNING_REASON_REMAP_ENDED" => Some(Self::RemapEnded),
             _ => None,
         }
     }
@@ -814,10 +818,9 @@ pub struct Pool {
     #[prost(uint32, tag = "8")]
     pub panic_threshold_percent: u32,
     /// How long open connections stay where they are after a change of what their home is (backends,
-    /// weights, order of regions, slots, hash key), 1 s to 24 h; a later change begins it anew, up to
-    /// three times as long in all. In its last third those that are in use are remembered one by one; one
-    /// that sends nothing in that third may be reset if its slot changed. Also how long a backend or a
-    /// region must be out of service until it is marked out. Unset: 10 min.
+    /// weights, order of regions, slots, hash key), 1 s to 24 h; a later change begins it anew. One that
+    /// sends nothing in that time may be reset if its slot changed. Also how long a backend or a region
+    /// must be out of service until it is marked out. Unset: 10 min.
     #[prost(message, optional, tag = "9")]
     pub settle_time: ::core::option::Option<::prost_types::Duration>,
     /// How long a backend that comes up takes until it has its whole share of new connections, 1 s to 1 h:
@@ -1592,6 +1595,19 @@ pub struct ExplainResponse {
     /// Why, in a sentence for people.
     #[prost(string, tag = "11")]
     pub why: ::prost::alloc::string::String,
+    /// Address of the backend that is the flow's home now: that of its open connection without a cell. Empty: the pool has
+    /// nobody.
+    #[prost(string, tag = "12")]
+    pub home: ::prost::alloc::string::String,
+    /// Address of its home by the version by which new connections are placed already. Empty: the pool is in no remap.
+    #[prost(string, tag = "13")]
+    pub next: ::prost::alloc::string::String,
+    /// The flow's zone. Unset: the pool has nobody.
+    #[prost(message, optional, tag = "14")]
+    pub zone: ::core::option::Option<ExplainedZone>,
+    /// What the flow table has of the flow. Unset: nothing.
+    #[prost(message, optional, tag = "15")]
+    pub cell: ::core::option::Option<ExplainedCell>,
 }
 /// A service.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1615,6 +1631,29 @@ pub struct ExplainedSlot {
     /// Slots of the table.
     #[prost(uint32, tag = "2")]
     pub of: u32,
+}
+/// A neighbourhood of slots.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedZone {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Whether packets of its open connections look for a cell (the displaced check).
+    #[prost(bool, tag = "2")]
+    pub looks_for_cells: bool,
+}
+/// A flow's cell; of several, which are of connections one after the other, the youngest.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedCell {
+    /// What is known of the flow.
+    #[prost(enumeration = "ExplainedCellState", tag = "1")]
+    pub state: i32,
+    /// Address of the backend that the flow is at. Always set.
+    #[prost(string, tag = "2")]
+    pub backend: ::prost::alloc::string::String,
+    /// Seconds until it is over, unless a packet renews it.
+    #[prost(uint32, tag = "3")]
+    pub seconds_left: u32,
 }
 /// One entry of a list, and what was made of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1715,6 +1754,51 @@ impl ExplainedPacket {
             "EXPLAINED_PACKET_NEW_CONNECTION" => Some(Self::NewConnection),
             "EXPLAINED_PACKET_OPEN_CONNECTION" => Some(Self::OpenConnection),
             "EXPLAINED_PACKET_DATAGRAM" => Some(Self::Datagram),
+            _ => None,
+        }
+    }
+}
+/// What is known of a flow that has a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExplainedCellState {
+    /// Never sent.
+    Unspecified = 0,
+    /// Its connection was made, or it is a tracked flow of datagrams.
+    Open = 1,
+    /// It had a SYN, which went elsewhere than home, or one datagram.
+    HalfOpen = 2,
+    /// It had a SYN, which went home.
+    HalfOpenAtHome = 3,
+    /// It had one packet of an open connection during a remap.
+    SeenOnce = 4,
+    /// Its connection was ended by one side.
+    Closing = 5,
+}
+impl ExplainedCellState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPLAINED_CELL_STATE_UNSPECIFIED",
+            Self::Open => "EXPLAINED_CELL_STATE_OPEN",
+            Self::HalfOpen => "EXPLAINED_CELL_STATE_HALF_OPEN",
+            Self::HalfOpenAtHome => "EXPLAINED_CELL_STATE_HALF_OPEN_AT_HOME",
+            Self::SeenOnce => "EXPLAINED_CELL_STATE_SEEN_ONCE",
+            Self::Closing => "EXPLAINED_CELL_STATE_CLOSING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPLAINED_CELL_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPLAINED_CELL_STATE_OPEN" => Some(Self::Open),
+            "EXPLAINED_CELL_STATE_HALF_OPEN" => Some(Self::HalfOpen),
+            "EXPLAINED_CELL_STATE_HALF_OPEN_AT_HOME" => Some(Self::HalfOpenAtHome),
+            "EXPLAINED_CELL_STATE_SEEN_ONCE" => Some(Self::SeenOnce),
+            "EXPLAINED_CELL_STATE_CLOSING" => Some(Self::Closing),
             _ => None,
         }
     }

@@ -233,7 +233,7 @@ impl Play<'_> {
         let first_second = site.tally()? - serving;
         let mut busy = self.look(BUSY)?;
         until("the change has settled", PATIENCE + SETTLE, || {
-            // Each is seen in the last third of the settle time too: those that are not are not in use.
+            // Each is seen in the settle time: those that are not are not in use.
             pause(SETTLE / 10);
             let moved = self.look(BUSY)?.moved_from;
             busy.moved_from.iter_mut().zip(moved).for_each(|(sum, moved)| *sum += moved);

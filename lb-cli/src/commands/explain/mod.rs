@@ -100,6 +100,19 @@ impl Report for Explanation {
         if let Some((slot, hash)) = self.slot.as_ref().zip(self.hash.as_ref()) {
             head.push(("slot", format!("{} of {} (hash {hash})", slot.number, slot.of)));
         }
+        if let Some((home, next)) = self.home.as_ref().zip(self.next.as_ref()) {
+            let moves = if home == next { "the same" } else { "the remap moves it" };
+            head.push(("home", format!("{home} now, {next} next ({moves})")));
+        }
+        if let Some(zone) = self.zone.filter(|zone| zone.looks_for_cells || self.cell.is_some()) {
+            let check = if zone.looks_for_cells { "on" } else { "off" };
+            head.push(("zone", format!("{} (displaced check {check})", zone.number)));
+        }
+        if let Some(cell) = &self.cell {
+            let state = cell.state.name().replace('_', " ");
+            let text = format!("{state}, at {}, {} s left", cell.backend, cell.seconds_left);
+            head.push(("cell", text));
+        }
         head.push(("verdict", self.verdict.to_string()));
         if let Some(Chosen {
             backend,

@@ -1,5 +1,9 @@
-use lb_common::abi::{limiter::LimitWord, member::Accepts, pool::LIMITED};
-use lb_common_fake::FakeTables;
+use lb_common::abi::{
+    limiter::LimitWord,
+    member::Accepts,
+    pool::{LIMITED, PoolLine, PoolWord},
+};
+use lb_common_fake::{FakeTables, POOL};
 use lb_inspect::{
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
     names::{Names, interface_words},
@@ -98,6 +102,32 @@ eu      0     alternate 2  10.0.0.2  all      chosen
     assert_eq!(open.why, "10.0.0.0 owns the slot and takes no new connections");
     assert_eq!(kind_name(open.packet), "open connection");
     assert!(open.choice.unwrap().owner);
+}
+
+#[test]
+fn both_homes_and_the_cell_are_shown() {
+    let mut fake = FakeTables::one_slot();
+    fill_up(&mut fake, 0);
+    explain(&fake, false);
+    let mut next = fake.descriptors[1];
+    next.groups.swap(0, 1);
+    next.home = fake.groups[1].head;
+    fake.descriptors.push(next);
+    let line = fake.pools[POOL as usize].get();
+    fake.pools[POOL as usize].set(PoolLine { word: PoolWord::new(1, 2).0, ..line });
+    let explained = explain(&fake, true);
+    // Any of the pool's block.
+    let zone = explained.zone.unwrap().number.to_string();
+    let text = table(&explained).replace(&zone, "ZONE");
+    let shown: Vec<_> = text.lines().skip(3).take(3).collect();
+    assert_eq!(
+        shown,
+        [
+            "home      10.0.0.0 now, 10.0.1.0 next (the remap moves it)",
+            "zone      ZONE (displaced check on)",
+            "cell      half open, at 10.0.1.0, 64 s left",
+        ]
+    );
 }
 
 #[test]

@@ -85,6 +85,7 @@ pub(crate) fn warning(warning: &Warning) -> v1::Warning {
         WarningReason::PoolEmpty => Reason::PoolEmpty,
         WarningReason::WithoutSlots => Reason::WithoutSlots,
         WarningReason::TunnelUnchecked => Reason::TunnelUnchecked,
+        WarningReason::RemapEnded => Reason::RemapEnded,
         WarningReason::BehindGateway => Reason::BehindGateway,
         WarningReason::Overridden => Reason::Overridden,
         WarningReason::PacketPathBehind => Reason::PacketPathBehind,

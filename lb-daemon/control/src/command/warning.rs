@@ -27,6 +27,8 @@ pub enum WarningReason {
     WithoutSlots,
     /// No check of a pool with a tunnel goes through it.
     TunnelUnchecked,
+    /// A remap ends before its settle time is over.
+    RemapEnded,
     /// Backends of a pool with direct return are behind a gateway.
     BehindGateway,
     /// An override stays in force beside the change of what it is about.

@@ -1,6 +1,11 @@
 use std::{io, num::NonZeroU32, sync::Arc, time::Instant};
 
-use super::{State, publishing::Basis, remaps::Remaps, warnings::takeover_warnings};
+use super::{
+    State,
+    publishing::Basis,
+    remaps::Remaps,
+    warnings::{remap_warnings, takeover_warnings},
+};
 use crate::{
     command::{Applied, Apply, ChangeRecord, Refusal, force_warnings},
     members::{clock, wall_clock},
@@ -134,6 +139,8 @@ impl State {
         warnings.extend(self.tunnel_warnings(&basis.configuration));
         warnings.extend(self.gateway_warnings(&basis.configuration));
         warnings.extend(self.override_warnings(&basis.configuration));
+        let ended = self.ended_remaps(&plan).await.map_err(Refusal::Room)?;
+        warnings.extend(remap_warnings(ended.values()));
         let mut applied = Applied {
             generation: current,
             changes,
@@ -166,6 +173,9 @@ impl State {
         let generation = self.describe(identity, &basis.configuration, &basis.ids, changes);
         self.storing.write(generation).await?;
         // From here on the configuration is in force, whatever happens.
+        if !ended.is_empty() {
+            self.forget_previous(ended.into_keys().collect()).await;
+        }
         self.put_in_force(basis, plan);
         let published = self.publish(built.into()).await;
         if let Some(change) = change.take() {

@@ -13,13 +13,13 @@ use super::{MarkOutDecision, State, publishing::Basis};
 use crate::members::clock;
 use lb_base::error_chain;
 use lb_model::{
-    Configuration, GroupSettings, Name, Scaler,
+    Configuration, GroupSettings, Name, Pool, Scaler,
     ids::Ids,
     mark_out::{MarkOuts, RegionAvailability},
-    plan::{self, MarkedOut},
+    plan::{self, MarkedOut, Plan},
     remap::Settling,
 };
-use lb_publish::reconcile::{Home, PoolHomes};
+use lb_publish::reconcile::{Home, PoolHomes, ReconcileError};
 
 #[derive(Debug, Default)]
 pub(super) struct Remaps {
@@ -95,6 +95,16 @@ impl Remaps {
     }
 }
 
+/// A remap that a change ends, because others before it have kept it from its end for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EndedRemap {
+    pub(super) pool: Name,
+    /// Slots whose open connections lose what is left of their settle time.
+    pub(super) slots: u32,
+    /// Slots of the table.
+    pub(super) of: u32,
+}
+
 /// The regions that were moved to the end of the order: `found` is the expected order of the regions that
 /// were not moved, followed by that of the moved ones.
 fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
@@ -157,7 +167,7 @@ impl State {
         }
     }
 
-    async fn forget_previous(&mut self, pools: BTreeSet<u32>) {
+    pub(super) async fn forget_previous(&mut self, pools: BTreeSet<u32>) {
         let count = pools.len();
         match self.publishing.publisher.forget_previous(pools).await {
             Ok(()) => tracing::info!(pools = count, "remaps are over: {count} pools"),
@@ -171,6 +181,34 @@ impl State {
         self.remaps.observe(&self.publishing.publisher.published().homes, clock());
         self.current.settle_quarantine(&self.publishing.publisher).await;
         self.update_sensors();
+    }
+
+    /// The remaps that a change to a plan ends, by index of the pool. Packets know two homes of a connection, so a change that
+    /// moves homes again either lets a remap go on, or ends it.
+    pub(super) async fn ended_remaps(
+        &mut self,
+        plan: &Plan,
+    ) -> Result<BTreeMap<u32, EndedRemap>, ReconcileError> {
+        let before = self.current.plan.as_ref();
+        let is_ended = |(name, pool): (&Name, &Arc<Pool>)| {
+            let index = self.current.ids.pool(name)?;
+            if !self.remaps.is_overdue(Some(index), pool.settle_time, clock()) {
+                return None;
+            }
+            let (now, next) = (before?.pools.get(&index)?, plan.pools.get(&index)?);
+            (!next.has_homes_of(now)).then(|| (index, (name.clone(), pool.slots)))
+        };
+        let ended: BTreeMap<_, _> =
+            self.current.configuration.pools.iter().filter_map(is_ended).collect();
+        if ended.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let moved = self.publishing.publisher.moved_slots(ended.keys().copied().collect()).await?;
+        let ended = ended.into_iter().map(|(index, (pool, of))| {
+            let slots = moved.get(&index).copied().unwrap_or_default();
+            (index, EndedRemap { pool, slots, of })
+        });
+        Ok(ended.collect())
     }
 
     /// Marks out members and regions that were out of service for long, and takes back those that returned,

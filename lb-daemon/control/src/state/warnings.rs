@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::State;
+use super::{State, remaps::EndedRemap};
 use crate::command::{Actor, MOST_OF_ONE_REASON, Warning, WarningReason, packet_path_behind};
 use lb_base::background::Job;
 use lb_config::slots_by_pool;
@@ -15,6 +15,7 @@ use lb_model::{
     Configuration, Encapsulation, Name, ObjectReference, Pool, Via,
     overrides::{Key, Kind, Override, Target},
     own_addresses::Takeover,
+    remap::Settling,
     slots,
 };
 
@@ -27,6 +28,20 @@ pub(super) fn takeover_warnings(takeovers: &[Takeover]) -> impl Iterator<Item = 
         let service = ObjectReference::Service(takeover.service.clone());
         let text = format!("{takeover}: this needs --force");
         Warning::about(service, WarningReason::ForceRequired, text)
+    })
+}
+
+/// That remaps end before their settle time is over.
+pub(super) fn remap_warnings<'a>(
+    ended: impl Iterator<Item = &'a EndedRemap>,
+) -> impl Iterator<Item = Warning> {
+    ended.take(MOST_OF_ONE_REASON).map(|EndedRemap { pool, slots, of }| {
+        let text = format!(
+            "pool {pool}: changes have kept a remap from its end for {} settle times, and this one ends it: open connections \
+             of {slots} of {of} slots that have sent nothing since the last of them may be reset",
+            Settling::LONGEST
+        );
+        Warning::about(ObjectReference::Pool(pool.clone()), WarningReason::RemapEnded, text)
     })
 }
 

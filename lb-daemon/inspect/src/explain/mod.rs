@@ -8,7 +8,10 @@ mod trace;
 
 use std::{borrow::Cow, path::Path};
 
-use lb_common::path::{Kind, Memory, Outcome};
+use lb_common::{
+    flow_table::State,
+    path::{Kind, Memory, Outcome},
+};
 use serde::{Serialize, Serializer};
 
 pub use flow::{Flow, FlowError};
@@ -36,6 +39,15 @@ pub struct Explanation {
     pub hash: Option<String>,
     /// The flow's slot in the first region.
     pub slot: Option<Slot>,
+    /// Address of the backend that is the flow's home now: that of its open connection without a cell. `null`: the pool has
+    /// nobody.
+    pub home: Option<String>,
+    /// Address of its home by the version by which new connections are placed already; `null`: the pool is in no remap.
+    pub next: Option<String>,
+    /// The flow's zone.
+    pub zone: Option<Zone>,
+    /// What the flow table has of the flow; `null`: nothing.
+    pub cell: Option<FlowCell>,
     /// Every entry that was asked, in order, and the rest of the first slot's list.
     pub entries: Vec<Entry>,
     /// The pool's regions in their order, and what was made of each.
@@ -67,6 +79,27 @@ pub struct Slot {
     pub number: u32,
     /// Slots of the table.
     pub of: u32,
+}
+
+/// A neighbourhood of slots.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Zone {
+    /// Its number.
+    pub number: u16,
+    /// Whether packets of its open connections look for a cell (the displaced check).
+    pub looks_for_cells: bool,
+}
+
+/// A flow's cell; of several, which are of connections one after the other, the youngest.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowCell {
+    /// `open`, `half_open`, `half_open_at_home`, `seen_once` or `closing`.
+    #[serde(serialize_with = "state_name")]
+    pub state: State,
+    /// Address of the backend that the flow is at.
+    pub backend: String,
+    /// Seconds until it is over, unless a packet renews it.
+    pub seconds_left: u32,
 }
 
 /// An entry that was asked, or would have been.
@@ -114,6 +147,10 @@ pub struct Chosen {
 
 fn memory_name<S: Serializer>(memory: &Option<Memory>, to: S) -> Result<S::Ok, S::Error> {
     memory.map(reason::memory_name).serialize(to)
+}
+
+fn state_name<S: Serializer>(state: &State, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(state.name())
 }
 
 fn encapsulation_name<S: Serializer>(to: &Encapsulation, by: S) -> Result<S::Ok, S::Error> {
@@ -178,6 +215,10 @@ impl Explanation {
             service: None,
             hash: None,
             slot: None,
+            home: None,
+            next: None,
+            zone: None,
+            cell: None,
             entries: Vec::new(),
             regions: Vec::new(),
             remembered: None,

@@ -236,6 +236,14 @@ fn what_is_remembered_of_a_connection_is_told() {
         (by_handshake.why.as_str(), by_handshake.remembered),
         (why, Some(Memory::Handshake))
     );
+    let known = |explanation: &Explanation| {
+        let cell = explanation.cell.as_ref().unwrap();
+        let zone = explanation.zone.unwrap().looks_for_cells;
+        (cell.state.name(), cell.backend.clone(), cell.seconds_left, zone)
+    };
+    // 60 units of 2^30 ns; 720 s are 671 of them, rounded up.
+    assert_eq!(known(&by_handshake), ("half_open", "10.0.1.0".into(), 64, true));
+    assert_eq!((by_handshake.home.as_deref(), by_handshake.next), (Some("10.0.0.0"), None));
     let choice = by_handshake.choice.unwrap();
     assert_eq!((&*choice.backend, choice.region.as_deref()), ("10.0.1.0", Some("us")));
     assert!(!choice.owner);
@@ -250,6 +258,7 @@ fn what_is_remembered_of_a_connection_is_told() {
         (by_displaced_entry.why.as_str(), by_displaced_entry.remembered),
         (why, Some(Memory::Displaced))
     );
+    assert_eq!(known(&by_displaced_entry), ("open", "10.0.1.0".into(), 720, true));
     assert_eq!(by_displaced_entry.choice.unwrap().region.as_deref(), Some("us"));
 }
 
@@ -266,6 +275,10 @@ fn a_tracked_flow_is_where_it_was() {
     let explanation = explain(&fake);
     assert_eq!(explanation.why, "its flow is tracked: it lives at 10.0.1.0");
     assert_eq!(explanation.remembered, Some(Memory::Tracked));
+    let state = |explanation: Explanation| explanation.cell.unwrap().state.name();
+    assert_eq!(state(explanation), "half_open");
+    path::forward(&fake, &service, flow.parsed(), &mut path::Unobserved).unwrap();
+    assert_eq!(state(explain(&fake)), "open");
 }
 
 #[test]
@@ -279,6 +292,8 @@ fn the_former_home_keeps_what_it_has() {
     fake.pools[POOL as usize].set(PoolLine { word: PoolWord::new(2, 1).0, ..line });
     let explanation = explain(&fake, true);
     assert_eq!(explanation.remembered, Some(Memory::PreviousHome));
+    let homes = (explanation.home.as_deref(), explanation.next.as_deref());
+    assert_eq!(homes, (Some("10.0.1.0"), Some("10.0.0.0")));
     assert_eq!(
         explanation.why,
         "10.0.1.0 is its home until the pool's change is settled, and keeps its connections for the settle time"

@@ -11,12 +11,12 @@ use lb_common::{
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    flow_table::{Cell, FlowKey},
-    path::{self, Kind, Parsed, Position, Tables, encapsulate, select},
+    flow_table::Cell,
+    path::{self, Kind, Parsed, Position, Query, Tables, encapsulate, select},
 };
 
 use super::{
-    Chosen, Entry, Explanation, ServicePart, Slot,
+    Chosen, Entry, Explanation, FlowCell, ServicePart, Slot, Zone,
     flow::Flow,
     reason::{self, place_name},
     regions::{self, Recorder, VisitedEntry},
@@ -55,7 +55,15 @@ pub fn explain<T: Tables>(
     }
 
     let mut recorder = Recorder::default();
-    let parsed = with_sequence(tables, parsed);
+    let query = Query::new(tables, service, &parsed).ok();
+    let cell = query.as_ref().and_then(|query| cell(tables, query));
+    if let Some(query) = &query {
+        (explanation.home, explanation.next) = homes(tables, query);
+        explanation.zone =
+            Some(Zone { number: query.zone(), looks_for_cells: query.may_have_cell(tables) });
+    }
+    explanation.cell = cell.as_ref().and_then(|cell| describe_cell(tables, cell));
+    let parsed = with_sequence(parsed, cell.as_ref());
     let forward = path::forward(tables, service, parsed, &mut recorder);
     let choice = forward.as_ref().ok().map(|forward| forward.choice);
     let head = forward.and_then(|forward| encapsulate::head(tables, &forward).map(drop));
@@ -169,17 +177,34 @@ fn region_name<T: Tables>(
         .map_or_else(|| "?".into(), |descriptor| regions::name(tables, names, descriptor, position))
 }
 
+/// The backends that are home now, and by the version by which new connections are placed.
+fn homes<T: Tables>(tables: &T, query: &Query) -> (Option<String>, Option<String>) {
+    let Ok((now, next)) = path::homes(tables, query) else { return (None, None) };
+    let address = address_in(tables);
+    (Some(address(now.member)), next.map(|next| address(next.member)))
+}
+
+/// The flow's youngest cell.
+fn cell<T: Tables>(tables: &T, query: &Query) -> Option<Cell> {
+    let (key, now) = (path::flow_key(tables, query), Coarse::from_nanoseconds(tables.now()));
+    let mut cell = Cell::NONE;
+    tables.youngest(key, !query.is_tcp(), now, &mut cell).then_some(cell)
+}
+
+fn describe_cell<T: Tables>(tables: &T, cell: &Cell) -> Option<FlowCell> {
+    let left = cell.owner.left(Coarse::from_nanoseconds(tables.now()));
+    let backend = tables.backend(cell.place.placement().backend);
+    Some(FlowCell {
+        state: cell.owner.state()?,
+        backend: backend.map_or_else(|| "?".into(), names::address),
+        seconds_left: Coarse(left.max(0).cast_unsigned()).seconds(),
+    })
+}
+
 /// The packet of an open connection with the number that its cell has come to, or that follows its SYN: so it is one of those
 /// that go by the cell.
-fn with_sequence<T: Tables>(tables: &T, parsed: Parsed) -> Parsed {
-    if parsed.kind != Kind::OpenConnection {
-        return parsed;
-    }
-    let key = FlowKey(FlowHash::new(&parsed.flow, &tables.flow_secret()).0);
-    let mut cell = Cell::NONE;
-    if !tables.youngest(key, false, Coarse::from_nanoseconds(tables.now()), &mut cell) {
-        return parsed;
-    }
+fn with_sequence(parsed: Parsed, cell: Option<&Cell>) -> Parsed {
+    let Some(cell) = cell.filter(|_| parsed.kind == Kind::OpenConnection) else { return parsed };
     let beyond = u32::from(cell.owner.is_of_syn());
     Parsed { sequence: cell.place.sequence().wrapping_add(beyond), ..parsed }
 }

@@ -1,11 +1,16 @@
 //! Explanations as messages and back, and the packets that are asked about.
 
-use lb_common::path::{Kind, Memory, Outcome};
+use lb_common::{
+    flow_table::State,
+    path::{Kind, Memory, Outcome},
+};
 use spillway_proto::v1;
 
 use lb_config::message::ApiEnum;
 
-use crate::explain::{Chosen, Entry, Explanation, Flow, Region, RegionOutcome, ServicePart, Slot};
+use crate::explain::{
+    Chosen, Entry, Explanation, Flow, FlowCell, Region, RegionOutcome, ServicePart, Slot, Zone,
+};
 use lb_model::{Affinity, Encapsulation, EncapsulationKind};
 
 /// An explanation with the generation that its names are of.
@@ -28,6 +33,13 @@ pub fn explained(explanation: &Explanation, generation: u64) -> v1::ExplainRespo
             .slot
             .as_ref()
             .map(|slot| v1::ExplainedSlot { number: slot.number, of: slot.of }),
+        home: explanation.home.clone().unwrap_or_default(),
+        next: explanation.next.clone().unwrap_or_default(),
+        zone: explanation.zone.map(|zone| v1::ExplainedZone {
+            number: zone.number.into(),
+            looks_for_cells: zone.looks_for_cells,
+        }),
+        cell: explanation.cell.as_ref().map(cell),
         steps: explanation.entries.iter().map(step).collect(),
         regions: explanation.regions.iter().map(region).collect(),
         memory: match explanation.remembered {
@@ -41,6 +53,22 @@ pub fn explained(explanation: &Explanation, generation: u64) -> v1::ExplainRespo
         verdict: explanation.verdict.clone().into_owned(),
         choice: explanation.choice.as_ref().map(choice),
         why: explanation.why.clone(),
+    }
+}
+
+fn cell(cell: &FlowCell) -> v1::ExplainedCell {
+    use v1::ExplainedCellState as Message;
+    v1::ExplainedCell {
+        state: match cell.state {
+            State::Open => Message::Open,
+            State::HalfOpen => Message::HalfOpen,
+            State::HalfOpenAtHome => Message::HalfOpenAtHome,
+            State::SeenOnce => Message::SeenOnce,
+            State::Closing => Message::Closing,
+        }
+        .into(),
+        backend: cell.backend.clone(),
+        seconds_left: cell.seconds_left,
     }
 }
 
@@ -113,6 +141,10 @@ pub fn explanation(flow: &Flow, answer: v1::ExplainResponse) -> Result<Explanati
         service,
         hash: Some(answer.hash).filter(|hash| !hash.is_empty()),
         slot: answer.slot.map(|v1::ExplainedSlot { number, of }| Slot { number, of }),
+        home: Some(answer.home).filter(|home| !home.is_empty()),
+        next: Some(answer.next).filter(|next| !next.is_empty()),
+        zone: answer.zone.map(zone_part).transpose()?,
+        cell: answer.cell.map(cell_part).transpose()?,
         entries: answer.steps.into_iter().map(entry).collect(),
         regions,
         remembered,
@@ -133,6 +165,24 @@ fn memory(number: i32) -> Result<Option<Memory>, UnknownAnswer> {
         v1::ExplainedMemory::Tracked => Some(Memory::Tracked),
         v1::ExplainedMemory::PreviousHome => Some(Memory::PreviousHome),
     })
+}
+
+fn zone_part(zone: v1::ExplainedZone) -> Result<Zone, UnknownAnswer> {
+    let number = u16::try_from(zone.number).map_err(|_| UnknownAnswer { field: "zone.number" })?;
+    Ok(Zone { number, looks_for_cells: zone.looks_for_cells })
+}
+
+fn cell_part(cell: v1::ExplainedCell) -> Result<FlowCell, UnknownAnswer> {
+    use v1::ExplainedCellState as Message;
+    let state = match cell.state() {
+        Message::Unspecified => return Err(UnknownAnswer { field: "cell.state" }),
+        Message::Open => State::Open,
+        Message::HalfOpen => State::HalfOpen,
+        Message::HalfOpenAtHome => State::HalfOpenAtHome,
+        Message::SeenOnce => State::SeenOnce,
+        Message::Closing => State::Closing,
+    };
+    Ok(FlowCell { state, backend: cell.backend, seconds_left: cell.seconds_left })
 }
 
 fn service_part(service: v1::ExplainedService) -> Result<ServicePart, UnknownAnswer> {
@@ -205,7 +255,11 @@ mod tests {
     }
 
     /// Every field is set, and each value of an enumeration is there once.
-    fn whole(encapsulation: Encapsulation, remembered: Option<Memory>) -> Explanation {
+    fn whole(
+        encapsulation: Encapsulation,
+        remembered: Option<Memory>,
+        state: State,
+    ) -> Explanation {
         let entry = |asked| Entry {
             region: "eu".into(),
             slot: Some(7),
@@ -238,6 +292,10 @@ mod tests {
             }),
             hash: Some("0123456789abcdef".into()),
             slot: Some(Slot { number: 7, of: 65_537 }),
+            home: Some("10.0.0.1".into()),
+            next: Some("10.0.0.2".into()),
+            zone: Some(Zone { number: 65_535, looks_for_cells: true }),
+            cell: Some(FlowCell { state, backend: "10.0.0.3".into(), seconds_left: 720 }),
             entries,
             regions: regions.map(region).into(),
             remembered,
@@ -258,15 +316,20 @@ mod tests {
         }
     }
 
+    const STATES: [State; 5] =
+        [State::Open, State::HalfOpen, State::HalfOpenAtHome, State::SeenOnce, State::Closing];
+
     #[test]
     fn explanations_come_back_as_they_were_sent() {
         let memories =
             [Memory::Handshake, Memory::Displaced, Memory::Tracked, Memory::PreviousHome];
         for remembered in memories.map(Some).into_iter().chain([None]) {
             for how in [Encapsulation::IpInIp, Encapsulation::Gue(6080), Encapsulation::Direct] {
-                let sent = whole(how, remembered);
-                let back = explanation(&flow(), explained(&sent, 3)).unwrap();
-                assert_eq!(format!("{back:?}"), format!("{sent:?}"));
+                for state in STATES {
+                    let sent = whole(how, remembered, state);
+                    let back = explanation(&flow(), explained(&sent, 3)).unwrap();
+                    assert_eq!(format!("{back:?}"), format!("{sent:?}"));
+                }
             }
         }
         let nothing = crate::explain::no_service(&flow());
@@ -276,9 +339,11 @@ mod tests {
 
     #[test]
     fn a_value_of_a_newer_daemon_is_named() {
-        let good = || explained(&whole(Encapsulation::Direct, None), 3);
+        let good = || explained(&whole(Encapsulation::Direct, None, State::Open), 3);
         type Change = fn(&mut v1::ExplainResponse);
-        let changes: [(Change, &str); 4] = [
+        let changes: [(Change, &str); 6] = [
+            (|a| a.zone.as_mut().unwrap().number = 65_536, "zone.number"),
+            (|a| a.cell.as_mut().unwrap().state = 99, "cell.state"),
             (|a| a.memory = 99, "memory"),
             (|a| a.regions[0].outcome = 99, "regions.outcome"),
             (|a| a.service.as_mut().unwrap().affinity = 99, "service.affinity"),

@@ -27,7 +27,7 @@ pub struct Movement {
 /// What happens to open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// They stay for the settle time; those that send nothing in its last third may be reset then.
+    /// They stay for the settle time; those that send nothing in that time may be reset then.
     Settle,
     /// They go to another backend at once, which resets TCP.
     AtOnce,

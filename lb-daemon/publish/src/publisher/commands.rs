@@ -1,4 +1,7 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use tokio::sync::{oneshot, watch};
 
@@ -14,6 +17,7 @@ type Reply<T> = oneshot::Sender<Result<T, ReconcileError>>;
 pub(crate) enum PublisherCommand {
     Check(Arc<Plan>, Reply<TableMemory>),
     Publish(Arc<Plan>, Arc<BuiltTables>, Reply<ApplySummary>),
+    MovedSlots(BTreeSet<u32>, Reply<BTreeMap<u32, u32>>),
     ForgetPrevious(BTreeSet<u32>, Reply<()>),
     Named(Reply<Named>),
 }
@@ -53,6 +57,14 @@ impl Publisher {
         built: Arc<BuiltTables>,
     ) -> Result<ApplySummary, ReconcileError> {
         self.ask(|reply| PublisherCommand::Publish(Arc::clone(plan), built, reply)).await
+    }
+
+    /// [`super::PacketPath::moved_slots`] of pools.
+    pub async fn moved_slots(
+        &self,
+        pools: BTreeSet<u32>,
+    ) -> Result<BTreeMap<u32, u32>, ReconcileError> {
+        self.ask(|reply| PublisherCommand::MovedSlots(pools, reply)).await
     }
 
     pub async fn forget_previous(&self, pools: BTreeSet<u32>) -> Result<(), ReconcileError> {

@@ -38,6 +38,9 @@ pub trait PacketPath: Send {
         built: &BuiltTables,
     ) -> impl Future<Output = Result<ApplySummary, ReconcileError>> + Send;
 
+    /// Slots of a pool whose open connections its remap moves, those without a cell; 0 if it is in none.
+    fn moved_slots(&self, pool: u32) -> u32;
+
     /// Forgets the previous homes of pools. What only the previous versions named is freed after one grace period.
     ///
     /// # Errors

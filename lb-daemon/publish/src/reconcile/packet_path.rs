@@ -56,6 +56,10 @@ impl PacketPath for Reconciler {
         Ok(applied)
     }
 
+    fn moved_slots(&self, pool: u32) -> u32 {
+        self.moved_slots_of(pool)
+    }
+
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         self.rescan_if_stale().await?;
         let mut kept = Published { groups: BTreeMap::new(), ..self.published.clone() };

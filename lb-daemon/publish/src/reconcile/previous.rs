@@ -12,8 +12,10 @@ use super::{
     ReconcileError, Reconciler,
     map_change::Unused,
     members_change::MembersChange,
-    published::{Home, Published, PublishedPool},
+    published::{Home, Published, PublishedGroup, PublishedPool, Version},
 };
+use lb_common::abi::slot::{RANKS_PER_SLOT, TableRef};
+use lb_model::ids::BackendId;
 
 /// A pool's home, as packets see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,41 @@ impl Reconciler {
             regions: groups.map(|group| group.group.region).collect(),
             out: out.collect(),
         }
+    }
+
+    /// Slots of a pool whose home its remap moves: of a table with other slots, or by another hash key, all.
+    pub(super) fn moved_slots_of(&self, pool: u32) -> u32 {
+        let Some(pool) = self.published.pools.get(&pool) else { return 0 };
+        let Some(now) = &pool.previous else { return 0 };
+        let first = |version: &Version| self.published.groups.get(version.groups().first()?);
+        let Some(before) = first(now) else { return 0 };
+        let slots = before.group.head.slots;
+        match first(&pool.current) {
+            Some(after)
+                if after.group.head.slots == slots
+                    && now.descriptor.hash_key == pool.current.descriptor.hash_key =>
+            {
+                let (before, after) = (self.homes_in(before), self.homes_in(after));
+                before.zip(after).filter(|(before, after)| before != after).count() as u32
+            }
+            _ => slots,
+        }
+    }
+
+    /// The backend that each slot of a group's table is at home at; `None` if it cannot be read.
+    fn homes_in<'g>(
+        &self,
+        group: &'g PublishedGroup,
+    ) -> impl Iterator<Item = Option<BackendId>> + use<'g> {
+        let head = &group.group.head;
+        let table = self.maps.table(TableRef(head.table), head.shape()).ok();
+        (0..head.slots).map(move |slot| {
+            let list = table.as_ref()?.slot(slot)?;
+            let ranks = (0..RANKS_PER_SLOT as u32).map(|entry| list.rank(entry));
+            let mut members = ranks.filter_map(|rank| group.members.get(usize::from(rank)));
+            let owner = members.clone().next();
+            members.find(|member| !member.out).or(owner).map(|member| member.id)
+        })
     }
 
     /// Frees what is no longer named.

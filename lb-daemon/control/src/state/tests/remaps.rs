@@ -7,6 +7,7 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use super::*;
+use crate::command::{Warning, WarningReason};
 
 /// [`WEB`] with a settle time of a minute and more backends (last number, region).
 fn text(more: &[(u8, &str)]) -> String {
@@ -65,6 +66,47 @@ async fn a_remap_settles_and_ends() {
     seconds(4).await;
     assert!(!is_settling(&daemon));
     assert!(daemon.status().await.settling.is_empty());
+}
+
+/// Packets know two homes of a connection: a third one is that of a change that says what it costs.
+#[tokio::test(start_paused = true)]
+async fn the_next_change_ends_a_remap_that_others_have_kept_from_its_end() {
+    let daemon = Daemon::new();
+    let (two, three, four) = (text(&[]), text(&[(3, "eu")]), text(&[(3, "eu"), (4, "eu")]));
+    daemon.apply(&two).await.unwrap();
+    let table = |daemon: &Daemon| daemon.path.content().plan.pools.values().next().unwrap().clone();
+    let before =
+        |daemon: &Daemon| daemon.path.content().previous_homes.values().next().unwrap().clone();
+    let first = table(&daemon);
+    for change in [&three, &four, &three, &four] {
+        assert_eq!(daemon.apply(change).await.unwrap().warnings, [""; 0]);
+        seconds(50).await;
+    }
+    let [status] = &daemon.status().await.settling[..] else { panic!("one pool settles") };
+    assert!(status.overdue);
+    assert_eq!(*before(&daemon), *first);
+    // What moves nobody ends nothing.
+    let calmer = four.replace("slots = 31", "slots = 31\n    panic_threshold_percent = 50");
+    assert_eq!(daemon.apply(&calmer).await.unwrap().warnings, [""; 0]);
+    assert_eq!(*before(&daemon), *first);
+
+    // By hand: 31 slots of two backends of equal weight become those of four, so that at least half of them move.
+    let apply = Apply { configuration: request(&three), dry_run: true, ..Apply::default() };
+    let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+    let applied = daemon.apply(&three).await.unwrap();
+    let of_remap = |warnings: Vec<Warning>| -> Vec<Warning> {
+        warnings.into_iter().filter(|it| it.reason == WarningReason::RemapEnded).collect()
+    };
+    let (planned, warnings) = (of_remap(planned.warnings), of_remap(applied.warnings));
+    assert_eq!(planned, warnings);
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    let slots = warning.text.split(" of ").find_map(|word| word.parse::<u32>().ok()).unwrap();
+    assert!((15..31).contains(&slots), "{}", warning.text);
+    assert!(warning.text.contains(&format!("of {slots} of 31 slots")), "{}", warning.text);
+    assert_eq!(before(&daemon).groups[0].members.len(), 4);
+    let [status] = &daemon.status().await.settling[..] else { panic!("one pool settles") };
+    assert!(!status.overdue);
+    assert_eq!(status.ends_at.duration_since(status.since).unwrap().as_secs(), 60);
 }
 
 /// Who plans all the time asks for more than the loop has time for.
