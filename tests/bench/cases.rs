@@ -114,6 +114,13 @@ const fn live(name: &'static str, exit: Exit, flows: u64) -> Case {
 /// So many flows that a run hardly meets one twice.
 pub(crate) const DISTINCT: u64 = 1 << 32;
 
+/// What makes a connection a displaced one.
+const DISPLACED: &[Packet] = &[Packet::Syn, Packet::Open];
+/// What gives a connection that a remap moves a cell for as long as it is open.
+const MOVED: &[Packet] = &[Packet::Open, Packet::Open];
+/// What gives a flow of datagrams one.
+const TRACKED: &[Packet] = &[Packet::Udp, Packet::Udp];
+
 /// All of them.
 pub(crate) const CASES: &[Case] = &[
     case("tcp established", Packet::Open, 4, 1),
@@ -134,33 +141,21 @@ pub(crate) const CASES: &[Case] = &[
     random("1,000 services of 10, random", 1_000),
     remembered("syn with a limit", Situation::Limited, &[], Packet::Syn, DISTINCT),
     remembered("syn refused", Situation::Full, &[], Packet::Syn, DISTINCT),
-    remembered("syn spilled", Situation::Spilling, &[], Packet::Syn, DISTINCT),
-    remembered("promotion", Situation::Spilling, &[Packet::Syn], Packet::Open, DISTINCT),
-    remembered(
-        "displaced entry hit",
-        Situation::Spilling,
-        &[Packet::Syn, Packet::Open],
-        Packet::Open,
-        1_000,
-    ),
-    remembered(
-        "displaced entry hit",
-        Situation::Spilling,
-        &[Packet::Syn, Packet::Open],
-        Packet::Open,
-        DISTINCT,
-    ),
-    remembered("miss, displaced check on", Situation::Open, &[], Packet::Open, 1_000),
-    remembered("miss, displaced check on", Situation::Open, &[], Packet::Open, DISTINCT),
-    remembered("miss with handshake entry", Situation::Open, &[Packet::Syn], Packet::Open, 1_000),
-    remembered(
-        "miss with handshake entry",
-        Situation::Open,
-        &[Packet::Syn],
-        Packet::Open,
-        DISTINCT,
-    ),
+    remembered("syn to the next region", Situation::Spilling, &[], Packet::Syn, DISTINCT),
+    remembered("packet after it", Situation::Spilling, &[Packet::Syn], Packet::Open, DISTINCT),
+    remembered("displaced connection", Situation::Spilling, DISPLACED, Packet::Open, 1_000),
+    remembered("displaced connection", Situation::Spilling, DISPLACED, Packet::Open, DISTINCT),
+    remembered("at home, one of 100 away", Situation::OneAway, &[], Packet::Open, 1_000),
+    remembered("at home, one of 100 away", Situation::OneAway, &[], Packet::Open, DISTINCT),
+    remembered("at home, all zones on", Situation::Open, &[], Packet::Open, 1_000),
+    remembered("at home, all zones on", Situation::Open, &[], Packet::Open, DISTINCT),
+    remembered("at home, after its syn", Situation::Open, &[Packet::Syn], Packet::Open, 1_000),
+    remembered("at home, after its syn", Situation::Open, &[Packet::Syn], Packet::Open, DISTINCT),
+    remembered("remap, home stays", Situation::RemapStays, &[], Packet::Open, 1_000_000),
+    remembered("remap moves it, first packet", Situation::RemapMoves, &[], Packet::Open, DISTINCT),
+    remembered("remap moves it, later", Situation::RemapMoves, MOVED, Packet::Open, 1_000),
     remembered("syn repeated", Situation::Limited, &[Packet::Syn], Packet::Syn, 1_000),
+    remembered("udp tracked", Situation::Tracked, TRACKED, Packet::Udp, 100_000),
     captured("others captured", Capture { version: 6, ..ALL }),
     captured("captured, nobody reads", ALL),
     live("veth, XDP_TX", Exit::Transmit, 100_000),

@@ -42,6 +42,10 @@ pub enum State {
 }
 
 impl State {
+    /// All, each at the place of its number.
+    pub const ALL: [Self; 5] =
+        [Self::Open, Self::HalfOpen, Self::HalfOpenAtHome, Self::SeenOnce, Self::Closing];
+
     /// Its name: `open`, `half_open`, `half_open_at_home`, `seen_once` or `closing`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -177,20 +181,8 @@ impl Owner {
 
     /// What is known of it; `None`: somebody is about to store it.
     pub const fn state(self) -> Option<State> {
-        match self.0 >> STATE & 7 {
-            0 => Some(State::Open),
-            1 => Some(State::HalfOpen),
-            2 => Some(State::HalfOpenAtHome),
-            3 => Some(State::SeenOnce),
-            4 => Some(State::Closing),
-            _ => None,
-        }
-    }
-
-    /// Whether this is known of it.
-    #[inline(always)]
-    pub const fn is_in(self, state: State) -> bool {
-        self.0 >> STATE & 7 == state as u64
+        let number = (self.0 >> STATE & 7) as usize;
+        if number < State::ALL.len() { Some(State::ALL[number]) } else { None }
     }
 
     /// Whether its SYN went home.

@@ -92,7 +92,7 @@ pub fn survey<T: FlowCells + ?Sized>(
             let readiness = first.readiness(key, of == Packets::Datagrams, now);
             // The lower of two equals.
             let rest = u64::from(2 * CELLS - 1 - (side * CELLS + index));
-            own = own.max(readiness << INDEX_BITS | rest);
+            own = max(own, readiness << INDEX_BITS | rest);
             room += readiness / FREE;
             let is_its =
                 |owner: Owner| owner.is_of(key, of == Packets::Datagrams) && owner.left(now) > 0;
@@ -111,9 +111,16 @@ pub fn survey<T: FlowCells + ?Sized>(
             }
         }
         // Room counts before anything else; without any, the better one of the two.
-        best = best.max(room << 40 | own);
+        best = max(best, room << 40 | own);
     }
     Survey(seen | best << BEST)
+}
+
+/// The larger of two numbers below 2^63: BPF has no conditional moves, and a CPU could not foresee a branch.
+#[inline(always)]
+const fn max(a: u64, b: u64) -> u64 {
+    let is_less = (a.wrapping_sub(b).cast_signed() >> 63).cast_unsigned();
+    a ^ ((a ^ b) & is_less)
 }
 
 /// Takes a cell, by the survey of a moment ago. A half-open flow may take that of another half-open one, and so may an open

@@ -44,14 +44,11 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         Some(next) => (next.descriptor, next.hash),
         None => (query.descriptor, query.hash),
     };
-    let owner = select::owner(tables, descriptor, hash)?;
-    if owner.member.is_marked_out() {
+    let home = select::home(tables, descriptor, hash)?;
+    if kind == Kind::OpenConnection && homes::is_moved(tables, query, placement(home.member)) {
         return Ok(None);
     }
-    if kind == Kind::OpenConnection && homes::is_moved(tables, query, placement(owner.member)) {
-        return Ok(None);
-    }
-    let choice = owner.choice(tables, kind);
+    let choice = home.choice(tables, kind);
     if let Some(choice) = &choice
         && kind == Kind::NewConnection
     {

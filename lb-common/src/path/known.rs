@@ -51,6 +51,7 @@ impl Flow {
             key(tables, query)
         }
         let key = out_of_line(tables, query);
+        tables.fetch(key);
         Self { key, time: tables.now(), has_room: false, survey: Survey::NONE }
     }
 

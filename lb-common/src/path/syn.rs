@@ -27,12 +27,12 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
         return Ok(());
     }
     let mut flow = Flow::new(tables, &query);
-    if known::try_repeated(tables, &query, &mut flow, to, observer) {
-        return Ok(());
-    }
     let home = select::home(tables, query.descriptor, query.hash)?;
     let mut homes = Homes::new(tables, &query, home);
     let at_home = placement(homes.now.member);
+    if known::try_repeated(tables, &query, &mut flow, to, observer) {
+        return Ok(());
+    }
     if flow.has_room || !try_hold(tables, &query, &homes, &flow, to, observer)? {
         homes::place_by_next(tables, &mut query, &mut homes.now);
         admit::admit(tables, &query, &homes.now, &flow, to, observer)?;

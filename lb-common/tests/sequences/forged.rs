@@ -85,7 +85,7 @@ fn two_hundred_thousand_random_syns_move_none_of_five_hundred_spilled_connection
             assert_eq!(fixture.ack(client(at), number(at) + n as u32), Ok(3), "after {n} SYNs");
         }
     }
-    let open = |(owner, _): &(Owner, Place)| owner.is_in(State::Open) && owner.0 != 0;
+    let open = |(owner, _): &(Owner, Place)| owner.state() == Some(State::Open) && owner.0 != 0;
     assert_eq!(fixture.fake.cells().filter(open).count(), 500, "SYNs have taken no open cell");
 }
 

@@ -157,12 +157,16 @@ each packet goes to one of so many services at random, each of which has a pool 
 | packets | what they are |
 |---|---|
 | tcp established, udp, not ours | packets of open connections; datagrams of a service that tracks no flows; packets to an address that is no VIP |
-| syn with a limit, refused, spilled | SYNs to a pool with a capacity: below it; over it, and the service rejects; over it, and the next region takes them |
-| promotion | the first packet after a SYN that went to the next region: the connection is remembered as displaced |
-| displaced entry hit | later packets of such a connection |
-| miss, displaced check on | packets of connections at home, while some other connection of the pool is displaced |
-| miss with handshake entry | the same right after the connection's SYN |
+| syn with a limit, refused, to the next region | SYNs to a pool with a capacity: below it; over it, and the service rejects; over it, and the next region takes them. \"All new\" fills the flow table, as a flood does |
+| packet after it | the first packet after a SYN that went to the next region: its cell is not half-open any more |
+| displaced connection | later packets of such a connection |
+| at home, one of 100 away | packets of connections at home, while those of one backend of a hundred are displaced |
+| at home, all zones on | the same while some connection of each zone is displaced |
+| at home, after its syn | the same right after the connection's SYN |
+| remap, home stays | packets of open connections during a remap that does not move them |
+| remap moves it, first packet; later | those of connections that it moves: the first, which takes a cell, and later ones |
 | syn repeated | a SYN that comes again, of a pool with a capacity |
+| udp tracked | datagrams of tracked flows |
 | others captured; captured, nobody reads | a capture of other packets runs; a capture of these packets, whose samples are not read |
 
 ";

@@ -316,16 +316,13 @@ mod tests {
         }
     }
 
-    const STATES: [State; 5] =
-        [State::Open, State::HalfOpen, State::HalfOpenAtHome, State::SeenOnce, State::Closing];
-
     #[test]
     fn explanations_come_back_as_they_were_sent() {
         let memories =
             [Memory::Handshake, Memory::Displaced, Memory::Tracked, Memory::PreviousHome];
         for remembered in memories.map(Some).into_iter().chain([None]) {
             for how in [Encapsulation::IpInIp, Encapsulation::Gue(6080), Encapsulation::Direct] {
-                for state in STATES {
+                for state in State::ALL {
                     let sent = whole(how, remembered, state);
                     let back = explanation(&flow(), explained(&sent, 3)).unwrap();
                     assert_eq!(format!("{back:?}"), format!("{sent:?}"));

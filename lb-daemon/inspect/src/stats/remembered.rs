@@ -61,32 +61,23 @@ pub(super) fn remembered(maps: &PinnedMaps, names: &Names) -> Result<Remembered,
     })
 }
 
-/// The states of cells in their order.
-const STATES: [(&str, State); 5] = [
-    ("open", State::Open),
-    ("half_open", State::HalfOpen),
-    ("half_open_at_home", State::HalfOpenAtHome),
-    ("seen_once", State::SeenOnce),
-    ("closing", State::Closing),
-];
-/// Behind them.
+/// Behind the states.
 const DATAGRAMS: &str = "datagrams";
 
 /// Reads the whole table.
 fn held(maps: &PinnedMaps) -> Vec<FlowsHeld> {
     let now = Coarse::from_nanoseconds(clock::now().unwrap_or(0));
-    let mut counts = [0; STATES.len() + 1];
+    let mut counts = [0; State::ALL.len() + 1];
     let table = maps.flows();
     for (_, owner, _) in table.cells(0, table.buckets()) {
         if owner != Owner::BUSY && owner.left(now) > 0 {
-            let is_it = |(_, state): &(&str, State)| owner.is_in(*state);
-            let place = match owner.is_of_datagrams() {
-                true => STATES.len(),
-                false => STATES.iter().position(is_it).unwrap_or(0),
+            let place = match owner.state() {
+                Some(state) if !owner.is_of_datagrams() => state as usize,
+                _ => State::ALL.len(),
             };
             counts[place] += 1;
         }
     }
-    let names = STATES.map(|(name, _)| name).into_iter().chain([DATAGRAMS]);
+    let names = State::ALL.map(State::name).into_iter().chain([DATAGRAMS]);
     names.zip(counts).map(|(state, held)| FlowsHeld { state: state.into(), held }).collect()
 }

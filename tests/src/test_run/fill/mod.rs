@@ -24,7 +24,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
     pod::bytes_of,
     pool::LIMITED,
-    service::{SERVICE_REJECTS, Service, address_words},
+    service::{SERVICE_REJECTS, SERVICE_TRACKED, Service, address_words},
     sizes::MapSizes,
     zone::{Zone, ZoneRange},
 };
@@ -41,6 +41,8 @@ pub const MEMBERS: u32 = 100;
 const OTHER_SERVICES: u32 = 98;
 /// Zones of the pool that services share.
 const SHARED_ZONES: u32 = 4_096;
+/// For how long a tracked flow is remembered, in units of 1.07 s.
+const IDLE_UNITS: u32 = 60;
 /// Members of the pool of a service that has one of its own.
 const OWN_MEMBERS: u32 = 10;
 
@@ -65,6 +67,12 @@ pub enum Situation {
     Open,
     /// As limited, and a connection of one zone of a hundred is not at home.
     OneAway,
+    /// A remap that moves none of the flows.
+    RemapStays,
+    /// A remap that moves all of them.
+    RemapMoves,
+    /// As steady, and flows of datagrams are tracked.
+    Tracked,
 }
 
 /// Limiters of the two groups, near and far.
@@ -111,13 +119,22 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     arrays.view(Array::NextHops).set(1, &hop);
     let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
     arrays.view(Array::Interfaces).set(u32::from(interface), &own);
-    let limited = !matches!(situation, Situation::Steady);
+    let limited = !matches!(
+        situation,
+        Situation::Steady | Situation::RemapStays | Situation::RemapMoves | Situation::Tracked
+    );
     let full = matches!(situation, Situation::Full | Situation::Spilling);
     arrays.view(Array::Limiters).set(LIMITERS[0], &near_limiter(limited, full)?);
     let flags = form.flags() | if limited { LIMITED } else { 0 };
     let shared = PoolPlan {
         pool: 0,
         groups: groups(v6, if situation == Situation::Full { 1 } else { 2 }),
+        next: match situation {
+            Situation::RemapStays => groups(v6, 2),
+            // The same regions in the other order.
+            Situation::RemapMoves => groups(v6, 2).into_iter().rev().collect(),
+            _ => Vec::new(),
+        },
         flags,
         zones: ZoneRange::new(0, SHARED_ZONES),
         last_displaced: u64::from(matches!(situation, Situation::Open | Situation::OneAway)),
@@ -138,7 +155,11 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     }
     let mut chunks = Chunks::default();
     pool::publish(arrays, &mut chunks, &shared)?;
-    let mut services = services(if situation == Situation::Full { SERVICE_REJECTS } else { 0 });
+    let mut services = services(match situation {
+        Situation::Full => SERVICE_REJECTS,
+        Situation::Tracked => SERVICE_TRACKED | IDLE_UNITS << 16,
+        _ => 0,
+    });
     for n in 0..own_pools {
         pool::publish(arrays, &mut chunks, &own_pool(n, form.flags()))?;
         services.extend(service::both(own_vip(n).into(), 2 + OTHER_SERVICES + n, 1 + n, 0));
@@ -184,7 +205,8 @@ fn own_pool(n: u32, flags: u32) -> PoolPlan {
         addresses: (0..OWN_MEMBERS).map(address).collect(),
     };
     let zones = ZoneRange::new(SHARED_ZONES + n, 1);
-    PoolPlan { pool: 1 + n, groups: vec![group], flags, zones, last_displaced: 0 }
+    let (groups, next) = (vec![group], Vec::new());
+    PoolPlan { pool: 1 + n, groups, next, flags, zones, last_displaced: 0 }
 }
 
 /// The services of the shared pool.

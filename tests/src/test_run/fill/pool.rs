@@ -21,7 +21,10 @@ pub(super) struct PoolPlan {
     pub(super) pool: u32,
     /// Its groups, nearest region first.
     pub(super) groups: Vec<GroupPlan>,
-    /// Flags of the descriptor.
+    /// Those of the version by which new connections are placed, during a remap; its descriptor follows the other one, so
+    /// that no other pool has it. Groups have tables of their own in it.
+    pub(super) next: Vec<GroupPlan>,
+    /// Flags of the descriptors.
     pub(super) flags: u32,
     /// Its zones.
     pub(super) zones: ZoneRange,
@@ -51,8 +54,28 @@ pub(super) fn publish(
     chunks: &mut Chunks,
     plan: &PoolPlan,
 ) -> Result<()> {
+    let now = plan.pool + 1;
+    version(arrays, chunks, (&plan.groups, plan.flags), now)?;
+    let next = if plan.next.is_empty() { 0 } else { now + 1 };
+    if next != 0 {
+        version(arrays, chunks, (&plan.next, plan.flags), next)?;
+    }
+    let word = PoolWord::new(now, next).0;
+    let (cleared, last_displaced) = (0, plan.last_displaced);
+    let line = PoolLine { word, cleared, last_displaced, zones: plan.zones.0 };
+    arrays.view(Array::Pools).set(plan.pool, &line);
+    Ok(())
+}
+
+/// Writes a version of a pool.
+fn version(
+    arrays: &Arrays<MappingMut>,
+    chunks: &mut Chunks,
+    (plans, flags): (&[GroupPlan], u32),
+    index: u32,
+) -> Result<()> {
     let mut heads: Vec<(u32, GroupHead)> = Vec::new();
-    for group in &plan.groups {
+    for group in plans {
         let made = heads.iter().find(|(table, _)| *table == group.table).map(|(_, head)| *head);
         let (table, slots) = match made {
             Some(GroupHead { table, slots, .. }) => (table, slots),
@@ -67,7 +90,7 @@ pub(super) fn publish(
         heads.push((group.table, head));
     }
     let mut groups = [0; 8];
-    for (place, group) in groups.iter_mut().zip(&plan.groups) {
+    for (place, group) in groups.iter_mut().zip(plans) {
         *place = group.group;
     }
     let descriptor = Descriptor {
@@ -75,17 +98,13 @@ pub(super) fn publish(
         home: heads[0].1,
         source_v4: 0,
         source_hosts_v4: 0,
-        flags: plan.flags,
-        home_limiter: plan.groups[0].limiter,
+        flags,
+        home_limiter: plans[0].limiter,
         groups,
-        group_count: plan.groups.len() as u32,
+        group_count: plans.len() as u32,
         spare: [0; 11],
     };
-    arrays.view(Array::Descriptors).set(plan.pool + 1, &descriptor);
-    let word = PoolWord::new(plan.pool + 1, 0).0;
-    let (cleared, last_displaced) = (0, plan.last_displaced);
-    let line = PoolLine { word, cleared, last_displaced, zones: plan.zones.0 };
-    arrays.view(Array::Pools).set(plan.pool, &line);
+    arrays.view(Array::Descriptors).set(index, &descriptor);
     Ok(())
 }
 
