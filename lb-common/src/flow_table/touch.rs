@@ -96,12 +96,18 @@ pub fn touch_datagrams<T: FlowCells + ?Sized>(
     now: Coarse,
 ) -> bool {
     let life = idle + SLACK.min(idle / 8);
-    if !cell.owner.is_half_open() && cell.owner.left(now) >= idle as i64 {
+    if is_fresh_of_datagrams(cell, idle, now) {
         return false;
     }
     let until = Coarse(now.0.wrapping_add(life));
     let is_set = cells.exchange_owner(cell, cell.owner.with(State::Open, until));
     is_set && cell.owner.is_half_open()
+}
+
+/// Whether [`touch_datagrams`] would change nothing.
+#[inline(always)]
+pub fn is_fresh_of_datagrams(cell: &Cell, idle: u64, now: Coarse) -> bool {
+    !cell.owner.is_half_open() && cell.owner.left(now) >= idle as i64
 }
 
 /// The first word after a packet; `may_end`: whether it can be the end of the connection.

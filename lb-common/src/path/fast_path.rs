@@ -33,7 +33,10 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         },
         Kind::OpenConnection => true,
         Kind::NewConnection => query.is_stateless(),
-        Kind::Datagram => !query.service_has(SERVICE_TRACKED),
+        Kind::Datagram if query.service_has(SERVICE_TRACKED) => {
+            return Ok(try_tracked(tables, query));
+        }
+        Kind::Datagram => true,
     };
     if !is_fast {
         return Ok(None);
@@ -90,6 +93,18 @@ fn try_known<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Know
     tables.count(Event::FlowLookup);
     tables.count(Event::FlowHit);
     Known::At(choice)
+}
+
+/// The backend of a tracked flow that has a cell for long enough.
+#[inline(always)]
+fn try_tracked<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Option<Choice> {
+    let now = Coarse::from_nanoseconds(tables.now());
+    let mut cell = Cell::NONE;
+    let is_found = tables.youngest(known::key(tables, query), true, now, &mut cell);
+    if !is_found || !flow_table::is_fresh_of_datagrams(&cell, query.idle(), now) {
+        return None;
+    }
+    backend_state::choose(tables, query, cell.place.placement())
 }
 
 impl VersionedQuery<'_> {
