@@ -15,4 +15,5 @@ mod long_streams;
 mod outage;
 mod repeated;
 mod reused;
+mod sustained;
 mod tracked;

@@ -243,18 +243,23 @@ mod tests {
             Self { lines: RefCell::new(RANGES.map(line).to_vec()), counts, ..Self::default() }
         }
 
-        /// What a packet does that takes a cell.
+        /// What a packet does that takes a cell: it stores the time first.
         fn take(&self, at: (u32, u32), cell: (Owner, Place), now: Coarse) {
-            let zone = u32::from(cell.0.zone());
-            if cell.0.turns_check_on() {
+            self.note(cell.0, now);
+            self.cells.borrow_mut().insert(at, cell);
+        }
+
+        fn note(&self, owner: Owner, now: Coarse) {
+            let zone = u32::from(owner.zone());
+            if owner.turns_check_on() {
                 let has = |zones: ZoneRange| {
                     (zones.first()..zones.first() + zones.count()).contains(&zone)
                 };
                 let mut lines = self.lines.borrow_mut();
-                lines[1 + usize::from(has(RANGES[2]))].last_displaced = now.0;
+                let line = &mut lines[1 + usize::from(has(RANGES[2]))];
+                line.last_displaced = line.last_displaced.max(now.0);
                 self.zones.borrow_mut().entry(zone).or_default().last_displaced = now.0;
             }
-            self.cells.borrow_mut().insert(at, cell);
         }
 
         /// Rounds until the pass is over; before each a packet may take cells.
@@ -321,8 +326,9 @@ mod tests {
         datagrams: bool,
         left: i64,
         placement: Placement,
-        /// When, in coarse units before the pass; or before which of its rounds.
-        when: Result<u64, u64>,
+        /// When, in coarse units before the pass; or before which of its rounds, by a packet that stored the time so many
+        /// units before the pass.
+        when: Result<u64, (u64, u64)>,
     }
 
     impl Taken {
@@ -343,7 +349,7 @@ mod tests {
             4 => Just(Placement { backend: 1, incarnation: 5 }),
             1 => (0..3_u32).prop_map(|backend| Placement { backend, incarnation: 5 }),
         ];
-        let when = prop_oneof![(0..1_000_u64).prop_map(Ok), (0..3_u64).prop_map(Err)];
+        let when = prop_oneof![(0..1_000_u64).prop_map(Ok), (0..3_u64, 0..=62_u64).prop_map(Err)];
         let state = prop::sample::select(states.to_vec());
         let cell = ((bucket, 0..4_u32), 10..16_u16, state, any::<bool>(), left, placement, when);
         cell.prop_map(|(at, zone, state, datagrams, left, placement, when)| Taken {
@@ -370,12 +376,21 @@ mod tests {
             for (ago, taken) in before {
                 fake.take(taken.at, taken.cell(), Coarse(NOW.0 - ago));
             }
+            let mut late: Vec<_> = taken.iter().filter_map(|it| Some((it.when.err()?.1, it))).collect();
+            late.sort_by_key(|(ago, _)| u64::MAX - ago);
+            for (ago, taken) in late {
+                let now = Coarse(NOW.0 - ago);
+                if fake.zone(taken.zone.into()).last_displaced < now.0 {
+                    fake.note(taken.cell().0, now);
+                }
+            }
             let first: BTreeMap<_, _> = fake.cells.borrow().clone();
             let (zones, lines) = (fake.zones.borrow().clone(), fake.lines.borrow().clone());
             let is_quiet = taken.iter().all(|taken| taken.when.is_ok());
             let (outcome, rounds) = fake.pass(NOW, |round| {
-                for taken in taken.iter().filter(|taken| taken.when == Err(round)) {
-                    fake.take(taken.at, taken.cell(), Coarse(NOW.0 + round));
+                let is_now = |taken: &&Taken| taken.when.is_err_and(|(before, _)| before == round);
+                for taken in taken.iter().filter(is_now) {
+                    fake.cells.borrow_mut().insert(taken.at, taken.cell());
                 }
             });
             prop_assert_eq!(rounds, 3);
