@@ -32,7 +32,7 @@ pub(super) struct FreeSpace {
     pools_without_zones: u32,
 }
 
-/// Most zones of a pool: a drained backend of a thousand makes the packets of few other flows dearer.
+/// Most zones of a pool: a drained backend of a thousand makes the packets of 3 flows in a hundred dearer.
 const MOST_ZONES: u32 = 2_048;
 /// The first pool gets so many'th of the zones that are free.
 const ZONES_LEFT: u32 = 16;
@@ -313,6 +313,10 @@ impl Indices {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use lb_common::{abi::zone::ZoneRange, flow_hash::FlowHash};
+    use lb_model::maglev::{Member, TableSpec};
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
@@ -551,6 +555,25 @@ mod tests {
             for (before, length) in (1..).zip(lengths) {
                 assert!(length >= ZONES / 32 / before, "the {before}th of {most_pools}: {length}");
             }
+        }
+    }
+
+    /// Of a pool with the most zones and the slots that are chosen for it: slots of one backend are strewn over the table,
+    /// so its flows share zones with others.
+    #[test]
+    fn one_backend_of_many_turns_few_checks_on() {
+        for (backends, slots, most) in [(10_u16, 1_009, 15), (100, 16_381, 9), (1_000, 65_537, 4)] {
+            let address = |n: u16| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
+            let members: Vec<_> =
+                (0..backends).map(|n| Member { key: address(n).into(), weight: 1 }).collect();
+            let owners = TableSpec::new(&members, slots).unwrap().owners();
+            let zones = ZoneRange::new(0, MOST_ZONES);
+            let flows = || (0..1_u64 << 18).map(|n| FlowHash(n << 46));
+            let is_its = |flow: &FlowHash| owners[flow.slot(slots) as usize] == 0;
+            let on: BTreeSet<u16> = flows().filter(is_its).map(|flow| zones.of(flow)).collect();
+            let look_up = flows().filter(|flow| on.contains(&zones.of(*flow))).count();
+            let percent = look_up as f64 / flows().count() as f64 * 100.0;
+            assert!(percent <= f64::from(most), "{percent} % for one of {backends} backends");
         }
     }
 }
