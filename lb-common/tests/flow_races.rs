@@ -126,7 +126,7 @@ fn two_flows_take_two_cells() {
     });
 }
 
-// Whoever changes most is the main thread: loom tries few orders if that one only reads.
+// The main thread takes the cell: loom tries few orders if that thread only reads.
 
 /// A reader finds the cell of its flow with both words of it, or no cell, while another CPU takes it: what the words were
 /// before fits the flow's packets too.

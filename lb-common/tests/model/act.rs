@@ -81,7 +81,7 @@ pub(crate) enum Act {
 }
 
 pub(crate) const CLIENTS: u16 = 8;
-/// Clients from here on open one connection, and nobody forges packets of them: what is said of their flows is of it alone.
+/// Clients from here on open one connection each, and no packets are forged in their name: their flows have no other cells.
 pub(crate) const SINGLE: u16 = 6;
 pub(crate) const REGIONS: usize = 3;
 pub(crate) const MEMBERS: u32 = 2;

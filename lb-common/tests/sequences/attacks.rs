@@ -167,10 +167,7 @@ fn forged_pairs_at_one_pool_leave_the_other_pools_room() {
     assert!(lost <= 1, "{lost} handshakes were lost");
     assert_eq!(fixture.counted(Event::DisplacedWithoutCell), 0);
     let counted = fixture.counters(2);
-    assert_eq!(
-        counted[5], 0,
-        "nobody of the other pool was held over capacity: {pool} {counted:?}"
-    );
+    assert_eq!(counted[5], 0, "pool {pool} held a connection over its capacity: {counted:?}");
 }
 
 /// Of SYNs that overflow while others come, those whose cell is another flow's when their handshake of 308 ms is over: how
@@ -244,8 +241,8 @@ fn moving_pairs(is_away: bool, at: u32, tries: u32) -> Vec<i32> {
     moving
 }
 
-/// Whoever knows addresses and ports, but not the number, has to try: a pair near a connection's number moves it, where home
-/// has no cell of it. That is 272 MiB of 4 GiB.
+/// An attacker who knows addresses and ports, but not the number, has to try: a pair near a connection's number moves it if it
+/// is at home and has no cell. That is 272 MiB of 4 GiB.
 #[test]
 fn a_forged_pair_moves_a_connection_at_its_full_home_only_near_its_number() {
     for at in [0x1234_5678, 0xffff_ff00] {

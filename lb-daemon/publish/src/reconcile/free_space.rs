@@ -558,7 +558,7 @@ mod tests {
         }
     }
 
-    /// Of a pool with the most zones and the slots that are chosen for it: slots of one backend are strewn over the table,
+    /// Of a pool with the most zones and the slots that are chosen for it: slots of one backend are spread over the table,
     /// so its flows share zones with others.
     #[test]
     fn one_backend_of_many_turns_few_checks_on() {

@@ -395,7 +395,7 @@ mod tests {
             });
             prop_assert_eq!(rounds, 3);
             let end = fake.cells.borrow().clone();
-            // Whoever has a cell is looked up: the zone and the pool that it belongs to have their checks on.
+            // Packets find every cell: the checks of its zone and its pool are on.
             for (owner, _) in end.values().filter(|cell| cell.0.turns_check_on()) {
                 prop_assert!(fake.zone(owner.zone().into()).has_displaced(), "{owner:?}");
                 let pool = if owner.zone() < 14 { 1 } else { 2 };
