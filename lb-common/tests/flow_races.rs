@@ -16,7 +16,7 @@ use loom::{
     thread,
 };
 
-const SWITCHES: usize = 3;
+const SWITCHES: usize = 4;
 /// The table has two buckets of four cells.
 const WORDS: usize = 16;
 const NOW: Coarse = Coarse(500);
@@ -126,6 +126,43 @@ fn two_flows_take_two_cells() {
     });
 }
 
+// The main thread takes the cell: loom tries few orders if that thread only reads.
+
+/// A reader finds the cell of its flow with both words of it, or no cell, while another CPU takes it: what the words were
+/// before fits the flow's packets too.
+#[test]
+fn a_cell_that_is_being_taken_is_read_whole_or_not_at_all() {
+    in_all_orders(|| {
+        let table = Table::with(7);
+        let other = table.clone();
+        let reading = thread::spawn(move || {
+            other.find(5);
+        });
+        assert!(table.take(5, State::HalfOpen, 60));
+        reading.join().unwrap();
+        assert!(table.find(5).is_some());
+    });
+}
+
+/// The same where the cell was another flow's, which is looked for at the same time.
+#[test]
+fn a_cell_that_changes_its_flow_is_read_as_one_flows() {
+    in_all_orders(|| {
+        let table = Table::with(7);
+        assert!(table.take(5, State::HalfOpen, 60));
+        let (before, after) = (table.clone(), table.clone());
+        let reading = [
+            thread::spawn(move || before.find(5).is_some()),
+            thread::spawn(move || after.find(6).is_some()),
+        ];
+        assert!(table.take(6, State::HalfOpen, 60));
+        for reading in reading {
+            reading.join().unwrap();
+        }
+        assert!(table.find(5).is_none() && table.find(6).is_some());
+    });
+}
+
 /// There is one cell for both, and the first has it already.
 #[test]
 fn a_cell_that_was_opened_is_taken_by_nobody() {
@@ -164,5 +201,32 @@ fn a_cell_that_was_renewed_is_not_erased() {
         let is_erased = walking.join().unwrap();
         assert_ne!(is_renewed, is_erased);
         assert_eq!(table.find(5).is_some(), is_renewed);
+    });
+}
+
+/// A flow's next packet, the walk, and a flow that takes the cell: one of the latter two has it, or the flow keeps it.
+#[test]
+fn a_half_open_cell_is_opened_erased_or_taken() {
+    in_all_orders(|| {
+        let table = Table::with(7);
+        // Over by the clock of the walk, which is ahead.
+        assert!(table.take(5, State::HalfOpen, 1));
+        let (opened, walked) = (table.clone(), table.clone());
+        let opening = thread::spawn(move || {
+            opened.find(5).is_some_and(|cell| {
+                flow_table::touch(&*opened, &cell, (3, Segment::new(NUMBER + 1, 0)), NOW)
+            })
+        });
+        let walking = thread::spawn(move || {
+            let bucket = walked.bucket(1).unwrap();
+            let read = Owner(bucket.load(6));
+            let is_over = read != Owner::BUSY && read.0 != 0 && read.left(Coarse(NOW.0 + 1)) <= 0;
+            is_over && bucket.exchange(6, read.0, Owner::NONE.0)
+        });
+        let is_taken = table.take(6, State::HalfOpen, 60);
+        let (is_opened, is_erased) = (opening.join().unwrap(), walking.join().unwrap());
+        assert_ne!(is_opened, is_taken || is_erased, "opened, or not its own any more");
+        assert_eq!(table.find(5).is_some(), is_opened);
+        assert_eq!(table.find(6).is_some(), is_taken);
     });
 }

@@ -63,8 +63,8 @@ pub struct FakeTables {
     /// What another CPU makes of a cell between our reading and our exchange: once.
     pub taken_meanwhile: Cell<Option<(Owner, Place)>>,
     pub zones: RefCell<HashMap<u32, Zone>>,
-    /// Cells by pool, and of all pools.
-    pub flow_counts: [Cell<u64>; 2],
+    /// Cells by pool; of all pools together: the first.
+    pub flow_counts: Vec<Cell<u64>>,
     pub events: RefCell<HashMap<Event, u64>>,
     pub group_counters: RefCell<HashMap<u32, GroupCounter>>,
     /// The clock, nanoseconds.
@@ -74,6 +74,9 @@ pub struct FakeTables {
 impl FakeTables {
     /// Buckets of the flow table, unless a test wants others.
     pub const BUCKETS: u32 = 1 << 10;
+
+    /// Zones of a pool.
+    pub const ZONES: u32 = 64;
 
     /// Makes the flow table one of so many buckets, empty.
     pub fn set_buckets(&mut self, buckets: u32) {
@@ -240,49 +243,61 @@ impl FakeTables {
             limiters: (0..FIRST_LIMITER)
                 .map(|_| (Cell::new(LimitWord::UNLIMITED), Cell::new(0)))
                 .collect(),
+            pools: vec![Cell::default()],
+            flow_counts: vec![Cell::default()],
             // An hour after the kernel's start.
             now: Cell::new(3_600_000_000_000),
             ..Self::default()
         };
         fake.set_buckets(Self::BUCKETS);
+        assert_eq!(fake.add_pool(regions, version), POOL);
+        fake.descriptors.insert(0, fake.descriptors[0]);
+        fake
+    }
+
+    /// Adds a pool, with zones of its own; its regions' indices follow those that there are. Returns its index.
+    pub fn add_pool(&mut self, regions: &[(Vec<[u16; 4]>, u8)], version: u8) -> u32 {
+        let (pool, first) = (self.pools.len() as u32, self.groups.len());
         let mut order = [0; 8];
-        for (region, (lists, members)) in regions.iter().enumerate() {
-            order[region] = fake.groups.len() as u32;
+        for (place, (lists, members)) in regions.iter().enumerate() {
+            let region = self.groups.len() as u32;
+            order[place] = region;
             let head = GroupHead {
-                table: fake.tables.len() as u32,
+                table: self.tables.len() as u32,
                 slots: lists.len() as u32,
-                members: fake.members.len() as u32,
+                members: self.members.len() as u32,
                 member_count: u32::from(*members),
             };
-            let limiter = fake.limiters.len() as u32;
-            fake.limiters.push((Cell::new(LimitWord::UNLIMITED), Cell::new(0)));
-            fake.groups.push(Group { head, region: region as u32, limiter, reserved: [0; 2] });
-            fake.tables.push(lists.iter().map(|&ranks| SlotWord::new(ranks)).collect());
-            fake.standbys.extend([StandbyWord::new(None); 8]);
+            let limiter = self.limiters.len() as u32;
+            self.limiters.push((Cell::new(LimitWord::UNLIMITED), Cell::new(0)));
+            self.groups.push(Group { head, region, limiter, reserved: [0; 2] });
+            self.tables.push(lists.iter().map(|&ranks| SlotWord::new(ranks)).collect());
+            self.standbys.extend([StandbyWord::new(None); 8]);
             for n in 0..*members {
-                let index = fake.backends.len() as u32;
-                fake.backends.push(backend(backend_address(region as u8, n, version)));
-                fake.members.push(MemberWord::new(index, 5, Accepts::All, FULL_RAMP, 1));
-                fake.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, POOL));
+                let index = self.backends.len() as u32;
+                self.backends.push(backend(backend_address(region as u8, n, version)));
+                self.members.push(MemberWord::new(index, 5, Accepts::All, FULL_RAMP, 1));
+                self.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, pool));
             }
         }
         let none = GroupHead { table: 0, slots: 0, members: 0, member_count: 0 };
-        let descriptor = Descriptor {
+        let at = self.descriptors.len().max(1) as u32;
+        self.descriptors.push(Descriptor {
             hash_key: [3, 4],
-            home: fake.groups.first().map_or(none, |group| group.head),
+            home: self.groups.get(first).map_or(none, |group| group.head),
             source_v4: 0,
             source_hosts_v4: 0,
             flags: 0,
-            home_limiter: fake.groups.first().map_or(0, |group| group.limiter),
+            home_limiter: self.groups.get(first).map_or(0, |group| group.limiter),
             groups: order,
             group_count: regions.len() as u32,
             spare: [0; 11],
-        };
-        fake.descriptors = vec![descriptor, descriptor];
-        let (word, zones) = (PoolWord::new(1, 0).0, ZoneRange::new(100, 64).0);
-        let line = PoolLine { word, zones, ..PoolLine::default() };
-        fake.pools = vec![Cell::default(), Cell::new(line)];
-        fake
+        });
+        let zones = ZoneRange::new(100 * pool, Self::ZONES);
+        let line = PoolLine { word: PoolWord::new(at, 0).0, zones: zones.0, ..PoolLine::default() };
+        self.pools.push(Cell::new(line));
+        self.flow_counts.push(Cell::default());
+        pool
     }
 
     /// Three members in the first region and one in the next, one slot each: every flow is in slot 0.
@@ -294,13 +309,18 @@ impl FakeTables {
 
     /// Adds a service on the pool.
     pub fn with_service(mut self, vip: &str, port: u16, protocol: u8, flags: u32) -> Self {
-        let key = ServiceKey::new(vip.parse().unwrap(), port, protocol);
-        self.services.insert(key, Service { key, index: 1, pool: POOL, flags });
+        self.add_service(vip, (port, protocol), flags, POOL);
+        self
+    }
+
+    /// Adds a service on a pool.
+    pub fn add_service(&mut self, vip: &str, port: (u16, u8), flags: u32, pool: u32) {
+        let key = ServiceKey::new(vip.parse().unwrap(), port.0, port.1);
+        self.services.insert(key, Service { key, index: pool, pool, flags });
         if flags & SERVICE_FRAGMENTS != 0 {
             let key = key.fragments();
-            self.services.insert(key, Service { key, index: 1, pool: POOL, flags });
+            self.services.insert(key, Service { key, index: pool, pool, flags });
         }
-        self
     }
 
     /// Adds a version of the pool: its regions in an order, without the members (region, rank) in home

@@ -9,7 +9,7 @@
 /// A time since the kernel's start, in nanoseconds.
 pub type Nanoseconds = u64;
 
-/// A time in units of 2^30 ns (1.07 s), as entries of connections hold it.
+/// A time in units of 2^30 ns (1.07 s), as cells of the flow table hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coarse(pub u64);
 

@@ -69,8 +69,9 @@ macro_rules! events {
 events! {
     /// A repeated SYN went where the first one had gone.
     SynRepeated = 6, "syn_repeated";
-    /// A new connection stayed at its full home, at one that gives connections away for now (slow start,
-    /// shares), or at the one that a remap takes it from, because the flow table had no room for it.
+    /// A new connection had to stay at its full home, at one that gives connections away for now (slow start,
+    /// shares), or at the one that a remap takes it from, because the flow table had no room for it. If its region is full, a
+    /// service that rejects refuses it.
     HeldAtHome = 7, "held_at_home";
     /// A limit could not be debited because too many CPUs were at it, or it changed; the connection was refused there.
     LimitContended = 8, "limit_contended";

@@ -29,9 +29,9 @@ impl FlowKey {
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its connection was made, or it is a flow of datagrams.
+    /// Its connection was made, or it had a second datagram.
     Open = 0,
-    /// It had a SYN, which went to the cell's backend.
+    /// It had a SYN or its first datagram, which went to the cell's backend.
     HalfOpen = 1,
     /// It had a SYN that went home: the cell only says so for as long as the handshake may take.
     HalfOpenAtHome = 2,

@@ -89,7 +89,7 @@ pub fn last_syn<T: FlowCells + ?Sized>(
     })
 }
 
-/// The cell of a flow that lasts longest, of an open connection before any other.
+/// The cell of a flow that is not half-open before one that is; of those the one that lasts longest.
 #[inline(always)]
 pub fn youngest<T: FlowCells + ?Sized>(
     cells: &T,

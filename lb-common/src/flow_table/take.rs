@@ -69,8 +69,13 @@ impl Survey {
 }
 
 /// Looks at both buckets of a flow once. Gives `cell` the cell of the same SYN or flow of datagrams, and finds the best cell
-/// that the flow may take: in the bucket with more room, of nobody before anybody's, of its own connections that were ended
-/// before those of half-open flows, at home first, the oldest first.
+/// that the flow may take:
+/// 1. in the bucket with more cells that nobody needs, one of those;
+/// 2. if no bucket has any, one of the flow's own connections that were ended;
+/// 3. one of a half-open flow that is at home;
+/// 4. one of another half-open flow.
+///
+/// Of equals the oldest.
 #[inline(always)]
 pub fn survey<T: FlowCells + ?Sized>(
     cells: &T,
@@ -102,7 +107,8 @@ pub fn survey<T: FlowCells + ?Sized>(
             let Some((owner, place)) = read(bucket, index, is_its) else { continue };
             seen |= HAS_ANY;
             let is_same = match of {
-                Packets::Tcp(number) => owner.is_of_syn() && place.sequence() == number,
+                // Of an open connection too: the network may deliver a copy of its SYN late.
+                Packets::Tcp(number) => place.sequence() == number,
                 Packets::Datagrams => true,
             };
             if is_same {

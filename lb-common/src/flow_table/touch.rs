@@ -3,7 +3,8 @@
 use super::{Cell, FlowCells, Owner, Place, State};
 use crate::{abi::clock::Coarse, wire::tcp};
 
-/// A connection that was idle for 10 minutes is still known, though its cell may be two minutes old, in coarse units.
+/// For how long a cell is set, in coarse units: a connection is known for at least 11 minutes after its last packet, of which
+/// the documents promise 10.
 pub const LIFE: u64 = Coarse::units(720);
 /// How long the cell of a connection stays after a FIN or a RST, in coarse units.
 pub const LINGER: u64 = Coarse::units(120);

@@ -32,7 +32,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     observer: &mut O,
 ) -> Result<(), Verdict> {
     let now = flow.time;
-    // Datagrams of a flow without a cell go by the tables, each again.
+    // Without a cell the tables decide each datagram anew, so nothing is held.
     let has_room = flow.has_room || !query.is_tcp();
     let choice = home.choice(tables, Kind::NewConnection);
     // Without room for a cell, home gives no connection away.
@@ -64,14 +64,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
                 if !has_room {
                     tables.count(Event::HeldAtHome);
                     observer.region(0, RegionSkip::Held);
-                    // Where only the member is full, the region has room and refuses nobody.
-                    if full == HomeAdmission::MemberFull
-                        && tables.debit(query.descriptor.home_limiter, now)
-                    {
-                        count(tables, query, to, true);
-                        return Ok(());
-                    }
-                    return admit_over_capacity(tables, query, to, observer);
+                    return hold(tables, query, (full, now), to, observer);
                 }
                 home_is_full = true;
                 // The region is not full if only its member is.
@@ -140,6 +133,26 @@ pub(super) fn admit_home<T: Tables + ?Sized>(
         return HomeAdmission::MemberFull;
     }
     if tables.debit(group, now) { HomeAdmission::Yes } else { HomeAdmission::RegionFull }
+}
+
+/// Home keeps a connection that has no room for a cell, also over its limits, unless the service rejects when its region is
+/// full.
+#[inline(always)]
+pub(super) fn hold<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    (entered, now): (HomeAdmission, Nanoseconds),
+    choice: &Choice,
+    observer: &mut O,
+) -> Result<(), Verdict> {
+    // Where only the member is full, the region has room and refuses nobody.
+    let has_room =
+        entered == HomeAdmission::MemberFull && tables.debit(query.descriptor.home_limiter, now);
+    if entered == HomeAdmission::Yes || has_room {
+        count(tables, query, choice, has_room);
+        return Ok(());
+    }
+    admit_over_capacity(tables, query, choice, observer)
 }
 
 /// A full region serves the connection over its capacity, unless the service rejects when full.

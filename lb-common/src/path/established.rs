@@ -28,7 +28,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
         return Ok(());
     }
     select::select_from_home(tables, query, &homes.now, to, observer)?;
-    // It has a cell by the time at which home is elsewhere.
+    // The remap moves its home: it takes a cell now, if there is room.
     let is_at_home = to.placement() == placement(homes.now.member);
     if homes.differ && is_at_home {
         observer.remembered(Memory::PreviousHome, to.placement());

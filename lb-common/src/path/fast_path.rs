@@ -1,4 +1,5 @@
-//! The fast path: the packet goes home, or by a cell that it leaves as it is. Nothing of connections is written.
+//! The fast path: the packet goes home, or by a cell that it leaves as it is. It writes nothing of connections, but drops the
+//! cell of a SYN that a stream is about to pass.
 
 use super::{
     admit, backend_state, homes, known,

@@ -18,7 +18,7 @@ use crate::{
     word::Word,
 };
 
-/// Where the cells of all pools together are counted that are not half-open: no pool has this index.
+/// Index of the count of all pools' cells that are not half-open. No pool has it.
 pub(super) const ALL_POOLS: u32 = 0;
 
 /// How long a cell counts after the SYN or the first datagram that it is of, in coarse units: longer than a client repeats
@@ -36,7 +36,7 @@ pub(super) struct Flow {
     pub(super) key: FlowKey,
     /// When the packet came.
     pub(super) time: Nanoseconds,
-    /// Whether it can have a cell, if it is half-open.
+    /// Whether it may take a half-open cell; false until [`Self::look`].
     pub(super) has_room: bool,
     /// What the table says of it before it takes a cell.
     survey: Survey,
@@ -164,9 +164,11 @@ pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     let now = flow.now();
     let placed = cell.place.placement();
     let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
-    let state = if cell.owner.is_at_home() { State::HalfOpenAtHome } else { State::HalfOpen };
-    note(tables, query, state, now);
-    tables.exchange_owner(&cell, cell.owner.with(state, after(now, HALF_OPEN)));
+    if cell.owner.is_of_syn() {
+        let state = if cell.owner.is_at_home() { State::HalfOpenAtHome } else { State::HalfOpen };
+        note(tables, query, state, now);
+        tables.exchange_owner(&cell, cell.owner.with(state, after(now, HALF_OPEN)));
+    }
     tables.count(Event::SynRepeated);
     observer.remembered(Memory::Handshake, placed);
     *to = choice;
@@ -188,9 +190,9 @@ pub(super) enum Kept {
     Datagrams,
 }
 
-/// Has a flow remembered from its first packet on, half-open. Of a SYN that goes home only so that a repeat of it goes home
-/// too, and, where the flow has the cell of another connection, so that its packets are told from that one's. Returns whether
-/// it has a cell or needs none.
+/// Has a flow remembered from its first packet on, half-open. A SYN that goes home gets a cell for two reasons: a repeat of
+/// it must go home too, and its packets must be told from those of the flow's other connection. Returns whether the flow has a
+/// cell or needs none.
 #[inline(never)]
 pub(super) fn remember<T: Tables + ?Sized>(
     tables: &T,

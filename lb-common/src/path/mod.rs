@@ -4,8 +4,8 @@
 //! In steady state [`mod@fast_path`] decides. All other packets take the slow path, which has one file
 //! per kind of packet: [`syn`] for a SYN, [`established`] for the packets of an open connection,
 //! [`udp_flow`] for datagrams of tracked flows. They share [`admit`] (limits), [`known`] (what the flow table
-//! has), [`homes`] (where the tables put a flow now and next), [`backend_state`] (whether the backend of a known connection still takes it), [`mod@select`]
-//! and [`search`] (tables and states).
+//! has), [`mod@homes`] (where the tables put a flow now and next), [`backend_state`] (whether the backend of a
+//! known connection still takes it), [`mod@select`] and [`search`] (tables and states).
 
 pub mod admit;
 mod backend_state;
@@ -104,9 +104,8 @@ pub fn build_query<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Qu
     Query::new(tables, service, parsed)
 }
 
-/// Decides a parsed frame on the fast path: in steady state, where its home gets it, or a cell that it leaves as it is says where it goes.
-/// `None`: `defer` was called with the query, for [`resolve`] on the slow path, which gives the same result
-/// wherever both decide.
+/// Decides a parsed frame on the fast path: it goes home, or where its cell says, and the cell does not change. `None`:
+/// `defer` was called with the query, for [`resolve`] on the slow path, which gives the same result wherever both decide.
 ///
 /// # Errors
 /// As [`decide`].

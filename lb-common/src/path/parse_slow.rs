@@ -161,7 +161,7 @@ fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
     Ok(Parsed { kind, tcp_flags, ..parsed })
 }
 
-/// Kind and control bits for a packet without a readable transport header: as a RST, it changes no entry.
+/// Kind and control bits for a packet without a readable transport header: as a RST, it changes no cell.
 #[inline(always)]
 const fn kind_without_ports(protocol: u8) -> Option<(Kind, u8)> {
     match protocol {

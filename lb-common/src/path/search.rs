@@ -1,7 +1,7 @@
 //! The slow search: region by region the slot's list, the lists of further slots, a standby.
 //!
 //! Region and member are one loop. A group whose limit is reached is skipped before its members are looked at. It
-//! is debited last, once a member was found: so no token is spent on a group without one.
+//! is debited last, once a member was found: so a group without a fit member spends nothing of its limit.
 
 use super::{
     parse::Kind,

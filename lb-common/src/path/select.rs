@@ -28,11 +28,11 @@ pub struct Choice {
     pub member: MemberWord,
     /// Its next hop, resolved.
     pub next_hop: NextHopWord,
-    /// Position of its group in the pool's order of regions; [`REMEMBERED`] if an entry named it.
+    /// Position of its group in the pool's order of regions; [`REMEMBERED`] if a cell or a remap named it.
     pub region: u32,
 }
 
-/// The region of a choice that an entry led to, without a search.
+/// The region of a choice that a cell or a remap led to, without a search.
 pub const REMEMBERED: u32 = u32::MAX;
 
 impl Choice {
@@ -112,7 +112,7 @@ pub trait Observe {
     /// A region was left, or kept although it is full.
     #[inline(always)]
     fn region(&mut self, _region: u32, _why: RegionSkip) {}
-    /// An entry of its connection named the packet's backend.
+    /// What is remembered of its flow named the packet's backend.
     #[inline(always)]
     fn remembered(&mut self, _by: Memory, _placed: Placement) {}
 }
@@ -125,7 +125,7 @@ impl Observe for Unobserved {
     fn entry(&mut self, _: Position, _: u16, _: MemberWord, _: Outcome) {}
 }
 
-/// Home: the entry that the tables alone name, for a connection without an entry of its own.
+/// Home: the entry that the tables alone name, for a connection without a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Home {
     /// Its slot.

@@ -33,7 +33,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     if known::try_repeated(tables, &query, &mut flow, to, observer) {
         return Ok(());
     }
-    if flow.has_room || !try_hold(tables, &query, &homes, &flow, to, observer)? {
+    if flow.has_room || !try_hold_in_remap(tables, &query, &homes, &flow, to, observer)? {
         homes::place_by_next(tables, &mut query, &mut homes.now);
         admit::admit(tables, &query, &homes.now, &flow, to, observer)?;
     }
@@ -69,12 +69,13 @@ fn try_home<T: Tables + ?Sized, O: Observe>(
     Ok(true)
 }
 
-/// Without a cell a connection that a remap moves stays where its flow is at home until then; returns whether it does.
+/// During a remap a new connection without room for a cell goes to the home that the remap moves it from; returns whether it
+/// does.
 ///
 /// # Errors
 /// [`Verdict::RegionsFull`].
 #[inline(never)]
-fn try_hold<T: Tables + ?Sized, O: Observe>(
+fn try_hold_in_remap<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
     homes: &Homes,
@@ -93,11 +94,7 @@ fn try_hold<T: Tables + ?Sized, O: Observe>(
     tables.count(Event::HeldAtHome);
     observer.remembered(Memory::PreviousHome, choice.placement());
     *to = choice;
-    if entered == HomeAdmission::Yes {
-        admit::count(tables, query, to, false);
-    } else {
-        admit::admit_over_capacity(tables, query, to, observer)?;
-    }
+    admit::hold(tables, query, (entered, flow.time), to, observer)?;
     to.region = REMEMBERED;
     Ok(true)
 }

@@ -84,7 +84,7 @@ pub trait Tables: FlowCells {
     fn zone(&self, index: u32) -> Option<Zone>;
     /// Stores when a flow of a zone last got a cell.
     fn set_zone_displaced(&self, index: u32, now: Coarse);
-    /// How many cells a pool has about, or all pools by index 0, to read and to add to.
+    /// About how many cells of a pool are not half-open, to read and to add to; index 0: of all pools.
     fn flow_count(&self, pool: u32) -> Option<Self::Word<'_>>;
     /// The key of this balancer's that flows are hashed with for the flow table.
     fn flow_secret(&self) -> [u64; 2];

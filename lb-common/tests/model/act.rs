@@ -12,6 +12,8 @@ pub(crate) struct Play {
     pub(crate) by_address: bool,
     pub(crate) rejects: bool,
     pub(crate) isolated: bool,
+    /// IP version of the clients.
+    pub(crate) version: u8,
     pub(crate) acts: Vec<Act>,
 }
 
@@ -47,6 +49,8 @@ pub(crate) enum Act {
     /// another connection from the same port.
     Syn(u16, Number),
     Repeat(u16),
+    /// A handshake, of a client that has had no connection.
+    Open(u16),
     /// The end of the handshake, by a packet so many bytes into the stream.
     Ack(u16, u32),
     /// A segment so many bytes further on.
@@ -62,16 +66,23 @@ pub(crate) enum Act {
     Pass(u16),
     Limit(usize, Limit),
     State(usize, u32, Accepts),
-    /// Displaced entries there is budget for at once; one comes back a minute.
-    Budget(Option<u32>),
+    /// Whether the flow table is full with cells of others.
+    Full(bool),
     Sleep(u64),
     Daemon,
-    /// Another version of the pool, with another meaning of home; then connections at their previous home
-    /// are adopted; then it goes.
+    /// Another version of the pool, with another meaning of home: a remap begins, another one takes its place, or it ends.
     Home(u32),
+    /// The remap lasts for as long as it has to, while all connections are in use or none is, and ends.
+    Settle(bool),
+    /// An ICMP error about a packet to the client, at once or after a minute.
+    Error(u16, bool),
+    /// A datagram to a service that tracks flows.
+    Datagram(u16),
 }
 
-pub(crate) const CLIENTS: u16 = 6;
+pub(crate) const CLIENTS: u16 = 8;
+/// Clients from here on open one connection each, and no packets are forged in their name: their flows have no other cells.
+pub(crate) const SINGLE: u16 = 6;
 pub(crate) const REGIONS: usize = 3;
 pub(crate) const MEMBERS: u32 = 2;
 
@@ -114,10 +125,10 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(300_000 * MS),
         1 => Just(700_000 * MS),
     ];
-    let budget = prop_oneof![Just(None), (1..3_u32).prop_map(Some)];
     prop_oneof![
         6 => (port(), number).prop_map(|(port, number)| Act::Syn(port, number)),
         3 => port().prop_map(Act::Repeat),
+        3 => (SINGLE..CLIENTS).prop_map(Act::Open),
         7 => (port(), prop_oneof![3 => Just(0_u32), 1 => 1..14_600_u32])
             .prop_map(|(port, beyond)| Act::Ack(port, beyond)),
         8 => (port(), bytes()).prop_map(|(port, bytes)| Act::Data(port, bytes)),
@@ -130,21 +141,25 @@ fn act() -> impl Strategy<Value = Act> {
         1 => port().prop_map(Act::Pass),
         3 => (0..REGIONS, limit).prop_map(|(region, limit)| Act::Limit(region, limit)),
         3 => (0..REGIONS, 0..MEMBERS, state).prop_map(|(region, rank, s)| Act::State(region, rank, s)),
-        1 => budget.prop_map(Act::Budget),
+        1 => any::<bool>().prop_map(Act::Full),
         6 => time.prop_map(Act::Sleep),
         4 => Just(Act::Daemon),
-        1 => (1..=1 + HOMES.len() as u32).prop_map(Act::Home),
+        2 => (1..=1 + HOMES.len() as u32).prop_map(Act::Home),
+        1 => prop::bool::weighted(0.8).prop_map(Act::Settle),
+        6 => (SINGLE - 1..CLIENTS, any::<bool>()).prop_map(|(port, late)| Act::Error(port, late)),
+        8 => port().prop_map(Act::Datagram),
     ]
 }
 
 pub(crate) fn plays() -> impl Strategy<Value = Play> {
     let acts = prop::collection::vec(act(), 1..150);
-    (any::<[bool; 3]>(), prop::bool::weighted(0.8), acts).prop_map(
-        |([by_address, rejects, isolated], limited, acts)| Play {
+    (any::<[bool; 4]>(), prop::bool::weighted(0.8), acts).prop_map(
+        |([by_address, rejects, isolated, is_v6], limited, acts)| Play {
             limited,
             by_address,
             rejects: rejects && isolated,
             isolated: isolated && !rejects,
+            version: if is_v6 { 6 } else { 4 },
             acts,
         },
     )

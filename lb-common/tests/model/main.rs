@@ -15,7 +15,7 @@ use lb_common::abi::counter::Event;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 /// Default number of cases: a few seconds.
-const CASES: u32 = 300;
+const CASES: u32 = 400;
 
 fn config() -> Config {
     let is_set = |name: &str| std::env::var_os(name).is_some();
@@ -32,14 +32,15 @@ fn config() -> Config {
 #[test]
 fn no_open_connection_is_moved_whose_host_lives() {
     let seen: RefCell<BTreeMap<Event, u64>> = RefCell::default();
-    let (cleared, checked) = (RefCell::new(0), RefCell::new(0));
+    let reached: RefCell<[u64; 6]> = RefCell::default();
     let tried = TestRunner::new(config()).run(&act::plays(), |play| {
         let end = run::run(&play);
         for event in Event::ALL {
             *seen.borrow_mut().entry(*event).or_default() += end.fixture.counted(*event);
         }
-        *cleared.borrow_mut() += end.cleared;
-        *checked.borrow_mut() += end.checked;
+        let [replaced, taken_back] = end.replaced;
+        let new = [end.cleared, end.checked, end.tracked, end.errors, replaced, taken_back];
+        reached.borrow_mut().iter_mut().zip(new).for_each(|(all, new)| *all += new);
         Ok(())
     });
     if let Err(failure) = tried {
@@ -57,7 +58,12 @@ fn no_open_connection_is_moved_whose_host_lives() {
     ] {
         assert!(seen[&event] > 0, "{event:?} never came");
     }
-    let (cleared, checked) = (cleared.into_inner(), checked.into_inner());
+    let [cleared, checked, tracked, errors, replaced, taken_back] = reached.into_inner();
     assert!(cleared > 0, "the displaced check was never turned off");
     assert!(checked > 1_000, "{checked} packets of open connections");
+    assert!(tracked > 300 && errors > 100, "{tracked} datagrams, {errors} errors");
+    assert!(
+        replaced > 20 && taken_back > 10,
+        "{replaced} remaps replaced, {taken_back} taken back"
+    );
 }

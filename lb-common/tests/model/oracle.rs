@@ -32,6 +32,24 @@ pub(crate) struct Connection {
     pub(crate) used: u64,
 }
 
+/// A flow of datagrams is forgotten after 56 units of 1.0737 s, the first of them begun.
+pub(crate) const IDLE_UNITS: u32 = 56;
+/// One that was used within this time is not moved.
+pub(crate) const IDLE: u64 = 59 * SECOND;
+
+/// A flow of datagrams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    /// Backend that got the first one.
+    pub(crate) host: u32,
+    /// That one died meanwhile, or another flow may have its cell.
+    pub(crate) lost: bool,
+    /// Whether it had two, so that no other flow may take its cell.
+    pub(crate) kept: bool,
+    /// When the last one came.
+    pub(crate) used: u64,
+}
+
 /// The connection that a port had before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {

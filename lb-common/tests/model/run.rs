@@ -1,20 +1,22 @@
 //! Plays a case.
 
+use std::collections::BTreeMap;
+
 use lb_common::abi::{
     counter::Event,
     limiter::LimitWord,
     member::Accepts,
     pool::{ISOLATED, LIMITED, PoolWord},
-    service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS},
+    service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
 };
 
 use crate::{
-    act::{Act, CLIENTS, Late, Limit, MEMBERS, Number, Play, REGIONS},
-    oracle::{Before, Connection, HANDSHAKE, Port, USED},
+    act::{Act, CLIENTS, Late, Limit, MEMBERS, Number, Play, REGIONS, SINGLE},
+    oracle::{Before, Connection, Flow, HANDSHAKE, IDLE, IDLE_UNITS, Port, USED},
 };
 use lb_common_fake::{
     FakeTables, POOL,
-    fixture::{ACK, Client, Decision, FIN, Fixture, NONE, RST, SECOND},
+    fixture::{ACK, Client, Decision, FIN, Fixture, NONE, RST, SECOND, VIP_V4, VIP_V6},
 };
 
 /// What became of a case.
@@ -23,12 +25,22 @@ pub(crate) struct Run {
     ports: [Port; CLIENTS as usize],
     /// Whether the flow table is full.
     is_full: bool,
-    /// Since when the pool is in a remap.
+    /// Flows of datagrams, by client or by its address.
+    flows: BTreeMap<u16, Flow>,
+    by_address: bool,
+    version: u8,
+    /// Since when the pool is in a remap, as it is now.
     remap: Option<u64>,
     /// How often the displaced check was turned off.
     pub(crate) cleared: u64,
     /// Packets of open connections whose host was known.
     pub(crate) checked: u64,
+    /// Datagrams of flows whose host was known.
+    pub(crate) tracked: u64,
+    /// ICMP errors of open connections whose host was known.
+    pub(crate) errors: u64,
+    /// Remaps that took the place of one that had not ended; and such that were taken back.
+    pub(crate) replaced: [u64; 2],
 }
 
 pub(crate) fn run(play: &Play) -> Run {
@@ -36,12 +48,22 @@ pub(crate) fn run(play: &Play) -> Run {
         fixture: fixture(play),
         ports: [Port::default(); CLIENTS as usize],
         is_full: false,
+        flows: BTreeMap::new(),
+        by_address: play.by_address,
+        version: play.version,
         remap: None,
         cleared: 0,
         checked: 0,
+        tracked: 0,
+        errors: 0,
+        replaced: [0; 2],
     };
     for &act in &play.acts {
+        let before = run.taken();
         run.act(act);
+        if run.is_full && run.taken() > before {
+            run.lose_half_open(act);
+        }
         // Packets of one moment are no two events of one cause.
         run.fixture.sleep_ns(1_000_000);
     }
@@ -54,14 +76,22 @@ fn fixture(play: &Play) -> Fixture {
     let flags = if play.by_address { SERVICE_BY_ADDRESS } else { 0 }
         | if play.rejects { SERVICE_REJECTS } else { 0 };
     let regions: Vec<_> = (0..REGIONS).map(|_| (lists(), MEMBERS as u8)).collect();
-    let mut fake = FakeTables::new(&regions, 4).with_service("198.51.100.1", 80, 6, flags);
+    let vip = if play.version == 4 { VIP_V4 } else { VIP_V6 };
+    let by = if play.by_address { SERVICE_BY_ADDRESS } else { 0 };
+    let mut fake = FakeTables::new(&regions, play.version)
+        .with_service(vip, 80, 6, flags)
+        .with_service(vip, 53, 17, SERVICE_TRACKED | by | IDLE_UNITS << 16);
     let current = &mut fake.descriptors[1];
     current.flags =
         if play.limited { LIMITED } else { 0 } | if play.isolated { ISOLATED } else { 0 };
     for (order, out) in HOMES {
         fake.add_version(&order, out);
     }
-    Fixture::with(fake)
+    // By another hash key flows have other slots and other zones.
+    for version in [HOMES.len(), HOMES.len() + 1] {
+        fake.descriptors[version].hash_key = [77, 78];
+    }
+    Fixture::in_family(fake, play.version)
 }
 
 /// A meaning of home: the order of regions, and members (region, rank) marked out.
@@ -75,6 +105,9 @@ pub(crate) const HOMES: [Meaning; 4] = [
     ([2, 0, 1], &[(2, 1), (0, 1)]),
 ];
 
+/// Far from 0, which an ICMP error has for a number.
+const FIRST_NUMBER: u32 = 0x6000_0000;
+
 /// By address, clients of one address would all be in one slot.
 fn client(n: u16) -> Client {
     Client([192, 0, 2, (n / 2) as u8], 1_000 + n)
@@ -85,10 +118,45 @@ impl Run {
         self.fixture.fake.now.get()
     }
 
+    fn taken(&self) -> u64 {
+        self.fixture.counted(Event::FlowTaken) + self.fixture.counted(Event::RemapTaken)
+    }
+
+    /// In a full table a flow takes the cell of a half-open one, which may be any other.
+    fn lose_half_open(&mut self, by: Act) {
+        let (connection, flow) = match by {
+            Act::Datagram(port) => (None, Some(self.is_of_port(port))),
+            Act::Syn(port, _)
+            | Act::Repeat(port)
+            | Act::Open(port)
+            | Act::Ack(port, _)
+            | Act::Data(port, _)
+            | Act::KeepAlive(port) => (Some(port), None),
+            _ => (None, None),
+        };
+        let in_remap = self.remap.is_some();
+        for (port, its) in (0..).zip(&mut self.ports) {
+            if let Some(now) = its.now.as_mut().filter(|_| connection != Some(port)) {
+                now.lost |= !now.open || in_remap;
+            }
+        }
+        for (_, its) in self.flows.iter_mut().filter(|(at, _)| flow != Some(**at)) {
+            its.lost |= !its.kept;
+        }
+    }
+
     fn act(&mut self, act: Act) {
         match act {
+            Act::Syn(port, _) if port >= SINGLE && self.ports[port as usize].now.is_some() => {}
+            Act::Forge(port, _) | Act::Pass(port) if port >= SINGLE => {}
             Act::Syn(port, number) => self.syn(port, number),
             Act::Repeat(port) => self.repeat(port),
+            Act::Open(port) if self.ports[port as usize].now.is_none() => {
+                self.syn(port, Number::Far(7));
+                self.fixture.sleep_ns(50_000_000);
+                self.establish(port, 0);
+            }
+            Act::Open(_) => {}
             Act::Ack(port, beyond) => self.establish(port, beyond),
             Act::Data(port, bytes) => self.segment(port, ACK, bytes),
             // At its SYN's number it may be taken for one of a connection that began just below.
@@ -110,7 +178,7 @@ impl Run {
             }
             Act::Limit(region, limit) => self.limit(region, limit),
             Act::State(region, rank, state) => self.state(region, rank, state),
-            Act::Budget(burst) => self.budget(burst),
+            Act::Full(is_full) => self.fill(is_full),
             Act::Sleep(time) => self.fixture.sleep_ns(time),
             Act::Daemon => {
                 let open = self.fixture.has_displaced();
@@ -118,6 +186,13 @@ impl Run {
                 self.cleared += u64::from(open && !self.fixture.has_displaced());
             }
             Act::Home(version) => self.home(version),
+            Act::Settle(in_use) => self.settle(in_use),
+            Act::Error(port, late) => {
+                // Long enough for a packet to renew a cell.
+                self.fixture.sleep(if late { 62 } else { 0 });
+                self.error(port);
+            }
+            Act::Datagram(port) => self.datagram(port),
         }
     }
 
@@ -125,7 +200,7 @@ impl Run {
     fn syn(&mut self, port: u16, number: Number) {
         // Numbers of a port rise, also after a SYN that nobody answered (RFC 6528).
         let Port { now, before, .. } = self.ports[port as usize];
-        let end = before.map_or(0, |before| before.end);
+        let end = before.map_or(FIRST_NUMBER, |before| before.end);
         let before = now.map_or(end, |connection| connection.next);
         let (number, far) = match number {
             // Beyond the reach of a late packet, and rising, as numbers of one client do (RFC 6528):
@@ -311,33 +386,102 @@ impl Run {
             for connection in self.ports.iter_mut().filter_map(|port| port.now.as_mut()) {
                 connection.lost |= connection.host == host;
             }
+            for flow in self.flows.values_mut() {
+                flow.lost |= flow.host == host;
+            }
         }
     }
 
-    fn budget(&mut self, burst: Option<u32>) {
-        self.is_full = burst.is_some();
-        match burst {
-            None => self.fixture.unfill(),
-            Some(_) => self.fixture.fill(),
+    fn fill(&mut self, is_full: bool) {
+        self.is_full = is_full;
+        if !is_full {
+            self.fixture.unfill();
+            return;
+        }
+        self.fixture.fill();
+        // Half-open flows take each other's cells.
+        for flow in self.flows.values_mut() {
+            flow.lost |= !flow.kept;
         }
     }
 
-    /// A remap begins, or ends when it lasted for as long as a connection may be idle.
+    fn is_of_port(&self, port: u16) -> u16 {
+        if self.by_address { port / 2 } else { port }
+    }
+
+    fn datagram(&mut self, port: u16) {
+        let at = self.is_of_port(port);
+        let (known, now) = (self.flows.get(&at).copied(), self.now());
+        let went = self.fixture.datagram(client(port));
+        let is_known = |flow: &Flow| !flow.lost && now - flow.used <= IDLE;
+        let flow = match known.filter(is_known) {
+            Some(flow) => {
+                assert_eq!(went, Ok(flow.host), "a datagram of {port} {flow:?} at {now}");
+                self.tracked += 1;
+                Flow { kept: true, used: now, ..flow }
+            }
+            None => match went {
+                // A cell that was thought lost, or over, may be there, and be of one datagram still.
+                Ok(host) => Flow { host, lost: self.is_full, kept: false, used: now },
+                Err(_) => {
+                    self.flows.remove(&at);
+                    return;
+                }
+            },
+        };
+        self.flows.insert(at, flow);
+    }
+
+    /// It goes where the connection is, unless the flow may have cells of others, and changes nothing.
+    fn error(&mut self, port: u16) {
+        if self.version != 4 {
+            return;
+        }
+        let remembered = |run: &Self| {
+            let counters: Vec<_> = (0..REGIONS as u32).map(|n| run.fixture.counters(n)).collect();
+            (run.fixture.fake.cells().collect::<Vec<_>>(), counters)
+        };
+        let before = remembered(self);
+        let went = self.fixture.error(client(port), (6, 80));
+        assert!(before == remembered(self), "an error of {port} has changed something");
+        let Port { now, before, forged, .. } = self.ports[port as usize];
+        if let Some(connection) = now.filter(|connection| connection.open)
+            && before.is_none()
+            && forged.is_none()
+            && connection.binds(self.now())
+        {
+            assert_eq!(went, Ok(connection.host), "an error of {port} {connection:?}");
+            self.errors += 1;
+        }
+    }
+
+    /// A remap begins, or another one takes its place: whatever is at home now is there still. One that leads to where
+    /// home is now takes it back.
     fn home(&mut self, version: u32) {
         let versions = self.fixture.fake.pools[POOL as usize].get().versions();
         let (now, next) = (versions.now(), versions.next());
-        let word = match (next, self.remap) {
-            (0, _) if version == now => return,
-            (0, _) => {
-                self.remap = Some(self.now());
-                PoolWord::new(now, version)
+        if version == next || version == now && next == 0 {
+            return;
+        }
+        self.replaced[0] += u64::from(next != 0 && version != now);
+        self.replaced[1] += u64::from(next != 0 && version == now);
+        self.remap = (version != now).then(|| self.now());
+        let next = if version == now { 0 } else { version };
+        self.fixture.publish(PoolWord::new(now, next));
+    }
+
+    /// A remap ends when it has lasted for as long as a connection may be idle.
+    fn settle(&mut self, in_use: bool) {
+        while self.remap.is_some_and(|since| self.now() - since <= USED) {
+            self.fixture.sleep(200);
+            for port in (0..CLIENTS).filter(|_| in_use) {
+                self.segment(port, ACK, 100);
             }
-            (_, Some(since)) if self.now() - since <= USED => return,
-            _ => {
-                self.remap = None;
-                PoolWord::new(next, 0)
-            }
-        };
-        self.fixture.publish(word);
+            self.fixture.daemon();
+        }
+        let next = self.fixture.fake.pools[POOL as usize].get().versions().next();
+        if self.remap.take().is_some() {
+            self.fixture.publish(PoolWord::new(next, 0));
+        }
     }
 }

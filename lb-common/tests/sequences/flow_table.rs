@@ -15,14 +15,14 @@ use lb_common_fake::{
 };
 
 /// Pseudorandom numbers (xorshift64).
-fn random(state: &mut u64) -> u64 {
+pub(crate) fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
     *state
 }
 
-fn stranger(state: &mut u64) -> Client {
+pub(crate) fn stranger(state: &mut u64) -> Client {
     let [a, b, c, d, p, q, ..] = random(state).to_be_bytes();
     Client([10 | a & 1, b, c, d], u16::from_be_bytes([p, q]))
 }

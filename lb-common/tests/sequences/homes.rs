@@ -272,6 +272,28 @@ fn who_stays_at_a_previous_home_keeps_to_its_limits() {
     assert_eq!(fixture.syn(client(4), 100), Ok(3));
 }
 
+/// As where there is no remap: only the member is full, and its region has room.
+#[test]
+fn who_stays_at_a_previous_home_whose_member_alone_is_full_is_not_refused() {
+    let mut fixture = turned();
+    for service in fixture.fake.services.values_mut() {
+        service.flags |= SERVICE_REJECTS;
+    }
+    fixture.limit(0, 1_000, 100);
+    let limiter = fixture.fake.limiters.len() as u32;
+    let limit = LimitWord::new(LimitWord::MAX_INTERVAL, 1);
+    fixture.fake.limiters.push((limit.into(), 0.into()));
+    fixture.fake.member_limiters.insert(0, limiter);
+    fixture.fake.members[0] = fixture.fake.members[0].with_limit(true);
+    fixture.publish(PoolWord::new(1, 2));
+    fixture.fill();
+    assert_eq!(fixture.syn(client(1), 100), Ok(1));
+    let spent = fixture.arrival(0);
+    assert_eq!(fixture.syn(client(2), 100), Ok(1));
+    assert!(fixture.arrival(0) > spent, "the region's limit is debited");
+    assert_eq!(fixture.counters(0), [2, 2, 0, 0, 0, 1]);
+}
+
 #[test]
 fn without_room_who_has_one_home_by_both_meanings_goes_there() {
     let mut fixture = without_owner();

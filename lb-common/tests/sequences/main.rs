@@ -2,6 +2,7 @@
 //! are written out.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod attacks;
 mod by_address;
 mod displaced_check;
 mod errors;
@@ -14,4 +15,5 @@ mod long_streams;
 mod outage;
 mod repeated;
 mod reused;
+mod sustained;
 mod tracked;

@@ -25,6 +25,23 @@ fn a_late_answer_is_answered_by_the_host_that_gave_it() {
 }
 
 #[test]
+fn a_copy_of_a_syn_that_comes_late_leaves_the_open_connection_alone() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 100), Ok(1), "the one connection that home has room for");
+    assert_eq!(fixture.open(client(2), 500), 3);
+    fixture.sleep(61); // Home has room again.
+    assert_eq!(fixture.ack(client(2), 501), Ok(3));
+    let counters = (fixture.counters(0), fixture.counters(1));
+    assert_eq!(fixture.syn(client(2), 500), Ok(3), "it is the same connection's");
+    assert_eq!((fixture.counters(0), fixture.counters(1)), counters);
+    assert_eq!(fixture.displaced(client(2)), Some(3), "still open");
+    assert_eq!(fixture.ack(client(2), 600), Ok(3));
+    fixture.sleep(70);
+    assert_eq!(fixture.ack(client(2), 700), Ok(3));
+}
+
+#[test]
 fn a_repeat_at_home_takes_no_token_either() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);

@@ -40,10 +40,11 @@ fn handle(context: &XdpContext) -> u32 {
 /// stack.
 #[inline(never)]
 fn handle_untagged(context: &XdpContext, mut done: u32, tags: u64) -> u32 {
-    let Some(deferred) = deferred::get() else { return emit::count_inconsistent(context) };
     if done == emit::NEEDS_SLOW_PARSER {
         done = parse_slow_path(context, tags);
     }
+    // Not before the slow parser has written it.
+    let Some(deferred) = deferred::get() else { return emit::count_inconsistent(context) };
     match done {
         emit::NEEDS_SLOW_PARSER => answer_echo(context, tags),
         emit::TOO_LARGE => too_large(context, deferred.room as u16, tags),

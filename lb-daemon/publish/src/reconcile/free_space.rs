@@ -26,14 +26,18 @@ pub(super) struct FreeSpace {
     pub(super) member_limiters: Indices,
     pub(super) tables: TableSpace,
     zones: Extents,
+    /// Pools that have some.
+    pools_with_zones: u32,
     /// Pools that have none yet.
     pools_without_zones: u32,
 }
 
-/// Most zones of a pool: a drained backend of a thousand makes the packets of few other flows dearer.
+/// Most zones of a pool: a drained backend of a thousand makes the packets of 3 flows in a hundred dearer.
 const MOST_ZONES: u32 = 2_048;
-/// A pool gets so many'th of the zones that are free.
+/// The first pool gets so many'th of the zones that are free.
 const ZONES_LEFT: u32 = 16;
+/// Each pool that has zones adds so much to that: of hundreds of pools the first few would else have all.
+const ZONES_LEFT_BY_POOL: u32 = 2;
 
 impl FreeSpace {
     /// Everything is free; there are these chunks of tables.
@@ -57,6 +61,7 @@ impl FreeSpace {
             ),
             tables: TableSpace::new(limits::MAX_CHUNKS, chunks),
             zones: Extents::new(FullMap { what: "zones", size: None }, ZONES),
+            pools_with_zones: 0,
             pools_without_zones: sizes.get(Size::Pools),
         }
     }
@@ -80,7 +85,7 @@ impl FreeSpace {
         }
         for zones in published.zones() {
             free_space.zones.reserve(zones);
-            free_space.pools_without_zones = free_space.pools_without_zones.saturating_sub(1);
+            free_space.count_pool_with_zones();
         }
         for limiter in published.limiters() {
             // A number is of one of the two ranges.
@@ -92,15 +97,22 @@ impl FreeSpace {
 
     /// Zones for a new pool: the first pools get many of them, and there is one at least for the last.
     pub(super) fn allocate_zones(&mut self) -> Result<Extent, Full> {
-        self.pools_without_zones = self.pools_without_zones.saturating_sub(1);
+        let part = ZONES_LEFT + ZONES_LEFT_BY_POOL * self.pools_with_zones;
+        self.count_pool_with_zones();
         let spare = self.zones.total().saturating_sub(self.pools_without_zones);
-        let count = (spare / ZONES_LEFT).clamp(1, MOST_ZONES).min(self.zones.largest().max(1));
+        let count = (spare / part).clamp(1, MOST_ZONES).min(self.zones.largest().max(1));
         self.zones.allocate(count)
     }
 
     pub(super) fn free_zones(&mut self, zones: Extent) {
         self.zones.free(zones);
+        self.pools_with_zones = self.pools_with_zones.saturating_sub(1);
         self.pools_without_zones += 1;
+    }
+
+    fn count_pool_with_zones(&mut self) {
+        self.pools_with_zones += 1;
+        self.pools_without_zones = self.pools_without_zones.saturating_sub(1);
     }
 
     pub(super) fn free_limiter(&mut self, limiter: u32) {
@@ -301,6 +313,10 @@ impl Indices {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use lb_common::{abi::zone::ZoneRange, flow_hash::FlowHash};
+    use lb_model::maglev::{Member, TableSpec};
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
@@ -457,6 +473,107 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Zones of pools with a flag for each zone, and nothing else.
+    struct NaiveZones {
+        taken: Vec<bool>,
+        pools: u32,
+        most_pools: u32,
+    }
+
+    impl NaiveZones {
+        fn new(most_pools: u32) -> Self {
+            Self { taken: vec![false; ZONES as usize], pools: 0, most_pools }
+        }
+
+        /// What a new pool gets: a sixteenth of what is free beside one zone for each pool that may come, or less by how many
+        /// pools there are; at most 2,048, and no more than are beside each other.
+        fn share(&self) -> u32 {
+            let free = self.taken.iter().filter(|taken| !**taken).count() as u32;
+            let spare = free - (self.most_pools - self.pools - 1);
+            (spare / (16 + 2 * self.pools)).clamp(1, 2_048).min(longest_run(&self.taken))
+        }
+
+        fn set(&mut self, zones: Extent, taken: bool) {
+            for zone in &mut self.taken[zones.start as usize..][..zones.length as usize] {
+                assert_ne!(std::mem::replace(zone, taken), taken, "{zones:?}");
+            }
+            self.pools = if taken { self.pools + 1 } else { self.pools - 1 };
+        }
+    }
+
+    fn zones_of(most_pools: u32) -> FreeSpace {
+        FreeSpace::new(&MapSizes::DEFAULT.with(Size::Pools, most_pools), &BTreeSet::new())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn zones_of_pools_never_overlap_and_each_pool_has_its_share(
+            steps in vec(prop::option::weighted(0.3, any::<prop::sample::Index>()), 1..90),
+        ) {
+            let most_pools = 60;
+            let (mut free, mut naive) = (zones_of(most_pools), NaiveZones::new(most_pools));
+            let mut pools: Vec<Extent> = Vec::new();
+            for step in steps {
+                match step {
+                    Some(which) if !pools.is_empty() => {
+                        let gone = pools.swap_remove(which.index(pools.len()));
+                        naive.set(gone, false);
+                        free.free_zones(gone);
+                    }
+                    _ if pools.len() < most_pools as usize => {
+                        let share = naive.share();
+                        let zones = free.allocate_zones().unwrap();
+                        prop_assert_eq!(zones.length, share);
+                        naive.set(zones, true);
+                        pools.push(zones);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// None has less than a 32nd of what it would have if those up to it had equal parts of all.
+    #[test]
+    fn as_many_pools_as_fit_have_zones_each() {
+        for most_pools in [4_096, 10_000] {
+            let mut free = zones_of(most_pools);
+            let mut taken = vec![false; ZONES as usize];
+            let mut lengths = Vec::new();
+            for pool in 0..most_pools {
+                let zones = free.allocate_zones().unwrap();
+                assert!(zones.length >= 1, "pool {pool} of {most_pools}");
+                for zone in &mut taken[zones.start as usize..][..zones.length as usize] {
+                    assert!(!std::mem::replace(zone, true));
+                }
+                lengths.push(zones.length);
+            }
+            for (before, length) in (1..).zip(lengths) {
+                assert!(length >= ZONES / 32 / before, "the {before}th of {most_pools}: {length}");
+            }
+        }
+    }
+
+    /// Of a pool with the most zones and the slots that are chosen for it: slots of one backend are spread over the table,
+    /// so its flows share zones with others.
+    #[test]
+    fn one_backend_of_many_turns_few_checks_on() {
+        for (backends, slots, most) in [(10_u16, 1_009, 15), (100, 16_381, 9), (1_000, 65_537, 4)] {
+            let address = |n: u16| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
+            let members: Vec<_> =
+                (0..backends).map(|n| Member { key: address(n).into(), weight: 1 }).collect();
+            let owners = TableSpec::new(&members, slots).unwrap().owners();
+            let zones = ZoneRange::new(0, MOST_ZONES);
+            let flows = || (0..1_u64 << 18).map(|n| FlowHash(n << 46));
+            let is_its = |flow: &FlowHash| owners[flow.slot(slots) as usize] == 0;
+            let on: BTreeSet<u16> = flows().filter(is_its).map(|flow| zones.of(flow)).collect();
+            let look_up = flows().filter(|flow| on.contains(&zones.of(*flow))).count();
+            let percent = look_up as f64 / flows().count() as f64 * 100.0;
+            assert!(percent <= f64::from(most), "{percent} % for one of {backends} backends");
         }
     }
 }

@@ -443,3 +443,77 @@ fn service(key: ServiceKey, planned: &PlannedService) -> Service {
         | if planned.fragments { SERVICE_FRAGMENTS } else { 0 };
     Service { key, index: planned.index, pool: planned.pool, flags }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use lb_common::abi::{form::Form, sizes::MapSizes, zone::ZONES};
+    use lb_model::Name;
+    use proptest::{collection::btree_map, collection::vec, prelude::*};
+
+    use super::*;
+
+    /// Pools by index, each with what its hash key is.
+    fn plan(pools: &BTreeMap<u32, u64>) -> Plan {
+        let pool = |(&index, &key): (&u32, &u64)| {
+            let pool = PlannedPool {
+                name: Name::new(&format!("pool-{index}")).unwrap(),
+                hash_key: [key, 0],
+                source_prefix: None,
+                groups: Vec::new(),
+                idle: BTreeSet::new(),
+                balancers: NonZeroU32::MIN,
+                isolated: false,
+                panics: false,
+                form: Form::from_flags(0),
+            };
+            (index, Arc::new(pool))
+        };
+        Plan { pools: pools.iter().map(pool).collect(), ..Plan::default() }
+    }
+
+    fn overlap(one: Extent, other: Extent) -> bool {
+        one.start < other.start + other.length && other.start < one.start + one.length
+    }
+
+    proptest! {
+        /// A pool has the same zones as long as it is there, whatever changes, also for a daemon that starts and reads what is
+        /// published. Those of a pool that is removed are another's only after packets from before have gone.
+        #[test]
+        fn zones_are_a_pools_own_until_it_is_gone(
+            plans in vec((btree_map(1..12_u32, 0..3_u64, 0..9), any::<bool>()), 1..20),
+        ) {
+            let sizes = MapSizes::DEFAULT;
+            let mut published = Published::default();
+            let mut free_space = FreeSpace::from_published(&published, &sizes, &BTreeSet::new());
+            for (pools, starts) in plans {
+                let before: BTreeMap<u32, Extent> =
+                    published.pools.iter().map(|(index, pool)| (*index, pool.zones)).collect();
+                let change = plan_change(&published, &free_space, &plan(&pools)).unwrap();
+                let after: BTreeMap<u32, Extent> =
+                    change.published.pools.iter().map(|(at, pool)| (*at, pool.zones)).collect();
+                prop_assert!(after.keys().eq(pools.keys()));
+                for (index, zones) in &after {
+                    prop_assert!(zones.length > 0 && zones.start + zones.length <= ZONES);
+                    prop_assert!(before.get(index).is_none_or(|had| had == zones), "{index} moved");
+                    // Packets still use those of pools that this change removes.
+                    for (other, others) in before.iter().chain(&after) {
+                        prop_assert!(other == index || !overlap(*zones, *others), "{index} {other}");
+                    }
+                }
+                let unused = change.unused(&published);
+                (published, free_space) = (change.published, change.free_space);
+                unused.free(&mut free_space);
+                if starts {
+                    let found = FreeSpace::from_published(&published, &sizes, &BTreeSet::new());
+                    let (mut kept, mut read) = (free_space.clone(), found.clone());
+                    for _ in 0..3 {
+                        prop_assert_eq!(kept.allocate_zones(), read.allocate_zones());
+                    }
+                    free_space = found;
+                }
+            }
+        }
+    }
+}

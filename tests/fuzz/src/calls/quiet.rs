@@ -82,6 +82,10 @@ impl PacketPath for Quiet {
         }
     }
 
+    fn moved_slots(&self, _: u32) -> u32 {
+        0
+    }
+
     async fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         Ok(())
     }
