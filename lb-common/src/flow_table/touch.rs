@@ -5,6 +5,9 @@ use crate::{abi::clock::Coarse, wire::tcp};
 
 /// A connection that was idle for 10 minutes is still known, though its cell may be two minutes old, in coarse units.
 pub const LIFE: u64 = Coarse::units(720);
+/// How long a cell counts after the SYN or the first datagram that it is of, in coarse units: longer than a client repeats
+/// a SYN.
+pub const HALF_OPEN: u64 = Coarse::units(64);
 /// How long the cell of a connection stays after a FIN or a RST, in coarse units.
 pub const LINGER: u64 = Coarse::units(120);
 /// A cell's end is moved when it comes by more than this, in coarse units, so that few packets write.

@@ -14,16 +14,12 @@ use crate::{
         pool::LIMITED,
     },
     flow_hash::FlowHash,
-    flow_table::{self, CELLS, Cell, FlowKey, Owner, Packets, Place, State, Survey},
+    flow_table::{self, CELLS, Cell, FlowKey, HALF_OPEN, Owner, Packets, Place, State, Survey},
     word::Word,
 };
 
 /// Where the cells of all pools together are counted that are not half-open: no pool has this index.
 pub(super) const ALL_POOLS: u32 = 0;
-
-/// How long a cell counts after the SYN or the first datagram that it is of, in coarse units: longer than a client repeats
-/// a SYN.
-const HALF_OPEN: u64 = Coarse::units(64);
 
 /// For how long after its SYN a connection's backend may be what a RST answers, in coarse units, the first of them begun:
 /// longer than a round trip.
