@@ -119,7 +119,8 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
                 note(tables, query, State::Open, now);
             }
             let packet = (query.zone(), query.segment());
-            let is_opened = flow_table::touch(tables, &cell, packet, now);
+            let may_open = may_open(tables, query, &cell);
+            let is_opened = flow_table::touch(tables, &cell, packet, may_open, now);
             if is_opened {
                 count_opened(tables, query);
             }
@@ -235,6 +236,17 @@ pub(super) fn count_opened<T: Tables + ?Sized>(tables: &T, query: &VersionedQuer
     for counted in [query.pool(), ALL_POOLS] {
         tables.flow_count(counted).map(|count| count.add(1));
     }
+}
+
+/// Whether a flow may have its cell for itself from its second packet on. Checked then, too: half-open cells do not count, so
+/// a forger could have any number of them first, and open all of them at once.
+#[inline(always)]
+pub(super) fn may_open<T: Tables + ?Sized>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    cell: &Cell,
+) -> bool {
+    cell.owner.is_half_open() && is_within_share(tables, query)
 }
 
 /// Above half of the table a pool with more than an eighth of it takes no more, so that forged connections of one pool leave
