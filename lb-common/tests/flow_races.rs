@@ -172,7 +172,7 @@ fn a_cell_that_was_opened_is_taken_by_nobody() {
         let other = table.clone();
         let taking = thread::spawn(move || other.take(6, State::HalfOpen, 60));
         let is_opened = table.find(5).is_some_and(|cell| {
-            flow_table::touch(&*table, &cell, (3, Segment::new(NUMBER + 1, 0)), NOW)
+            flow_table::touch(&*table, &cell, (3, Segment::new(NUMBER + 1, 0)), true, NOW)
         });
         let is_taken = taking.join().unwrap();
         assert_ne!(is_opened, is_taken, "one of them has it");
@@ -195,7 +195,7 @@ fn a_cell_that_was_renewed_is_not_erased() {
             is_over && bucket.exchange(6, read.0, Owner::NONE.0)
         });
         let is_renewed = table.find(5).is_some_and(|cell| {
-            flow_table::touch(&*table, &cell, (3, Segment::new(NUMBER + 1, 0)), NOW);
+            flow_table::touch(&*table, &cell, (3, Segment::new(NUMBER + 1, 0)), true, NOW);
             table.find(5).is_some_and(|cell| cell.owner.left(NOW) > 1)
         });
         let is_erased = walking.join().unwrap();

@@ -124,7 +124,8 @@ impl Bench {
             Exit::Transmit => Target::Floor,
             Exit::Redirect => Target::RedirectFloor,
         };
-        let mut rate = |target| veths.round(&mut self.programs, target, settings, frames);
+        let mut rate =
+            |target| veths.round(&mut self.programs, target, settings, (Packet::Open, frames));
         Ok(Sample { value: rate(Target::Balancer)?, floor: rate(floor)? })
     }
 

@@ -1,5 +1,6 @@
 //! A cell of the flow table: two words, changed in place.
 
+use super::{HALF_OPEN, LIFE};
 use crate::abi::{clock::Coarse, connection::Placement, flow_map::NEIGHBOURS};
 
 /// What a cell's flow is identified by: a hash of its addresses, ports and protocol under a secret of this balancer.
@@ -74,6 +75,7 @@ pub(super) const FREE: u64 = 1 << 32;
 const HALF_OPEN_STATES: u64 =
     1 << State::HalfOpen as u32 | 1 << State::HalfOpenAtHome as u32 | 1 << State::SeenOnce as u32;
 const AT_HOME_STATES: u64 = 1 << State::HalfOpenAtHome as u32;
+const SEEN_ONCE_STATES: u64 = 1 << State::SeenOnce as u32;
 const CLOSING_STATES: u64 = 1 << State::Closing as u32;
 const BUSY_STATES: u64 = 1 << (Owner::BUSY.0 >> STATE);
 
@@ -141,7 +143,8 @@ impl Owner {
 
     /// How readily a flow takes the cell, less than 2^33; 0: not at all. From [`FREE`] on nobody needs it. Then come those of
     /// the flow's own connections that were ended: a client may use its port for hundreds of them within two minutes. Then
-    /// those of half-open flows, at home rather than not. Of equals the older.
+    /// those of half-open flows, at home rather than not. Of equals the one that had no packet for longer: a cell that was
+    /// seen once lasts longer than that of a SYN, and must not outlive all SYNs that came after it.
     ///
     /// Without branches, of which the verifier would walk each sequence, and which a CPU could not foresee.
     #[inline(always)]
@@ -156,7 +159,8 @@ impl Owner {
         let others = (self.0 >> DATAGRAMS) ^ (key.tag() << 1 | datagrams as u64);
         let is_own = !(others | others.wrapping_neg()) >> 63;
         let ended = CLOSING_STATES >> state & is_own;
-        let age = 0x8000_u64.wrapping_sub(left) & 0xffff;
+        let longer = (SEEN_ONCE_STATES >> state & 1) * (LIFE - HALF_OPEN);
+        let age = (0x8000 + longer).wrapping_sub(left) & 0xffff;
         let readiness = 1 + age + (at_home << 20) + (ended << 30);
         free * FREE + readiness * ((half_open | ended) & (free ^ 1))
     }

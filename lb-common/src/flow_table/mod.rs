@@ -15,7 +15,8 @@ pub use cell::{FlowKey, Owner, Place, State};
 pub use find::{Cell, last_syn, nearest, youngest};
 pub use take::{Packets, Survey, settle, survey, take};
 pub use touch::{
-    LIFE, LINGER, STEP, Segment, is_fresh, is_fresh_of_datagrams, is_near, touch, touch_datagrams,
+    HALF_OPEN, LIFE, LINGER, STEP, Segment, is_fresh, is_fresh_of_datagrams, is_near, touch,
+    touch_datagrams,
 };
 
 use crate::abi::clock::Coarse;

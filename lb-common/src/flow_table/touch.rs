@@ -6,6 +6,9 @@ use crate::{abi::clock::Coarse, wire::tcp};
 /// For how long a cell is set, in coarse units: a connection is known for at least 11 minutes after its last packet, of which
 /// the documents promise 10.
 pub const LIFE: u64 = Coarse::units(720);
+/// How long a cell counts after the SYN or the first datagram that it is of, in coarse units: longer than a client repeats
+/// a SYN.
+pub const HALF_OPEN: u64 = Coarse::units(64);
 /// How long the cell of a connection stays after a FIN or a RST, in coarse units.
 pub const LINGER: u64 = Coarse::units(120);
 /// A cell's end is moved when it comes by more than this, in coarse units, so that few packets write.
@@ -54,15 +57,17 @@ pub const fn is_near(place: Place, sequence: u32) -> bool {
 }
 
 /// Changes a cell by a packet that it applies to, of a flow that has this zone now. If another CPU has changed the cell since
-/// it was read, nothing happens. Returns whether it is no longer half-open by this.
+/// it was read, nothing happens. A half-open cell stays one that others may take unless it `may_open`. Returns whether it is
+/// no longer half-open by this.
 #[inline(always)]
 pub fn touch<T: FlowCells + ?Sized>(
     cells: &T,
     cell: &Cell,
     (zone, segment): (u16, Segment),
+    may_open: bool,
     now: Coarse,
 ) -> bool {
-    let (owner, place) = after(cell, segment, now);
+    let (owner, place) = after(cell, segment, may_open, now);
     let owner = owner.in_zone(zone);
     let is_set = owner != cell.owner && cells.exchange_owner(cell, owner);
     if place != cell.place {
@@ -74,35 +79,40 @@ pub fn touch<T: FlowCells + ?Sized>(
 /// Whether [`touch`] would change nothing.
 #[inline(always)]
 pub fn is_fresh(cell: &Cell, (zone, segment): (u16, Segment), now: Coarse) -> bool {
-    let (owner, place) = after(cell, segment, now);
+    let (owner, place) = after(cell, segment, true, now);
     (owner.in_zone(zone), place) == (cell.owner, cell.place)
 }
 
 /// Both words after a packet.
 #[inline(always)]
-fn after(cell: &Cell, segment: Segment, now: Coarse) -> (Owner, Place) {
+fn after(cell: &Cell, segment: Segment, may_open: bool, now: Coarse) -> (Owner, Place) {
     // The end of a stream is no earlier than what came of it before: else it is that of an earlier connection.
     let is_end = segment.sequence().wrapping_sub(cell.place.sequence()) <= ABOVE;
-    let owner = owner_after(cell.owner, segment, is_end, now);
+    let owner = owner_after(cell.owner, segment, (is_end, may_open), now);
     (owner, place_after(cell.place, segment.sequence()))
 }
 
 /// Changes the cell of a flow of datagrams by one of them; `idle`: coarse units after which the flow is forgotten. Its second
-/// datagram makes the cell one that no other flow may take; returns whether this one did.
+/// datagram makes the cell one that no other flow may take, if it `may_open`; returns whether this one did.
 #[inline(always)]
 pub fn touch_datagrams<T: FlowCells + ?Sized>(
     cells: &T,
     cell: &Cell,
-    idle: u64,
+    (idle, may_open): (u64, bool),
     now: Coarse,
 ) -> bool {
-    let life = idle + SLACK.min(idle / 8);
     if is_fresh_of_datagrams(cell, idle, now) {
         return false;
     }
+    let is_half_open = cell.owner.is_half_open();
+    let is_opened = is_half_open && may_open;
+    let (state, life) = if is_half_open && !may_open {
+        (State::HalfOpen, HALF_OPEN)
+    } else {
+        (State::Open, idle + SLACK.min(idle / 8))
+    };
     let until = Coarse(now.0.wrapping_add(life));
-    let is_set = cells.exchange_owner(cell, cell.owner.with(State::Open, until));
-    is_set && cell.owner.is_half_open()
+    cells.exchange_owner(cell, cell.owner.with(state, until)) && is_opened
 }
 
 /// Whether [`touch_datagrams`] would change nothing.
@@ -113,7 +123,12 @@ pub fn is_fresh_of_datagrams(cell: &Cell, idle: u64, now: Coarse) -> bool {
 
 /// The first word after a packet; `may_end`: whether it can be the end of the connection.
 #[inline(always)]
-const fn owner_after(owner: Owner, segment: Segment, may_end: bool, now: Coarse) -> Owner {
+const fn owner_after(
+    owner: Owner,
+    segment: Segment,
+    (may_end, may_open): (bool, bool),
+    now: Coarse,
+) -> Owner {
     // A RST shows no connection that was made.
     if owner.is_at_home() || owner.is_half_open() && segment.has(tcp::RST) {
         return owner;
@@ -121,6 +136,7 @@ const fn owner_after(owner: Owner, segment: Segment, may_end: bool, now: Coarse)
     // A packet with data nearly always has PSH, or is followed by one that has.
     let ends = segment.ends() && may_end || owner.is_closing() && !segment.has(tcp::PSH);
     let (state, life) = if ends { (State::Closing, LINGER) } else { (State::Open, LIFE) };
+    let state = if owner.is_half_open() && !may_open { State::SeenOnce } else { state };
     let after = owner.with(state, Coarse(now.0.wrapping_add(life)));
     let is_same_state = ends == owner.is_closing() && !owner.is_half_open();
     // Few packets follow a FIN.
@@ -157,7 +173,7 @@ mod tests {
     /// Units that a cell has left after a packet, and whether it is still half-open.
     fn after(before: Owner, ends: bool, has_data: bool) -> (i64, bool) {
         let bits = if ends { tcp::FIN } else { 0 } | if has_data { tcp::PSH } else { 0 };
-        let owner = owner_after(before, Segment::new(1, bits), true, NOW);
+        let owner = owner_after(before, Segment::new(1, bits), (true, true), NOW);
         (owner.left(NOW), owner.is_closing())
     }
 
@@ -187,11 +203,27 @@ mod tests {
             let half = owner(state, 40);
             assert_eq!(after(half, false, false), (671, false));
             assert_eq!(after(half, true, false), (112, true));
-            assert_eq!(owner_after(half, Segment::new(1, tcp::RST), true, NOW), half);
+            assert_eq!(owner_after(half, Segment::new(1, tcp::RST), (true, true), NOW), half);
         }
         let home = owner(State::HalfOpenAtHome, 40);
         assert_eq!(after(home, false, true), (40, false));
         assert_eq!(after(home, true, false), (40, false));
+    }
+
+    #[test]
+    fn without_room_a_cell_lasts_but_stays_one_that_others_may_take() {
+        for (bits, left) in [(tcp::PSH, 671), (0, 671), (tcp::FIN, 112)] {
+            for state in [State::HalfOpen, State::SeenOnce] {
+                let segment = Segment::new(1, bits);
+                let kept = owner_after(owner(state, 40), segment, (true, false), NOW);
+                assert!(kept.state() == Some(State::SeenOnce) && kept.left(NOW) == left);
+                let opened = owner_after(kept, Segment::new(1, tcp::PSH), (true, true), NOW);
+                assert_eq!(opened.state(), Some(State::Open));
+            }
+            let open = owner(State::Open, 40);
+            let after = |may_open| owner_after(open, Segment::new(1, bits), (true, may_open), NOW);
+            assert_eq!(after(false), after(true), "an open cell stays one");
+        }
     }
 
     #[test]

@@ -14,16 +14,12 @@ use crate::{
         pool::LIMITED,
     },
     flow_hash::FlowHash,
-    flow_table::{self, CELLS, Cell, FlowKey, Owner, Packets, Place, State, Survey},
+    flow_table::{self, CELLS, Cell, FlowKey, HALF_OPEN, Owner, Packets, Place, State, Survey},
     word::Word,
 };
 
 /// Index of the count of all pools' cells that are not half-open. No pool has it.
 pub(super) const ALL_POOLS: u32 = 0;
-
-/// How long a cell counts after the SYN or the first datagram that it is of, in coarse units: longer than a client repeats
-/// a SYN.
-const HALF_OPEN: u64 = Coarse::units(64);
 
 /// For how long after its SYN a connection's backend may be what a RST answers, in coarse units, the first of them begun:
 /// longer than a round trip.
@@ -124,7 +120,8 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
                 note(tables, query, State::Open, now);
             }
             let packet = (query.zone(), query.segment());
-            let is_opened = flow_table::touch(tables, &cell, packet, now);
+            let may_open = may_open(tables, query, &cell);
+            let is_opened = flow_table::touch(tables, &cell, packet, may_open, now);
             if is_opened {
                 count_opened(tables, query);
             }
@@ -242,6 +239,17 @@ pub(super) fn count_opened<T: Tables + ?Sized>(tables: &T, query: &VersionedQuer
     for counted in [query.pool(), ALL_POOLS] {
         tables.flow_count(counted).map(|count| count.add(1));
     }
+}
+
+/// Whether a flow may have its cell for itself from its second packet on. Checked then, too: half-open cells do not count, so
+/// a forger could have any number of them first, and open all of them at once.
+#[inline(always)]
+pub(super) fn may_open<T: Tables + ?Sized>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    cell: &Cell,
+) -> bool {
+    cell.owner.is_half_open() && is_within_share(tables, query)
 }
 
 /// Above half of the table a pool with more than an eighth of it takes no more, so that forged connections of one pool leave

@@ -55,7 +55,9 @@ fn try_known<T: Tables + ?Sized, O: Observe>(
     let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
     // An ICMP error about a backend's packet does not show that the client is alive.
     if !query.is_quoted() {
-        let is_opened = flow_table::touch_datagrams(tables, &cell, query.idle(), flow.now());
+        let may_open = known::may_open(tables, query, &cell);
+        let how = (query.idle(), may_open);
+        let is_opened = flow_table::touch_datagrams(tables, &cell, how, flow.now());
         if is_opened {
             known::count_opened(tables, query);
         }

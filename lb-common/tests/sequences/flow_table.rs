@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
-use lb_common::abi::{
-    counter::Event,
-    limiter::LimitWord,
-    pool::PoolWord,
-    service::{SERVICE_REJECTS, SERVICE_TRACKED},
+use lb_common::{
+    abi::{
+        counter::Event,
+        limiter::LimitWord,
+        pool::PoolWord,
+        service::{SERVICE_REJECTS, SERVICE_TRACKED},
+    },
+    flow_table::{Owner, Place},
 };
 
 use lb_common_fake::{
@@ -170,5 +173,39 @@ fn a_pool_that_has_its_share_of_a_full_table_takes_no_more() {
     // What is half-open does not count: anybody may take its cell.
     assert_eq!((counts[0].get(), counts[POOL as usize].get()), (room / 2 + 1, room / 8 + 1));
     assert_eq!(fixture.ack(client(2), 501), Ok(3), "what has a cell keeps it");
-    assert_eq!((counts[0].get(), counts[POOL as usize].get()), (room / 2 + 2, room / 8 + 2));
+    assert_eq!(counts[POOL as usize].get(), room / 8 + 1, "but others may take it");
+    counts[POOL as usize].set(room / 8);
+    assert_eq!(fixture.ack(client(2), 502), Ok(3));
+    assert_eq!((counts[0].get(), counts[POOL as usize].get()), (room / 2 + 2, room / 8 + 1));
+}
+
+/// A forger may send all SYNs first: their cells are anybody's, and do not count. What then opens them stops at the pool's
+/// share, so that other pools have room, and connections of this pool stay known while nobody needs their cells.
+#[test]
+fn forged_handshakes_of_one_pool_leave_half_of_the_table() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    let cells = fixture.fake.cells().count() as u64;
+    let strangers = || {
+        let mut state = 0x9e37_79b9_7f4a_7c15;
+        (0..4 * cells).map(move |_| stranger(&mut state))
+    };
+    for forged in strangers() {
+        assert_eq!(fixture.syn(forged, 7_000), Ok(3), "home is full");
+    }
+    assert_eq!(fixture.syn(client(2), 500), Ok(3));
+    for forged in strangers() {
+        fixture.ack(forged, 7_001).unwrap();
+    }
+    let open = |(owner, _): &(Owner, Place)| owner.0 != 0 && !owner.is_half_open();
+    let opened = fixture.fake.cells().filter(open).count() as u64;
+    assert!((cells / 2..=cells / 2 + 1).contains(&opened), "{opened} of {cells} are open");
+    // The pool has its share; the handshake that was under way goes on, and is as good as open.
+    for sequence in [501, 90_000, 4_000_000] {
+        assert_eq!(fixture.ack(client(2), sequence), Ok(3));
+    }
+    fixture.sleep(300);
+    assert_eq!(fixture.ack(client(2), 5_000_000), Ok(3));
+    assert_eq!(fixture.fake.cells().filter(open).count() as u64, opened);
 }

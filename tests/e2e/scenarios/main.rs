@@ -4,6 +4,7 @@
 
 mod api_access;
 mod api_queries;
+mod attacks;
 mod capacity;
 mod capture;
 mod crash;
@@ -103,6 +104,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("self_test", self_test::topology::CASES),
     ("packet_programs", packet_programs::CASES),
     ("shared_backends", shared_backends::CASES),
+    ("attacks", attacks::CASES),
     ("capacity", capacity::CASES),
     ("failover", failover::CASES),
     ("frozen_store", frozen_store::CASES),

@@ -30,6 +30,7 @@
 
 pub mod certificates;
 pub mod container;
+pub mod daemon_memory;
 pub mod etcd;
 pub mod faults;
 pub mod fixture;

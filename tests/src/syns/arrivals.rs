@@ -41,7 +41,7 @@ impl Arrivals {
     pub fn stop(self) -> Result<HashMap<SocketAddrV4, Arrival>> {
         let mut arrivals = HashMap::new();
         for (backend, capture) in self.0.into_iter().enumerate() {
-            for (from, at) in pcap::segments(capture.stop()?.file())? {
+            for (from, at) in pcap::packets(capture.stop()?.file())? {
                 let twice = arrivals.insert(from, Arrival { backend, at });
                 ensure!(twice.is_none(), "{from} arrived twice: {twice:?}");
             }

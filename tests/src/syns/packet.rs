@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use etherparse::PacketBuilder;
+use etherparse::{IpHeaders, PacketBuilder, PacketBuilderStep, TcpHeader};
 
 use super::SOURCES;
 use crate::random::Random;
@@ -30,13 +30,32 @@ pub fn sources_in((prefix, bits): (Ipv4Addr, u8), seed: u64, number: usize) -> V
 }
 
 /// A SYN from its IP header on.
-#[expect(clippy::expect_used, reason = "writing to a vector cannot fail")]
 pub fn packet(from: SocketAddrV4, to: SocketAddrV4, sequence: u32) -> Vec<u8> {
-    let builder = PacketBuilder::ipv4(from.ip().octets(), to.ip().octets(), 64)
-        .tcp(from.port(), to.port(), sequence, 64_000)
-        .syn();
+    written(ip(from, to).tcp(from.port(), to.port(), sequence, 64_000).syn())
+}
+
+/// The first ACK after a SYN with the number before, or any later packet without data.
+pub fn ack_packet(from: SocketAddrV4, to: SocketAddrV4, sequence: u32) -> Vec<u8> {
+    written(ip(from, to).tcp(from.port(), to.port(), sequence, 64_000).ack(1))
+}
+
+fn ip(from: SocketAddrV4, to: SocketAddrV4) -> PacketBuilderStep<IpHeaders> {
+    PacketBuilder::ipv4(from.ip().octets(), to.ip().octets(), 64)
+}
+
+#[expect(clippy::expect_used, reason = "writing to a vector cannot fail")]
+fn written(builder: PacketBuilderStep<TcpHeader>) -> Vec<u8> {
     let mut packet = Vec::with_capacity(builder.size(0));
     builder.write(&mut packet, &[]).expect("a vector takes every byte");
+    packet
+}
+
+/// A datagram from its IP header on.
+#[expect(clippy::expect_used, reason = "writing to a vector cannot fail")]
+pub fn datagram(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
+    let builder = ip(from, to).udp(from.port(), to.port());
+    let mut packet = Vec::with_capacity(builder.size(20));
+    builder.write(&mut packet, &[0; 20]).expect("a vector takes every byte");
     packet
 }
 

@@ -79,7 +79,7 @@ impl Veths {
         Ok(())
     }
 
-    /// Sends `frames` frames of `settings` past a target and waits until they are there; answers millions a second.
+    /// Sends `frames` frames with a packet, of flows by `settings`, past a target and waits until they are there; answers millions a second.
     ///
     /// # Errors
     /// A program that is refused, a link that is not native, or frames that do not arrive.
@@ -88,19 +88,19 @@ impl Veths {
         programs: &mut Programs,
         target: Target,
         settings: Settings,
-        frames: u32,
+        (packet, frames): (Packet, u32),
     ) -> Result<f64> {
         programs.set(settings)?;
         let link = programs.program(target)?.attach("far", XdpMode::Driver)?;
-        let rate = send(programs, self.near, frames);
+        let rate = send(programs, self.near, packet, frames);
         programs.program(target)?.detach(link)?;
         rate
     }
 }
 
-/// Sends `frames` frames and waits until they are where they are counted; answers millions a second.
-fn send(programs: &mut Programs, near: u32, frames: u32) -> Result<f64> {
-    let frame = template((Packet::Open, 1), 4, 0);
+/// Sends `frames` frames with a packet and waits until they are where they are counted; answers millions a second.
+fn send(programs: &mut Programs, near: u32, packet: Packet, frames: u32) -> Result<f64> {
+    let frame = template((packet, 1), 4, 0);
     let context = context(frame.len() as u32, near);
     let before = arrivals(programs)?;
     let start = Instant::now();

@@ -1,12 +1,11 @@
 //! A flood of SYNs on a service over its capacity breaks no connection that overflowed before.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use lb_common::abi::counter::Event;
+use lb_e2e::daemon_memory::DaemonMemory;
 use lb_e2e::harness;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::Flood;
@@ -52,14 +51,14 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     let begun = Instant::now();
     let half = flood.send(SYNS / 2, PER_SECOND, MOST)?;
     // Not before the flood: on a busy machine the daemon has still to do what it does once after an apply.
-    let memory = Memory::of(&mut overload)?;
+    let memory = DaemonMemory::read(&mut overload.fixture.balancer)?;
     let sent = half + flood.send(SYNS / 2, PER_SECOND, MOST)?;
     let took = begun.elapsed().as_secs_f64();
     let [near_after, far_after] = overload.counters()?;
     let meanwhile = exchanged(connections) - exchanges;
     let decided = near_after.offered - near.offered;
     let admitted = near_after.admitted - near.admitted;
-    let grown = Memory::of(&mut overload)?.since(&memory)?;
+    let grown = DaemonMemory::read(&mut overload.fixture.balancer)?.growth_since(&memory)?;
     harness::note(format!(
         "{sent} SYNs in {took:.1} s; the balancer decided {:.0} a second, {admitted} near; {meanwhile} \
          exchanges of {} connections meanwhile; the daemon grew by {} KiB in the second half",
@@ -87,44 +86,4 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
 
 fn exchanged(connections: &LongConnections) -> u64 {
     connections.connections().iter().map(|each| each.exchanges()).sum()
-}
-
-/// What the daemon and its maps take, bytes.
-#[derive(Debug)]
-struct Memory {
-    /// What the daemon has of its own.
-    own: u64,
-    /// Its maps by their ids.
-    maps: BTreeMap<u64, u64>,
-}
-
-impl Memory {
-    fn of(overload: &mut OverloadFixture) -> Result<Self> {
-        let pid = overload.fixture.balancer.running().context("the daemon does not run")?.id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).context("its status")?;
-        let own = number(&status, "RssAnon:").context("no RssAnon")? * 1024;
-        let mut maps = BTreeMap::new();
-        for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).context("its files")? {
-            // A file may be closed before it is looked at.
-            let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
-            if let (Some(id), Some(bytes)) = (number(&text, "map_id:"), number(&text, "memlock:")) {
-                maps.insert(id, bytes);
-            }
-        }
-        Ok(Self { own, maps })
-    }
-
-    /// How much more the daemon has than before.
-    ///
-    /// # Errors
-    /// When its maps are others, or take more or less.
-    fn since(&self, before: &Self) -> Result<u64> {
-        ensure!(self.maps == before.maps, "maps: {:?}, before {:?}", self.maps, before.maps);
-        Ok(self.own.saturating_sub(before.own))
-    }
-}
-
-fn number(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
 }

@@ -170,6 +170,14 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     Ok(())
 }
 
+/// Gives the services of the shared pool other flags. Nothing that is remembered of flows changes.
+///
+/// # Errors
+/// A map that is missing.
+pub fn set_service_flags(balancer: &mut Ebpf, flags: u32) -> Result<()> {
+    service::publish(&arrays(balancer)?, &services(flags))
+}
+
 /// The groups of the shared pool. Both regions have the table of the first: it differs from a table of the second only
 /// in which member is where.
 fn groups(v6: bool, regions: u32) -> Vec<GroupPlan> {

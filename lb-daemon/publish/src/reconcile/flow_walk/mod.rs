@@ -95,8 +95,9 @@ impl FlowWalk {
     }
 
     fn turn(&mut self, condition: &mut FullCondition) -> Result<(), String> {
-        let counted = self.maps.event(Event::DisplacedWithoutCell);
-        condition.look(counted.map_err(|error| error_chain::message(&error))?, Instant::now());
+        let count = |event| self.maps.event(event).map_err(|error| error_chain::message(&error));
+        let counted = count(Event::FlowNoRoom)? + count(Event::RemapNoRoom)?;
+        condition.look(counted, Instant::now());
         let now = clock::now().map_err(|error| error_chain::message(&error))?;
         if let Round::Done { erased, zones, pools } = self.round(Coarse::from_nanoseconds(now))
             && (erased, zones, pools) != (0, 0, 0)
@@ -132,14 +133,15 @@ impl FlowWalk {
 
 /// Subject of the condition.
 const SUBJECT: Subject = Subject::new(ConditionReason::FlowTableFull, "flows");
-const CAUSE: &str = "the flow table has no room: new connections whose home is unhealthy or drained still go to another \
-                     backend, but are reset when home is back; `spillway stats` counts them as displaced_without_cell; a \
-                     larger table (--flows) has more room";
+const CAUSE: &str = "the flow table has no room for some flows: new connections stay at a full home, or are refused there; \
+                     those whose home is unhealthy or drained go to another backend, but are reset when home is back \
+                     (displaced_without_cell); open ones that a remap moves are reset when it ends (remap_no_room). \
+                     `spillway stats` counts them; a larger table (--flows) has more room";
 
-/// How long no such connection may come before the condition ends.
+/// How long no such flow may come before the condition ends.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// The condition that new connections leave an unavailable home, but there is no room for a cell that remembers it.
+/// The condition that flows find no room in the flow table.
 #[derive(Debug)]
 pub(super) struct FullCondition {
     conditions: Conditions,
@@ -152,7 +154,7 @@ impl FullCondition {
         Self { conditions, counted: None, last: None }
     }
 
-    /// Takes the number of such connections so far.
+    /// Takes the number of such flows so far.
     pub(super) fn look(&mut self, counted: u64, now: Instant) {
         let before = self.counted.replace(counted);
         if before.is_some_and(|before| counted > before) {
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_condition_ends_a_minute_after_the_last_connection() {
+    fn the_condition_ends_a_minute_after_the_last_flow() {
         let conditions = Conditions::default();
         let (mut condition, start) = (FullCondition::new(conditions.clone()), Instant::now());
         let mut at = |second: u64, counted| {
