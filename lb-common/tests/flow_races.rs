@@ -214,7 +214,7 @@ fn a_half_open_cell_is_opened_erased_or_taken() {
         let (opened, walked) = (table.clone(), table.clone());
         let opening = thread::spawn(move || {
             opened.find(5).is_some_and(|cell| {
-                flow_table::touch(&*opened, &cell, (3, Segment::new(NUMBER + 1, 0)), NOW)
+                flow_table::touch(&*opened, &cell, (3, Segment::new(NUMBER + 1, 0)), true, NOW)
             })
         });
         let walking = thread::spawn(move || {

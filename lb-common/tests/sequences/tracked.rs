@@ -13,7 +13,7 @@ use lb_common::{
 };
 
 use lb_common_fake::{
-    FakeTables,
+    FakeTables, POOL,
     fixture::{Fixture, NONE, client},
 };
 
@@ -114,4 +114,33 @@ fn a_stateless_flow_knows_neither_limits_nor_its_past() {
     fixture.set(0, 0, Accepts::OpenOnly);
     assert_eq!(fixture.datagram(client(1)), Ok(2), "a change of health moves it");
     assert_eq!(fixture.tracked_count(), 0);
+}
+
+/// Above half of the table a pool with more than an eighth of it opens no flow; one that it has goes on half-open.
+#[test]
+fn without_room_a_flow_stays_known_but_others_may_take_its_cell() {
+    let mut fixture = udp(SERVICE_TRACKED | IDLE);
+    fixture.room_at_home(1);
+    for (port, at) in [(1, 1), (2, 3)] {
+        assert_eq!(fixture.datagram(client(port)), Ok(at));
+    }
+    let room = fixture.fake.cells().count() as u64;
+    let counts = |all: u64, its: u64| {
+        fixture.fake.flow_counts[0].set(all);
+        fixture.fake.flow_counts[POOL as usize].set(its);
+    };
+    let open = || fixture.fake.cells().filter(|(owner, _)| is_open(*owner)).count();
+    counts(room / 2 + 1, room / 8 + 1);
+    for _ in 0..5 {
+        fixture.sleep(50);
+        assert_eq!(fixture.datagram(client(2)), Ok(3), "home has had room again since");
+    }
+    assert_eq!(open(), 0);
+    counts(room / 2, room / 2);
+    assert_eq!(fixture.datagram(client(2)), Ok(3));
+    assert_eq!((open(), fixture.fake.flow_counts[0].get()), (1, room / 2 + 1));
+}
+
+fn is_open(owner: Owner) -> bool {
+    owner.0 != 0 && owner.state() == Some(State::Open)
 }

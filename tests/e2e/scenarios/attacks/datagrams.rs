@@ -93,7 +93,8 @@ pub(crate) fn at_a_tracked_service(sandbox: &Sandbox) -> Result<()> {
 pub(crate) fn throughput(_: &Sandbox) -> Result<()> {
     const FRAMES: u32 = 1_000_000;
     const ROUNDS: usize = 5;
-    /// What is left of the throughput at least; 0.30 to 0.48 were measured.
+    const ATTEMPTS: usize = 10;
+    /// What is left of the throughput at least; 0.30 to 0.49 were measured.
     const SHARE: f64 = 0.15;
     let flags = [0, SERVICE_TRACKED | (Coarse::units(60) as u32) << 16];
     let mut programs = Programs::load(&objects::directory())?;
@@ -101,10 +102,15 @@ pub(crate) fn throughput(_: &Sandbox) -> Result<()> {
     veths.prepare(&mut programs, Exit::Transmit)?;
     let mut sequence = 0;
     let mut round = |kind: usize| {
-        sequence += 1;
         fill::set_service_flags(&mut programs.balancer, flags[kind])?;
-        let settings = Settings { grown: 20, version: 4, flows: 1 << 32, services: 0, sequence };
-        veths.round(&mut programs, Target::Balancer, settings, (Packet::Udp, FRAMES))
+        // Where others have the CPUs, the sender may outrun the link so far that the round does not count.
+        let mut attempt = || {
+            sequence += 1;
+            let settings =
+                Settings { grown: 20, version: 4, flows: 1 << 32, services: 0, sequence };
+            veths.round(&mut programs, Target::Balancer, settings, (Packet::Udp, FRAMES))
+        };
+        (0..ATTEMPTS).find_map(|_| attempt().ok()).map_or_else(&mut attempt, Ok)
     };
     // Fills the table.
     round(1)?;
