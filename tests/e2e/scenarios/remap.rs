@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::clock::Coarse;
 use lb_common::abi::counter::Event;
+use lb_common::abi::pool::GroupHead;
+use lb_common::abi::slot::{SlotWord, TableRef};
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
 use lb_e2e::harness::Case;
 use lb_maps::{PinnedMaps, clock};
@@ -14,7 +16,7 @@ use lb_tests::daemon::Document;
 use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;
-use spillway_proto::v1::SettlingPool;
+use spillway_proto::v1::{SettlingPool, Warning, WarningReason};
 
 /// How long anything may take on a busy machine that takes a few seconds on an idle one.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,6 +29,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_backend_that_is_removed_keeps_its_streams_until_it_settles", removed),
     Case::waits("a_region_that_is_long_down_is_marked_out_and_comes_back", region),
     Case::works("a_kill_in_the_middle_of_settling_loses_nothing", killed),
+    Case::waits("a_change_says_what_the_end_of_an_overdue_remap_costs", overdue),
 ];
 
 /// The fixture's configuration, with less patience with remaps in its first pool.
@@ -132,6 +135,70 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
     let (taken, refused) =
         (count(&fixture, Event::RemapTaken)?, count(&fixture, Event::RemapNoRoom)?);
     ensure!(taken >= 30 && refused == 0, "{taken} have cells, {refused} not");
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}
+
+/// Slots of the first pool whose owner differs between its two versions, and how many slots there are.
+fn moved_slots(fixture: &Fixture) -> Result<(usize, u32)> {
+    let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
+    let services = maps.services()?;
+    let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
+    let view = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    let owners = |head: &GroupHead| -> Result<Vec<u32>> {
+        let table = view.tables.get(&TableRef(head.table)).context("no table")?;
+        let backend = |list: SlotWord| {
+            let member = maps.member(head.members + u32::from(list.rank(0)));
+            Ok(member.context("no member")?.backend())
+        };
+        table.slots().map(backend).collect()
+    };
+    let (now, next) = (view.previous.context("no remap")?.home, view.descriptor.home);
+    let pairs = owners(&now)?.into_iter().zip(owners(&next)?);
+    Ok((pairs.filter(|(now, next)| now != next).count(), now.slots))
+}
+
+/// Changes follow each other before any of them has settled, until the remap is overdue: the next one ends it.
+fn overdue(sandbox: &Sandbox) -> Result<()> {
+    let fixture = start(sandbox, "overdue", &["eu3", "us3"], "6s")?;
+    let mut streams = Vec::new();
+    open(&fixture, &mut streams, 20)?;
+    let client = fixture.balancer.client()?;
+    let (_, mut configuration) = client.export()?;
+    let mut weight = 1;
+    let mut change = |validate_only| -> Result<Vec<Warning>> {
+        // Never that of the beginning, with which the remap would be over.
+        weight = weight % 7 + 2;
+        let pool = configuration.pools.iter_mut().find(|pool| pool.name == "v4");
+        let backend = pool.context("no pool")?.backends.first_mut().context("no backend")?;
+        backend.weight = Some(weight);
+        let warnings = client.apply(&configuration, validate_only)?.warnings;
+        let is_of_remap = |warning: &Warning| warning.reason() == WarningReason::RemapEnded;
+        Ok(warnings.into_iter().filter(is_of_remap).collect())
+    };
+    until("the remap is overdue", PATIENCE, || {
+        let is_overdue = settling(&fixture)?.iter().any(|pool| pool.overdue);
+        if !is_overdue {
+            let warnings = change(false)?;
+            ensure!(warnings.is_empty(), "{warnings:?}");
+        }
+        Ok(is_overdue.then_some(()))
+    })?;
+    let (moved, slots) = moved_slots(&fixture)?;
+    ensure!(moved > 0, "the remap moves no slot");
+    for validate_only in [true, false] {
+        let warnings = change(validate_only)?;
+        let [warning] = &*warnings else { anyhow::bail!("{warnings:?}") };
+        let said = format!(
+            "pool v4: changes have kept a remap from its end for 3 settle times, and this one ends it: open connections of {moved} of {slots} slots"
+        );
+        ensure!(warning.text.starts_with(&said), "{warning:?}");
+    }
+    let said = settling(&fixture)?;
+    ensure!(said.len() == 1 && !said[0].overdue, "{said:?}");
+    // They were in use all the time.
+    Stream::all_go_on(&streams)?;
+    settled(&fixture)?;
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
 }
