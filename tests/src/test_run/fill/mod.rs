@@ -39,6 +39,8 @@ use table::Chunks;
 pub const MEMBERS: u32 = 100;
 /// Services besides the ones that are sent to.
 const OTHER_SERVICES: u32 = 98;
+/// The pool that services share. No pool is 0; those of services that have their own follow it.
+const SHARED_POOL: u32 = 1;
 /// Zones of the pool that services share.
 const SHARED_ZONES: u32 = 4_096;
 /// For how long a tracked flow is remembered, in units of 1.07 s.
@@ -127,7 +129,7 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     arrays.view(Array::Limiters).set(LIMITERS[0], &near_limiter(limited, full)?);
     let flags = form.flags() | if limited { LIMITED } else { 0 };
     let shared = PoolPlan {
-        pool: 0,
+        pool: SHARED_POOL,
         groups: groups(v6, if situation == Situation::Full { 1 } else { 2 }),
         next: match situation {
             Situation::RemapStays => groups(v6, 2),
@@ -153,6 +155,9 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     for (at, owner, _) in flows.cells(0, flows.buckets()) {
         flows.erase(at, owner);
     }
+    for counted in 0..=SHARED_POOL {
+        arrays.view(Array::FlowCounts).set(counted, &0_u64);
+    }
     let mut chunks = Chunks::default();
     pool::publish(arrays, &mut chunks, &shared)?;
     let mut services = services(match situation {
@@ -162,7 +167,12 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     });
     for n in 0..own_pools {
         pool::publish(arrays, &mut chunks, &own_pool(n, form.flags()))?;
-        services.extend(service::both(own_vip(n).into(), 2 + OTHER_SERVICES + n, 1 + n, 0));
+        services.extend(service::both(
+            own_vip(n).into(),
+            2 + OTHER_SERVICES + n,
+            SHARED_POOL + 1 + n,
+            0,
+        ));
     }
     chunks.publish(balancer)?;
     service::publish(arrays, &services)?;
@@ -214,7 +224,7 @@ fn own_pool(n: u32, flags: u32) -> PoolPlan {
     };
     let zones = ZoneRange::new(SHARED_ZONES + n, 1);
     let (groups, next) = (vec![group], Vec::new());
-    PoolPlan { pool: 1 + n, groups, next, flags, zones, last_displaced: 0 }
+    PoolPlan { pool: SHARED_POOL + 1 + n, groups, next, flags, zones, last_displaced: 0 }
 }
 
 /// The services of the shared pool.
@@ -222,7 +232,9 @@ fn services(flags: u32) -> Vec<Service> {
     let ours = [VIP4.into(), VIP6.into()];
     let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
     let addresses = (0..).zip(ours.into_iter().chain(others));
-    addresses.flat_map(|(index, address)| service::both(address, index, 0, flags)).collect()
+    addresses
+        .flat_map(|(index, address)| service::both(address, index, SHARED_POOL, flags))
+        .collect()
 }
 
 /// Lets the balancer redirect frames to an interface.

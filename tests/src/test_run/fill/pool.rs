@@ -55,10 +55,10 @@ pub(super) fn publish(
     plan: &PoolPlan,
 ) -> Result<()> {
     let now = plan.pool + 1;
-    version(arrays, chunks, (&plan.groups, plan.flags), now)?;
+    version(arrays, chunks, (&plan.groups, plan.pool, plan.flags), now)?;
     let next = if plan.next.is_empty() { 0 } else { now + 1 };
     if next != 0 {
-        version(arrays, chunks, (&plan.next, plan.flags), next)?;
+        version(arrays, chunks, (&plan.next, plan.pool, plan.flags), next)?;
     }
     let word = PoolWord::new(now, next).0;
     let (cleared, last_displaced) = (0, plan.last_displaced);
@@ -71,7 +71,7 @@ pub(super) fn publish(
 fn version(
     arrays: &Arrays<MappingMut>,
     chunks: &mut Chunks,
-    (plans, flags): (&[GroupPlan], u32),
+    (plans, pool, flags): (&[GroupPlan], u32, u32),
     index: u32,
 ) -> Result<()> {
     let mut heads: Vec<(u32, GroupHead)> = Vec::new();
@@ -86,7 +86,7 @@ fn version(
         let region = heads.len() as u32;
         let value = Group { head, region, limiter: group.limiter, reserved: [0; 2] };
         arrays.view(Array::Groups).set(group.group, &value);
-        members(arrays, group);
+        members(arrays, group, pool);
         heads.push((group.table, head));
     }
     let mut groups = [0; 8];
@@ -109,7 +109,7 @@ fn version(
 }
 
 /// The members of a group, all of which accept everything, and their backends.
-fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan) {
+fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan, pool: u32) {
     for (n, address) in (0..).zip(&group.addresses) {
         let backend = group.backends + n;
         let value = Backend {
@@ -123,7 +123,7 @@ fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan) {
         arrays.view(Array::Backends).set(backend, &value);
         let word = MemberWord::new(backend, 0, Accepts::All, FULL_RAMP, 1);
         arrays.view(Array::Members).set(group.members + n, &word.0);
-        let state = BackendStateWord::new(0, Accepts::All, 1, 0);
+        let state = BackendStateWord::new(0, Accepts::All, 1, pool);
         arrays.view(Array::BackendStates).set(backend, &state.0);
     }
 }
