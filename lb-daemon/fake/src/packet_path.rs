@@ -28,7 +28,7 @@ use lb_model::{
 };
 use lb_net::{Bonds, ConfiguredInterfaces};
 use lb_publish::{
-    publisher::{PacketPath, PublishedPools},
+    publisher::{MovedSlots, PacketPath, PublishedPools},
     reconcile::{
         ApplySummary, Full, FullMap, Home, InterfaceStatus, MemberPath, PathReader, PoolHomes,
         ReconcileError,
@@ -356,18 +356,22 @@ impl PacketPath for FakePacketPath {
         PublishedPools { homes: content.homes(), leaving: content.leaving(), is_incomplete: false }
     }
 
-    fn moved_slots(&self, pool: u32) -> u32 {
+    fn moved_slots(&self, plan: &Plan) -> Result<BTreeMap<u32, MovedSlots>, ReconcileError> {
         let content = self.content();
         let owners = |content: &Content, pool: &PlannedPool| -> Vec<IpAddr> {
             let group = &pool.groups[0];
             let owners = content.tables[&group.table].owners();
             owners.iter().map(|rank| group.members[usize::from(*rank)].address).collect()
         };
-        let pools = content.previous_homes.get(&pool).zip(content.plan.pools.get(&pool));
-        pools.map_or(0, |(before, after)| {
+        let pools = content.previous_homes.iter().filter_map(|(index, before)| {
+            let (after, planned) = (content.plan.pools.get(index)?, plan.pools.get(index)?);
+            let goes_on = home(planned) != home(after) && home(planned) != home(before);
             let (before, after) = (owners(&content, before), owners(&content, after));
-            before.iter().zip(&after).filter(|(before, after)| before != after).count() as u32
-        })
+            let moved = before.iter().zip(&after).filter(|(before, after)| before != after);
+            let moved = MovedSlots { moved: moved.count() as u32, of: before.len() as u32 };
+            goes_on.then_some((*index, moved))
+        });
+        Ok(pools.collect())
     }
 
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {

@@ -522,7 +522,7 @@ pub enum WarningReason {
     /// counts as up.
     TunnelUnchecked = 13,
     /// Changes have kept a pool's remap from its end for three settle times, and this one, which moves homes again, ends it
-    /// early: open connections that the remap moves and that have sent nothing since it began may be reset.
+    /// early: open connections that the remap moves and that have sent nothing since its last change may be reset.
     RemapEnded = 14,
 }
 impl WarningReason {
@@ -5146,7 +5146,7 @@ pub struct SettlingPool {
     #[prost(message, optional, tag = "4")]
     pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
     /// Whether changes have kept it from its end for three settle times. Until its end no further backend is marked out, and
-    /// the next change of the configuration ends it.
+    /// the next change of the configuration that moves homes of the pool ends it.
     #[prost(bool, tag = "6")]
     pub overdue: bool,
 }
@@ -5882,7 +5882,7 @@ pub enum ConditionReason {
     Region = 19,
     /// The path to a backend is too narrow.
     NarrowPath = 20,
-    /// The flow table has no room for new connections away from home.
+    /// The flow table has no room for some flows.
     FlowTableFull = 21,
     /// The files of the API's certificate, key or authorities cannot be used.
     TlsFiles = 22,

@@ -99,10 +99,10 @@ fn settles(service: Service) -> Result<()> {
     let text = service.must(&["--output", "json", "status"])?;
     let status: serde_json::Value = serde_json::from_str(&text)?;
     let settling = &status["settling"][0];
-    ensure!(settling["pool"] == "web" && settling["adopting"] == false, "{settling}");
-    let adopts_at = settling["adopts_at"].as_str().context("no time")?;
-    let left = seconds(adopts_at)? - seconds_now()?;
-    ensure!((HOUR..=SETTLES * HOUR + 60).contains(&left), "{left} s until {adopts_at}");
+    ensure!(settling["pool"] == "web" && settling["overdue"] == false, "{settling}");
+    let ends_at = settling["ends_at"].as_str().context("no time")?;
+    let left = seconds(ends_at)? - seconds_now()?;
+    ensure!((HOUR..=SETTLES * HOUR + 60).contains(&left), "{left} s until {ends_at}");
     Ok(())
 }
 

@@ -106,7 +106,7 @@ pub struct SettlingStatus {
     /// When the previous home is forgotten, unless another change comes.
     pub ends_at: SystemTime,
     /// Whether changes have kept it from its end for three settle times: no further backend is marked out meanwhile, and the
-    /// next change of the configuration ends it.
+    /// next change of the configuration that moves homes of the pool ends it.
     pub overdue: bool,
 }
 

@@ -105,7 +105,7 @@ impl State {
                 (self.settings.region.as_ref(), self.publishing.publisher.published());
             self.remaps = Remaps::recover(&configuration, own, &ids, &published.homes);
         }
-        let mark_outs = Arc::new(self.mark_outs_in(&configuration, clock()));
+        let mark_outs = self.held_back(Arc::new(self.mark_outs_in(&configuration, clock())));
         let basis = Basis { configuration, ids, mark_outs };
         let plan = self.build_plan(&basis).await.map_err(Refusal::Thread)??;
         let tables = self.publishing.publisher.check(&plan).await.map_err(Refusal::Room)?;

@@ -13,13 +13,16 @@ use super::{MarkOutDecision, State, publishing::Basis};
 use crate::members::clock;
 use lb_base::error_chain;
 use lb_model::{
-    Configuration, GroupSettings, Name, Pool, Scaler,
+    Configuration, GroupSettings, Name, Scaler,
     ids::Ids,
     mark_out::{MarkOuts, RegionAvailability},
     plan::{self, MarkedOut, Plan},
     remap::Settling,
 };
-use lb_publish::reconcile::{Home, PoolHomes, ReconcileError};
+use lb_publish::{
+    publisher::MovedSlots,
+    reconcile::{Home, PoolHomes, ReconcileError},
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Remaps {
@@ -99,10 +102,8 @@ impl Remaps {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EndedRemap {
     pub(super) pool: Name,
-    /// Slots whose open connections lose what is left of their settle time.
-    pub(super) slots: u32,
-    /// Slots of the table.
-    pub(super) of: u32,
+    /// Those whose open connections lose what is left of their settle time.
+    pub(super) slots: MovedSlots,
 }
 
 /// The regions that were moved to the end of the order: `found` is the expected order of the regions that
@@ -187,36 +188,28 @@ impl State {
     /// moves homes again either lets a remap go on, or ends it.
     pub(super) async fn ended_remaps(
         &mut self,
-        plan: &Plan,
+        plan: &Arc<Plan>,
     ) -> Result<BTreeMap<u32, EndedRemap>, ReconcileError> {
-        let before = self.current.plan.as_ref();
-        let is_ended = |(name, pool): (&Name, &Arc<Pool>)| {
-            let index = self.current.ids.pool(name)?;
-            if !self.remaps.is_overdue(Some(index), pool.settle_time, clock()) {
-                return None;
-            }
-            let (now, next) = (before?.pools.get(&index)?, plan.pools.get(&index)?);
-            (!next.has_homes_of(now)).then(|| (index, (name.clone(), pool.slots)))
-        };
-        let ended: BTreeMap<_, _> =
-            self.current.configuration.pools.iter().filter_map(is_ended).collect();
-        if ended.is_empty() {
+        let pools = self.current.configuration.pools.iter();
+        let overdue = pools.filter_map(|(name, pool)| {
+            let index = self.current.ids.pool(name);
+            let is_overdue = self.remaps.is_overdue(index, pool.settle_time, clock());
+            index.filter(|_| is_overdue).map(|index| (index, name.clone()))
+        });
+        let overdue: BTreeMap<_, _> = overdue.collect();
+        if overdue.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let moved = self.publishing.publisher.moved_slots(ended.keys().copied().collect()).await?;
-        let ended = ended.into_iter().map(|(index, (pool, of))| {
-            let slots = moved.get(&index).copied().unwrap_or_default();
-            (index, EndedRemap { pool, slots, of })
+        let moved = self.publishing.publisher.moved_slots(plan).await?;
+        let ended = overdue.into_iter().filter_map(|(index, pool)| {
+            moved.get(&index).map(|slots| (index, EndedRemap { pool, slots: *slots }))
         });
         Ok(ended.collect())
     }
 
-    /// Marks out members and regions that were out of service for long, and takes back those that returned,
-    /// with one remap per pool. Returns whether the packet path has it.
-    ///
-    /// A pool whose remap changes have kept from its end for long keeps what it has: what open connections without cells
-    /// were idle for then begins to count.
-    async fn mark_out(&mut self, wanted: Arc<MarkOuts>) -> bool {
+    /// What is wanted, but for pools whose remap changes have kept from its end for long: these keep what they have, so that
+    /// what open connections without cells were idle for begins to count.
+    pub(super) fn held_back(&self, wanted: Arc<MarkOuts>) -> Arc<MarkOuts> {
         let (out, in_force) = (wanted.out(), self.remaps.mark_outs.out());
         let mut allowed = out.clone();
         for (name, pool) in &self.current.configuration.pools {
@@ -225,9 +218,15 @@ impl State {
                 allowed.extend(in_force.get(name).map(|it| (name.clone(), it.clone())));
             }
         }
-        let is_whole = allowed == out;
-        let mark_outs = if is_whole { wanted } else { Arc::new(wanted.with_out(&allowed)) };
-        if allowed == in_force {
+        if allowed == out { wanted } else { Arc::new(wanted.with_out(&allowed)) }
+    }
+
+    /// Marks out members and regions that were out of service for long, and takes back those that returned,
+    /// with one remap per pool. Returns whether the packet path has it.
+    async fn mark_out(&mut self, wanted: Arc<MarkOuts>) -> bool {
+        let mark_outs = self.held_back(Arc::clone(&wanted));
+        let is_whole = Arc::ptr_eq(&mark_outs, &wanted);
+        if mark_outs.out() == self.remaps.mark_outs.out() {
             self.remaps.mark_outs = mark_outs;
             return is_whole;
         }

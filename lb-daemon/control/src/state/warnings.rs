@@ -18,6 +18,7 @@ use lb_model::{
     remap::Settling,
     slots,
 };
+use lb_publish::publisher::MovedSlots;
 
 /// How long a change waits for the followed file to be read.
 const FILE_WAIT: Duration = Duration::from_secs(1);
@@ -35,10 +36,10 @@ pub(super) fn takeover_warnings(takeovers: &[Takeover]) -> impl Iterator<Item = 
 pub(super) fn remap_warnings<'a>(
     ended: impl Iterator<Item = &'a EndedRemap>,
 ) -> impl Iterator<Item = Warning> {
-    ended.take(MOST_OF_ONE_REASON).map(|EndedRemap { pool, slots, of }| {
+    ended.take(MOST_OF_ONE_REASON).map(|EndedRemap { pool, slots: MovedSlots { moved, of } }| {
         let text = format!(
             "pool {pool}: changes have kept a remap from its end for {} settle times, and this one ends it: open connections \
-             of {slots} of {of} slots that have sent nothing since the last of them may be reset",
+             of {moved} of {of} slots that have sent nothing since the last of them may be reset",
             Settling::LONGEST
         );
         Warning::about(ObjectReference::Pool(pool.clone()), WarningReason::RemapEnded, text)

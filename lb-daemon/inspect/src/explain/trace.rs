@@ -59,8 +59,10 @@ pub fn explain<T: Tables>(
     let cell = query.as_ref().and_then(|query| cell(tables, query));
     if let Some(query) = &query {
         (explanation.home, explanation.next) = homes(tables, query);
-        explanation.zone =
-            Some(Zone { number: query.zone(), looks_for_cells: query.may_have_cell(tables) });
+        explanation.zone = explanation
+            .home
+            .as_ref()
+            .map(|_| Zone { number: query.zone(), looks_for_cells: query.may_have_cell(tables) });
     }
     explanation.cell = cell.as_ref().and_then(|cell| describe_cell(tables, cell));
     let parsed = with_sequence(parsed, cell.as_ref());

@@ -94,17 +94,6 @@ pub struct PlannedPool {
 }
 
 impl PlannedPool {
-    /// Whether connections have the same homes by another plan of the pool.
-    pub fn has_homes_of(&self, other: &Self) -> bool {
-        let home = |pool: &Self| {
-            pool.groups.first().map(|group| {
-                let members = group.members.iter().map(|member| (member.id, member.out));
-                (group.region, group.table, members.collect::<Vec<_>>())
-            })
-        };
-        self.hash_key == other.hash_key && home(self) == home(other)
-    }
-
     /// Whether some group or member of it has a limit.
     pub fn is_limited(&self) -> bool {
         self.groups.iter().any(|group| {

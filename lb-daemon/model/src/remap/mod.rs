@@ -15,7 +15,7 @@ pub struct Settling {
 
 impl Settling {
     /// Settle times after which no further backend is marked out until the remap is over, and after which a change of an
-    /// operator ends it.
+    /// operator that moves homes of the pool ends it.
     pub const LONGEST: u32 = 3;
 
     pub fn begin(now: Instant) -> Self {

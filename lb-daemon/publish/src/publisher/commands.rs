@@ -5,7 +5,7 @@ use std::{
 
 use tokio::sync::{oneshot, watch};
 
-use super::PublishedPools;
+use super::{MovedSlots, PublishedPools};
 use crate::reconcile::{ApplySummary, ReconcileError};
 use lb_base::queue::{QueueCounters, UnboundedReceiver, UnboundedSender, unbounded};
 use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
@@ -17,7 +17,7 @@ type Reply<T> = oneshot::Sender<Result<T, ReconcileError>>;
 pub(crate) enum PublisherCommand {
     Check(Arc<Plan>, Reply<TableMemory>),
     Publish(Arc<Plan>, Arc<BuiltTables>, Reply<ApplySummary>),
-    MovedSlots(BTreeSet<u32>, Reply<BTreeMap<u32, u32>>),
+    MovedSlots(Arc<Plan>, Reply<BTreeMap<u32, MovedSlots>>),
     ForgetPrevious(BTreeSet<u32>, Reply<()>),
     Named(Reply<Named>),
 }
@@ -59,12 +59,12 @@ impl Publisher {
         self.ask(|reply| PublisherCommand::Publish(Arc::clone(plan), built, reply)).await
     }
 
-    /// [`super::PacketPath::moved_slots`] of pools.
+    /// [`super::PacketPath::moved_slots`].
     pub async fn moved_slots(
         &self,
-        pools: BTreeSet<u32>,
-    ) -> Result<BTreeMap<u32, u32>, ReconcileError> {
-        self.ask(|reply| PublisherCommand::MovedSlots(pools, reply)).await
+        plan: &Arc<Plan>,
+    ) -> Result<BTreeMap<u32, MovedSlots>, ReconcileError> {
+        self.ask(|reply| PublisherCommand::MovedSlots(Arc::clone(plan), reply)).await
     }
 
     pub async fn forget_previous(&self, pools: BTreeSet<u32>) -> Result<(), ReconcileError> {

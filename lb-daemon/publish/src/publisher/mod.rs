@@ -38,8 +38,12 @@ pub trait PacketPath: Send {
         built: &BuiltTables,
     ) -> impl Future<Output = Result<ApplySummary, ReconcileError>> + Send;
 
-    /// Slots of a pool whose open connections its remap moves, those without a cell; 0 if it is in none.
-    fn moved_slots(&self, pool: u32) -> u32;
+    /// Of pools in a remap that a plan would turn to a further home, by index: what their remap moves. Not of those that it
+    /// would bring back to the home from before the remap.
+    ///
+    /// # Errors
+    /// Those of [`Self::check`].
+    fn moved_slots(&self, plan: &Plan) -> Result<BTreeMap<u32, MovedSlots>, ReconcileError>;
 
     /// Forgets the previous homes of pools. What only the previous versions named is freed after one grace period.
     ///
@@ -60,6 +64,14 @@ pub trait PacketPath: Send {
     fn named(&self) -> Named;
 
     fn published(&self) -> PublishedPools;
+}
+
+/// Slots whose open connections a remap moves, those without a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovedSlots {
+    pub moved: u32,
+    /// Slots of the table that they are of.
+    pub of: u32,
 }
 
 /// What packets see of pools.

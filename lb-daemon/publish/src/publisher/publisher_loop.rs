@@ -64,9 +64,8 @@ impl<P: PacketPath> PublisherLoop<P> {
                     drop(reply.send(published));
                 }
             }
-            PublisherCommand::MovedSlots(pools, reply) => {
-                let moved = pools.into_iter().map(|pool| (pool, self.path.moved_slots(pool)));
-                drop(reply.send(Ok(moved.collect())));
+            PublisherCommand::MovedSlots(plan, reply) => {
+                drop(reply.send(self.path.moved_slots(&plan)));
             }
             PublisherCommand::ForgetPrevious(pools, reply) => {
                 let forgotten = self.path.forget_previous(&pools).await;

@@ -7,7 +7,7 @@ use super::{
     map_change::Unused,
     published::{Published, PublishedPool},
 };
-use crate::publisher::{PacketPath, PublishedPools};
+use crate::publisher::{MovedSlots, PacketPath, PublishedPools};
 use lb_maps::TableName;
 use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
 
@@ -56,8 +56,14 @@ impl PacketPath for Reconciler {
         Ok(applied)
     }
 
-    fn moved_slots(&self, pool: u32) -> u32 {
-        self.moved_slots_of(pool)
+    fn moved_slots(&self, plan: &Plan) -> Result<BTreeMap<u32, MovedSlots>, ReconcileError> {
+        let change = self.change_to(plan)?;
+        let pools = self.published.pools.iter().filter_map(|(index, before)| {
+            let after = change.published.pools.get(index)?;
+            let goes_on = after.previous.is_some() && after.current.home() != before.current.home();
+            goes_on.then(|| self.moved_slots_of(before)).flatten().map(|moved| (*index, moved))
+        });
+        Ok(pools.collect())
     }
 
     async fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {

@@ -14,6 +14,7 @@ use super::{
     members_change::MembersChange,
     published::{Home, Published, PublishedGroup, PublishedPool, Version},
 };
+use crate::publisher::MovedSlots;
 use lb_common::abi::slot::{RANKS_PER_SLOT, TableRef};
 use lb_model::ids::BackendId;
 
@@ -49,23 +50,23 @@ impl Reconciler {
         }
     }
 
-    /// Slots of a pool whose home its remap moves: of a table with other slots, or by another hash key, all.
-    pub(super) fn moved_slots_of(&self, pool: u32) -> u32 {
-        let Some(pool) = self.published.pools.get(&pool) else { return 0 };
-        let Some(now) = &pool.previous else { return 0 };
+    /// Slots whose home a pool's remap moves: of a table with other slots, or by another hash key, all. `None`: it is in none.
+    pub(super) fn moved_slots_of(&self, pool: &PublishedPool) -> Option<MovedSlots> {
+        let now = pool.previous.as_ref()?;
         let first = |version: &Version| self.published.groups.get(version.groups().first()?);
-        let Some(before) = first(now) else { return 0 };
-        let slots = before.group.head.slots;
-        match first(&pool.current) {
+        let before = first(now)?;
+        let of = before.group.head.slots;
+        let moved = match first(&pool.current) {
             Some(after)
-                if after.group.head.slots == slots
+                if after.group.head.slots == of
                     && now.descriptor.hash_key == pool.current.descriptor.hash_key =>
             {
                 let (before, after) = (self.homes_in(before), self.homes_in(after));
                 before.zip(after).filter(|(before, after)| before != after).count() as u32
             }
-            _ => slots,
-        }
+            _ => of,
+        };
+        Some(MovedSlots { moved, of })
     }
 
     /// The backend that each slot of a group's table is at home at; `None` if it cannot be read.

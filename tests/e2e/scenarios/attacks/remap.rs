@@ -51,7 +51,7 @@ fn working(connections: &mut [IdleConnection]) -> usize {
 
 /// Long enough to send as many packets as the table needs.
 fn settle_time(attack: &AttackFixture) -> Duration {
-    Duration::from_secs((attack.cells / 8_192).clamp(8, 60))
+    Duration::from_secs((attack.cells / 8_192).clamp(20, 60))
 }
 
 fn is_settling(attack: &AttackFixture) -> Result<bool> {

@@ -19,7 +19,7 @@ use lb_model::{
 };
 use lb_net::{Bonds, ConfiguredInterfaces};
 use lb_publish::{
-    publisher::{PacketPath, PublishedPools},
+    publisher::{MovedSlots, PacketPath, PublishedPools},
     reconcile::{ApplySummary, InterfaceStatus, MemberPath, PathReader, ReconcileError},
 };
 
@@ -82,8 +82,8 @@ impl PacketPath for Quiet {
         }
     }
 
-    fn moved_slots(&self, _: u32) -> u32 {
-        0
+    fn moved_slots(&self, _: &Plan) -> Result<BTreeMap<u32, MovedSlots>, ReconcileError> {
+        Ok(BTreeMap::new())
     }
 
     async fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {

@@ -90,6 +90,11 @@ async fn the_next_change_ends_a_remap_that_others_have_kept_from_its_end() {
     assert_eq!(daemon.apply(&calmer).await.unwrap().warnings, [""; 0]);
     assert_eq!(*before(&daemon), *first);
 
+    // Nor does the change back to what it was before: that ends every remap, and breaks nothing.
+    let apply = Apply { configuration: request(&two), dry_run: true, ..Apply::default() };
+    let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+    assert!(planned.warnings.iter().all(|it| it.reason != WarningReason::RemapEnded));
+
     // By hand: 31 slots of two backends of equal weight become those of four, so that at least half of them move.
     let apply = Apply { configuration: request(&three), dry_run: true, ..Apply::default() };
     let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();

@@ -24,7 +24,9 @@ pub(super) trait WalkedMaps {
     fn pool_count(&self) -> u32;
     fn pool_line(&self, pool: u32) -> PoolLine;
     fn zone(&self, zone: u32) -> Zone;
-    /// Sets how many cells a pool has; 0: all pools.
+    /// How many cells a pool has, about; 0: all pools.
+    fn count(&self, pool: u32) -> u64;
+    /// Sets it.
     fn set_count(&self, pool: u32, cells: u64);
     /// Turns off the displaced check of a pool, unless a flow got a cell after `last_displaced`.
     fn clear(&self, pool: u32, last_displaced: u64);
@@ -54,6 +56,9 @@ impl WalkedMaps for FlowMaps {
     fn zone(&self, zone: u32) -> Zone {
         (**self).zone(zone)
     }
+    fn count(&self, pool: u32) -> u64 {
+        self.flow_count(pool)
+    }
     fn set_count(&self, pool: u32, cells: u64) {
         self.set_count(pool, cells);
     }
@@ -80,6 +85,8 @@ pub(super) struct Pass {
     in_use: Vec<bool>,
     /// Cells by zone, without those that are half-open.
     counts: Vec<u32>,
+    /// What the maps said of each pool when the pass began.
+    counts_before: Vec<u64>,
     /// Where the next round continues.
     bucket: u32,
     erased: u64,
@@ -99,6 +106,7 @@ impl Pass {
             began: now,
             in_use: vec![false; ZONES as usize],
             counts: vec![0; ZONES as usize],
+            counts_before: Vec::new(),
             bucket: 0,
             erased: 0,
         }
@@ -106,6 +114,9 @@ impl Pass {
 
     /// Looks at the next cells; the outcome once these were the last.
     pub(super) fn round(&mut self, maps: &impl WalkedMaps, now: Coarse) -> Option<Outcome> {
+        if self.bucket == 0 {
+            self.counts_before = (0..maps.pool_count()).map(|pool| maps.count(pool)).collect();
+        }
         for (at, owner, place) in maps.cells(self.bucket, ROUND) {
             let is_gone = |place: Place| {
                 let placed = place.placement();
@@ -132,13 +143,13 @@ impl Pass {
     fn finish(&self, maps: &impl WalkedMaps) -> Outcome {
         let mut outcome = Outcome { erased: self.erased, ..Outcome::default() };
         let total = self.counts.iter().copied().map(u64::from).sum();
-        maps.set_count(0, total);
+        self.set_count(maps, 0, total);
         for (pool, line) in
             (1..).map(|pool| (pool, maps.pool_line(pool))).take(maps.pool_count() as usize - 1)
         {
             let zones = (line.zones().first() as usize..).take(line.zones().count() as usize);
             let counts = zones.filter_map(|zone| self.counts.get(zone).copied().map(u64::from));
-            maps.set_count(pool, counts.sum());
+            self.set_count(maps, pool, counts.sum());
         }
         let lines = (0..maps.pool_count()).map(|pool| (pool, maps.pool_line(pool)));
         for (pool, line) in lines.filter(|(_, line)| line.has_displaced()) {
@@ -160,6 +171,13 @@ impl Pass {
             }
         }
         outcome
+    }
+
+    /// Sets a count to what the pass has counted, and to what packets have counted since it began, of which it may have met
+    /// some: a pool gets too few cells rather than too many until the next pass is over.
+    fn set_count(&self, maps: &impl WalkedMaps, pool: u32, counted: u64) {
+        let before = self.counts_before.get(pool as usize).copied().unwrap_or_default();
+        maps.set_count(pool, counted + maps.count(pool).saturating_sub(before));
     }
 
     fn is_clearable(&self, line: &PoolLine) -> bool {
@@ -305,6 +323,9 @@ mod tests {
         }
         fn zone(&self, zone: u32) -> Zone {
             self.zones.borrow().get(&zone).copied().unwrap_or_default()
+        }
+        fn count(&self, pool: u32) -> u64 {
+            self.counts.borrow()[pool as usize]
         }
         fn set_count(&self, pool: u32, cells: u64) {
             self.stored.set(self.stored.get() + 1);
@@ -461,5 +482,19 @@ mod tests {
             assert_eq!((fake.stored.get(), &*fake.counts.borrow()), (0, &vec![77; 4]));
         });
         assert_eq!((rounds, &*fake.counts.borrow()), (3, &vec![3, 3, 0, 3]));
+    }
+
+    /// A pass takes seconds, in which a forger opens half of the table.
+    #[test]
+    fn cells_that_are_opened_during_a_pass_count() {
+        let fake = Fake::new();
+        let (_, rounds) = fake.pass(NOW, |round| {
+            // By packets, in buckets that the pass has looked at already.
+            let opened = if round == 0 { 0 } else { 1_000 };
+            fake.counts.borrow_mut().iter_mut().for_each(|count| *count += opened);
+        });
+        assert_eq!((rounds, &*fake.counts.borrow()), (3, &vec![2_000; 4]));
+        fake.pass(NOW, |_| {});
+        assert_eq!(*fake.counts.borrow(), vec![0; 4]);
     }
 }
