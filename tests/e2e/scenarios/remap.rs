@@ -1,7 +1,7 @@
 //! A remap under traffic, made by the operator or by a region that fails and returns, moves no open connection.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::clock::Coarse;
@@ -13,7 +13,7 @@ use lb_e2e::harness::Case;
 use lb_maps::{PinnedMaps, clock};
 use lb_publish::reconcile::FlowWalk;
 use lb_tests::daemon::Document;
-use lb_tests::process::until;
+use lb_tests::process::{pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::Stream;
 use spillway_proto::v1::{SettlingPool, Warning, WarningReason};
@@ -160,7 +160,8 @@ fn moved_slots(fixture: &Fixture) -> Result<(usize, u32)> {
 
 /// Changes follow each other before any of them has settled, until the remap is overdue: the next one ends it.
 fn overdue(sandbox: &Sandbox) -> Result<()> {
-    let fixture = start(sandbox, "overdue", &["eu3", "us3"], "6s")?;
+    const SETTLE: Duration = Duration::from_secs(12);
+    let fixture = start(sandbox, "overdue", &["eu3", "us3"], "12s")?;
     let mut streams = Vec::new();
     open(&fixture, &mut streams, 20)?;
     let client = fixture.balancer.client()?;
@@ -176,13 +177,16 @@ fn overdue(sandbox: &Sandbox) -> Result<()> {
         let is_of_remap = |warning: &Warning| warning.reason() == WarningReason::RemapEnded;
         Ok(warnings.into_iter().filter(is_of_remap).collect())
     };
+    // The last one a third of a settle time before the remap is overdue, so that two thirds are left for what follows.
+    let begun = Instant::now();
+    while begun.elapsed() < SETTLE * 8 / 3 {
+        let warnings = change(false)?;
+        ensure!(warnings.is_empty(), "{warnings:?}");
+        pause(SETTLE / 12);
+    }
+    change(false)?;
     until("the remap is overdue", PATIENCE, || {
-        let is_overdue = settling(&fixture)?.iter().any(|pool| pool.overdue);
-        if !is_overdue {
-            // It may have become overdue just now: then another one begins.
-            change(false)?;
-        }
-        Ok(is_overdue.then_some(()))
+        Ok(settling(&fixture)?.iter().any(|pool| pool.overdue).then_some(()))
     })?;
     let (moved, slots) = moved_slots(&fixture)?;
     ensure!(moved > 0, "the remap moves no slot");
