@@ -349,6 +349,12 @@ impl FakeTables {
         self.descriptors.len() as u32 - 1
     }
 
+    /// Sets which versions the pool has.
+    pub fn set_versions(&self, word: PoolWord) {
+        let line = &self.pools[POOL as usize];
+        line.set(PoolLine { word: word.0, ..line.get() });
+    }
+
     /// Changes one member's state, in all versions.
     pub fn set(&mut self, region: usize, rank: u32, state: Accepts) {
         self.change(region, rank, |member| member.with_accepts(state));

@@ -5,7 +5,8 @@ use lb_common::{
     flow_table::{Owner, Place, State},
 };
 
-use lb_common_fake::fixture::{Client, Fixture, client};
+use crate::flow_table::stranger;
+use lb_common_fake::fixture::{Fixture, client};
 
 #[test]
 fn a_forged_syn_does_not_move_a_connection_at_home() {
@@ -71,14 +72,10 @@ fn two_hundred_thousand_random_syns_move_none_of_five_hundred_spilled_connection
         (1..=510).filter(|&n| fixture.open(client(n), number(n)) == 3).collect();
     assert_eq!(spilled, (11..=510).collect::<Vec<_>>(), "the first ten fit the burst");
     assert_eq!(fixture.displaced_count(), 500);
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut state = 0x2545_f491_4f6c_dd1d;
     for n in 0..200_000_u64 {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let [a, b, c, d, p, q, ..] = random.to_be_bytes();
-        let from = Client([10 | a & 1, b, c, d], u16::from_be_bytes([p, q]));
-        assert!(fixture.syn(from, (random >> 11) as u32).is_ok());
+        let from = stranger(&mut state);
+        assert!(fixture.syn(from, (state >> 11) as u32).is_ok());
         fixture.sleep_ns(5_000); // 200,000 a second.
         if n % 400 == 399 {
             let at = spilled[n as usize / 400];

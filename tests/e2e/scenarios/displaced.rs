@@ -38,12 +38,6 @@ fn pass(walk: &mut FlowWalk, now: Coarse) -> Round {
     }
 }
 
-fn count(fixture: &Fixture, event: Event) -> Result<u64> {
-    let events = PinnedMaps::open(&fixture.balancer.bpffs)?.events()?;
-    let found = events.iter().find(|(each, _)| *each == event);
-    found.map(|(_, count)| *count).context("no such event")
-}
-
 /// What `spillway stats` says: cells of open connections, and pools with displaced connections.
 fn remembered(fixture: &Fixture) -> Result<(u64, Vec<String>)> {
     let all = fixture.balancer.stats()?.remembered;
@@ -79,7 +73,7 @@ fn displaced_check_turns_off(sandbox: &Sandbox) -> Result<()> {
     let at_home = open(&fixture, 20)?;
     Stream::all_go_on(&at_home)?;
     ensure!(remembered(&fixture)? == (0, vec![]), "{:?}", remembered(&fixture)?);
-    ensure!(count(&fixture, Event::FlowLookup)? == 0, "looked up with the check off");
+    ensure!(fixture.count(Event::FlowLookup)? == 0, "looked up with the check off");
 
     let streams = away(&fixture, 40)?;
     Stream::all_go_on(&streams)?;
@@ -114,11 +108,11 @@ fn displaced_check_turns_off(sandbox: &Sandbox) -> Result<()> {
 
     // Nobody is asked any more, and those at home never were elsewhere.
     ensure!(remembered(&fixture)? == (0, vec![]), "{:?}", remembered(&fixture)?);
-    let asked = count(&fixture, Event::FlowLookup)?;
+    let asked = fixture.count(Event::FlowLookup)?;
     let later = open(&fixture, 20)?;
     Stream::all_go_on(&later)?;
     Stream::all_go_on(&at_home)?;
-    ensure!(count(&fixture, Event::FlowLookup)? == asked, "asked with the displaced check off");
+    ensure!(fixture.count(Event::FlowLookup)? == asked, "asked with the displaced check off");
 
     // It opens again.
     fixture.balancer.start()?;

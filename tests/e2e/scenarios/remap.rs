@@ -10,7 +10,7 @@ use lb_common::abi::pool::GroupHead;
 use lb_common::abi::slot::{SlotWord, TableRef};
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
 use lb_e2e::harness::Case;
-use lb_maps::{PinnedMaps, clock};
+use lb_maps::{PinnedMaps, PoolView, clock};
 use lb_publish::reconcile::FlowWalk;
 use lb_tests::daemon::Document;
 use lb_tests::process::{pause, until};
@@ -66,19 +66,19 @@ fn open(fixture: &Fixture, streams: &mut Vec<Stream>, number: u64) -> Result<()>
     Ok(())
 }
 
-fn count(fixture: &Fixture, event: Event) -> Result<u64> {
-    let events = PinnedMaps::open(&fixture.balancer.bpffs)?.events()?;
-    let found = events.iter().find(|(each, _)| *each == event);
-    found.map(|(_, count)| *count).context("no such event")
+/// The maps, and the first pool in them.
+fn first_pool(fixture: &Fixture) -> Result<(PinnedMaps, PoolView)> {
+    let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
+    let services = maps.services()?;
+    let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
+    let view = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    Ok((maps, view))
 }
 
 /// What the maps say of the first pool: whether a previous version counts, and the order of regions by the
 /// name of the first backend in each.
 fn versions(fixture: &Fixture) -> Result<(bool, Vec<&'static str>)> {
-    let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
-    let services = maps.services()?;
-    let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
-    let view = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    let (maps, view) = first_pool(fixture)?;
     let region = |members: u32| {
         let backend = maps.backend(maps.member(members).context("no member")?.backend());
         let backend = backend.context("no backend")?;
@@ -132,8 +132,7 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
     // The status is told once all that the remap kept is free.
     until("the status says so", PATIENCE, || Ok(settling(&fixture)?.is_empty().then_some(())))?;
     // All the first ones have their home elsewhere now, and are remembered; streams never rest.
-    let (taken, refused) =
-        (count(&fixture, Event::RemapTaken)?, count(&fixture, Event::RemapNoRoom)?);
+    let (taken, refused) = (fixture.count(Event::RemapTaken)?, fixture.count(Event::RemapNoRoom)?);
     ensure!(taken >= 30 && refused == 0, "{taken} have cells, {refused} not");
     Stream::all_go_on(&streams)?;
     Stream::finish_all(streams)
@@ -141,10 +140,7 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
 
 /// Slots of the first pool whose owner differs between its two versions, and how many slots there are.
 fn moved_slots(fixture: &Fixture) -> Result<(usize, u32)> {
-    let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
-    let services = maps.services()?;
-    let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
-    let view = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    let (maps, view) = first_pool(fixture)?;
     let owners = |head: &GroupHead| -> Result<Vec<u32>> {
         let table = view.tables.get(&TableRef(head.table)).context("no table")?;
         let backend = |list: SlotWord| {
@@ -247,12 +243,12 @@ fn region(sandbox: &Sandbox) -> Result<()> {
     ensure!(groups.iter().map(|it| it.marked_out).eq([false, true]), "{groups:?}");
     settled(&fixture)?;
     // New connections are at home now: nobody needs to be remembered.
-    let taken = count(&fixture, Event::FlowTaken)?;
+    let taken = fixture.count(Event::FlowTaken)?;
     let from = streams.len();
     open(&fixture, &mut streams, 20)?;
     Stream::all_go_on(&streams)?;
     ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("us")));
-    ensure!(count(&fixture, Event::FlowTaken)? == taken, "home is where it was");
+    ensure!(fixture.count(Event::FlowTaken)? == taken, "home is where it was");
 
     // It comes back: new connections are there at once, and the others where they are.
     (0..3).try_for_each(|number| fixture.servers[number].restart())?;
@@ -265,8 +261,8 @@ fn region(sandbox: &Sandbox) -> Result<()> {
     ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("eu")));
     settled(&fixture)?;
     Stream::all_go_on(&streams)?;
-    ensure!(count(&fixture, Event::FlowNoRoom)? == 0);
-    ensure!(count(&fixture, Event::RemapNoRoom)? == 0);
+    ensure!(fixture.count(Event::FlowNoRoom)? == 0);
+    ensure!(fixture.count(Event::RemapNoRoom)? == 0);
     Stream::finish_all(streams)?;
 
     // When they have ended nothing is left of it, by a clock that is thirteen minutes ahead.

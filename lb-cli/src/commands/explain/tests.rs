@@ -1,9 +1,9 @@
 use lb_common::abi::{
     limiter::LimitWord,
     member::Accepts,
-    pool::{LIMITED, PoolLine, PoolWord},
+    pool::{LIMITED, PoolWord},
 };
-use lb_common_fake::{FakeTables, POOL};
+use lb_common_fake::FakeTables;
 use lb_inspect::{
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
     names::{Names, interface_words},
@@ -109,12 +109,8 @@ fn both_homes_and_the_cell_are_shown() {
     let mut fake = FakeTables::one_slot();
     fill_up(&mut fake, 0);
     explain(&fake, false);
-    let mut next = fake.descriptors[1];
-    next.groups.swap(0, 1);
-    next.home = fake.groups[1].head;
-    fake.descriptors.push(next);
-    let line = fake.pools[POOL as usize].get();
-    fake.pools[POOL as usize].set(PoolLine { word: PoolWord::new(1, 2).0, ..line });
+    let next = fake.add_version(&[1, 0], &[]);
+    fake.set_versions(PoolWord::new(1, next));
     let explained = explain(&fake, true);
     // Any of the pool's block.
     let zone = explained.zone.unwrap().number.to_string();

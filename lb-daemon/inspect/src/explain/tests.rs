@@ -2,7 +2,7 @@ use lb_common::{
     abi::{
         limiter::LimitWord,
         member::Accepts,
-        pool::{LIMITED, PANIC, PoolLine, PoolWord},
+        pool::{LIMITED, PANIC, PoolWord},
         service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
         slot::NO_RANK,
     },
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::names;
-use lb_common_fake::{FakeTables, POOL};
+use lb_common_fake::FakeTables;
 use lb_maps::directory::Directory;
 use lb_model::Protocol;
 
@@ -284,12 +284,8 @@ fn a_tracked_flow_is_where_it_was() {
 #[test]
 fn the_former_home_keeps_what_it_has() {
     let mut fake = FakeTables::one_slot();
-    let mut previous = fake.descriptors[1];
-    previous.groups.swap(0, 1);
-    previous.home = fake.groups[1].head;
-    fake.descriptors.push(previous);
-    let line = fake.pools[POOL as usize].get();
-    fake.pools[POOL as usize].set(PoolLine { word: PoolWord::new(2, 1).0, ..line });
+    let previous = fake.add_version(&[1, 0], &[]);
+    fake.set_versions(PoolWord::new(previous, 1));
     let explanation = explain(&fake, true);
     assert_eq!(explanation.remembered, Some(Memory::PreviousHome));
     let homes = (explanation.home.as_deref(), explanation.next.as_deref());

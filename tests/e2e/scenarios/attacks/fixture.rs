@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
 use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
-use lb_maps::PinnedMaps;
 use lb_tests::daemon::Service;
 use lb_tests::sample;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{self, Flood, Forged, Pair, Paired, Pairs};
-use lb_tests::traffic::LongConnectionServer;
+use lb_tests::traffic::{LongConnectionServer, LongConnections};
 
 /// Cells of a flow table that floods fill soon: a power of two.
 pub(crate) const CELLS: u64 = 65_536;
@@ -26,6 +25,8 @@ pub(crate) const LONG_CONNECTIONS: u16 = 4000;
 pub(crate) const REJECTING: u16 = 4001;
 /// Of a region that has a connection every ten seconds: all others overflow.
 pub(crate) const FULL: &str = "[[pool.group]]\nregion = \"eu\"\ncapacity = \"0.1/s\"\n";
+/// Time from an honest client's SYN to its ACK.
+pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(300);
 /// Connections that [`FULL`] admits while a test runs, at most.
 pub(crate) const NEAR: usize = 20;
 /// Where no backend is to fall: probes may wait while floods have both CPUs.
@@ -75,6 +76,18 @@ impl AttackFixture {
         let servers = LongConnectionServer::start(nodes, LONG_CONNECTIONS)?;
         let per_second = cells * PER_SECOND / DEFAULT;
         Ok(Self { _servers: servers, fixture, cells, per_second, runs: 0 })
+    }
+
+    /// The same where both pools have a full region and open connections, most of which are not there.
+    pub(crate) fn start_full(sandbox: &Sandbox, name: &str) -> Result<(Self, LongConnections)> {
+        let attack = Self::start(sandbox, name, CELLS)?;
+        attack.apply([FULL, FULL])?;
+        let mut connections = LongConnections::new(&attack.fixture.fabric.client)?;
+        for pool in [Pool::Attacked, Pool::Other] {
+            connections.open(pool.endpoint(LONG_CONNECTIONS), 60)?;
+        }
+        connections.all_go_on(&[])?;
+        Ok((attack, connections))
     }
 
     /// Puts a configuration in force that says this of the pools, the attacked one first, and waits until all backends are
@@ -167,9 +180,9 @@ impl AttackFixture {
 
     /// Sends flows of a flood, as fast as a busy machine can, until something has happened so often; answers how many.
     pub(crate) fn fill(&self, flood: &mut Flood, event: Event, number: u64) -> Result<u64> {
-        let (goal, mut sent) = (self.count(event)? + number, 0);
+        let (goal, mut sent) = (self.fixture.count(event)? + number, 0);
         for _ in 0..100 {
-            if self.count(event)? >= goal {
+            if self.fixture.count(event)? >= goal {
                 return Ok(sent);
             }
             sent += flood.send(self.cells / 4, self.fast(), Duration::from_secs(5))?;
@@ -185,13 +198,6 @@ impl AttackFixture {
     /// Whether a backend, by its place, is in the near region.
     pub(crate) fn is_near(&self, backend: usize) -> bool {
         self.fixture.fabric.backends[backend].region == "eu"
-    }
-
-    /// How often something has happened.
-    pub(crate) fn count(&self, event: Event) -> Result<u64> {
-        let events = PinnedMaps::open(&self.fixture.balancer.bpffs)?.events()?;
-        let found = events.iter().find(|(each, _)| *each == event);
-        found.map(|(_, count)| *count).context("no such event")
     }
 
     /// Cells with one state.

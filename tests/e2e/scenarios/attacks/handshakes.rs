@@ -1,7 +1,5 @@
 //! Forged handshakes, SYN and ACK, from random sources at a region that is full: each opens a cell for twelve minutes.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use lb_common::abi::counter::Event;
 use lb_e2e::daemon_memory::DaemonMemory;
@@ -10,26 +8,16 @@ use lb_e2e::harness;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{Forged, Pair};
-use lb_tests::traffic::LongConnections;
 
-use crate::attacks::fixture::{
-    AttackFixture, CELLS, FULL, LONG_CONNECTIONS, NEAR, Pool, REJECTING,
-};
+use crate::attacks::fixture::{AttackFixture, LONG_CONNECTIONS, NEAR, Pool, REJECTING, ROUND_TRIP};
 
-/// Time from a SYN to the ACK.
-const ROUND_TRIP: Duration = Duration::from_millis(300);
 /// What the daemon may grow by, bytes.
 const GROWTH: u64 = 2 << 20;
 
 pub(crate) fn of_one_pool(sandbox: &Sandbox) -> Result<()> {
-    let mut attack = AttackFixture::start(sandbox, "handshakes", CELLS)?;
+    let (mut attack, mut connections) = AttackFixture::start_full(sandbox, "handshakes")?;
+    let connections = &mut connections;
     let cells = attack.cells;
-    attack.apply([FULL, FULL])?;
-    let connections = &mut LongConnections::new(&attack.fixture.fabric.client)?;
-    for pool in [Pool::Attacked, Pool::Other] {
-        connections.open(pool.endpoint(LONG_CONNECTIONS), 60)?;
-    }
-    connections.all_go_on(&[])?;
     let clients = |attack: &mut AttackFixture| -> Result<_> {
         let rejecting = attack.honest_at(Pool::Attacked, REJECTING, Pair::Handshake, ROUND_TRIP)?;
         let [attacked, other] = attack.honest_of_both(Pair::Handshake, ROUND_TRIP)?;

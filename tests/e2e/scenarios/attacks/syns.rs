@@ -1,28 +1,18 @@
 //! SYNs from random sources at a region that is full: each takes a half-open cell, and evicts another one.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use lb_common::abi::counter::Event;
 use lb_e2e::fixture::ECHO;
 use lb_e2e::harness;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{Forged, Pair};
-use lb_tests::traffic::LongConnections;
 
-use crate::attacks::fixture::{AttackFixture, CELLS, FULL, LONG_CONNECTIONS, NEAR, Pool};
+use crate::attacks::fixture::{AttackFixture, LONG_CONNECTIONS, NEAR, Pool, ROUND_TRIP};
 
-/// Time from a SYN to the ACK.
-const ROUND_TRIP: Duration = Duration::from_millis(300);
 pub(crate) fn at_a_full_region(sandbox: &Sandbox) -> Result<()> {
-    let mut attack = AttackFixture::start(sandbox, "syns", CELLS)?;
+    let (mut attack, mut connections) = AttackFixture::start_full(sandbox, "syns")?;
+    let connections = &mut connections;
     let cells = attack.cells;
-    attack.apply([FULL, FULL])?;
-    let connections = &mut LongConnections::new(&attack.fixture.fabric.client)?;
-    for pool in [Pool::Attacked, Pool::Other] {
-        connections.open(pool.endpoint(LONG_CONNECTIONS), 60)?;
-    }
-    connections.all_go_on(&[])?;
     let open = attack.held("open")?;
     ensure!(open >= 80, "{open} connections overflowed");
 
@@ -35,7 +25,7 @@ pub(crate) fn at_a_full_region(sandbox: &Sandbox) -> Result<()> {
     ensure!(half_open + open > cells * 99 / 100, "{half_open} half-open cells");
 
     let dropped = attack.dropped()?;
-    let taken = attack.count(Event::FlowTaken)?;
+    let taken = attack.fixture.count(Event::FlowTaken)?;
     let honest = attack.honest_of_both(Pair::Handshake, ROUND_TRIP)?;
     let (paired, rate) = attack.beside(&mut flood, || {
         let paired = attack.alone(&honest)?;
@@ -46,7 +36,7 @@ pub(crate) fn at_a_full_region(sandbox: &Sandbox) -> Result<()> {
         connections.all_go_on(&[])?;
         Ok(paired)
     })?;
-    let taken = attack.count(Event::FlowTaken)? - taken;
+    let taken = attack.fixture.count(Event::FlowTaken)? - taken;
     for (pool, (paired, control)) in ["attacked", "other"].iter().zip(paired.iter().zip(&control)) {
         harness::note(format!("{pool} pool: {paired}; before the attack: {control}"));
         ensure!(paired.parted == 0, "{pool}: {paired}");
