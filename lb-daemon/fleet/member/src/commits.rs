@@ -341,7 +341,7 @@ impl Member {
 /// Longest time for which a change of home settles.
 pub(super) fn settles(configuration: &Configuration) -> Duration {
     let settle = configuration.pools.values().map(|pool| pool.settle_time).max();
-    settle.unwrap_or_default() * Settling::LONGEST
+    settle.unwrap_or_default() * Settling::MOST
 }
 
 pub(super) fn groups(configuration: &Configuration) -> BTreeSet<(Name, Name)> {

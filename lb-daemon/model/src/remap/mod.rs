@@ -18,6 +18,9 @@ impl Settling {
     /// operator that moves homes of the pool ends it.
     pub const LONGEST: u32 = 3;
 
+    /// Settle times that it lasts at most: the last change that does not end it is younger than [`Self::LONGEST`].
+    pub const MOST: u32 = Self::LONGEST + 1;
+
     pub fn begin(now: Instant) -> Self {
         Self { began: now, changed: now }
     }

@@ -86,23 +86,25 @@ fn settling_from<'v, T>(
 ) -> Option<&'v T> {
     // When it began, when it was last changed, and what was before.
     let mut remap: Option<(WallTime, WallTime, &'v T)> = None;
-    let goes_on = |began: WallTime, changed: WallTime, at: WallTime| {
-        changed.age(at) < settle_time && began.age(at) < settle_time * Settling::LONGEST
-    };
+    let goes_on = |changed: WallTime, at: WallTime| changed.age(at) < settle_time;
     for pair in versions.windows(2) {
         let ((_, before), (at, after)) = (pair[0], pair[1]);
-        remap = remap.filter(|(began, changed, _)| goes_on(*began, *changed, at));
+        remap = remap.filter(|(_, changed, _)| goes_on(*changed, at));
         // Nothing is open at what is new.
         let (Some(before), Some(after)) = (before, after) else {
             remap = None;
             continue;
         };
-        if !is_equal(before, after) {
-            let (began, _, first) = remap.unwrap_or((at, at, before));
-            remap = Some((began, at, first));
+        if is_equal(before, after) {
+            continue;
         }
+        let is_taken_back = remap.is_some_and(|(.., first)| is_equal(first, after));
+        // The change ends one that is overdue, and begins another one.
+        let going_on = remap.filter(|(began, ..)| began.age(at) < settle_time * Settling::LONGEST);
+        let (began, _, first) = going_on.unwrap_or((at, at, before));
+        remap = (!is_taken_back).then_some((began, at, first));
     }
-    remap.filter(|(began, changed, _)| goes_on(*began, *changed, now)).map(|(.., first)| first)
+    remap.filter(|(_, changed, _)| goes_on(*changed, now)).map(|(.., first)| first)
 }
 
 fn has_equal_homes(one: &Pool, other: &Pool) -> bool {
@@ -204,13 +206,14 @@ mod tests {
         // The second change restarts the settle time of the first.
         assert_eq!(before(&[(0, 1), (860, 2), (950, 3)]), Some(1));
         assert_eq!(before(&[(0, 1), (850, 2), (950, 3)]), Some(2), "the first had settled by then");
-        // It is over three settle times after it began, and the next change begins another one.
+        // It is overdue three settle times after it began: it goes on until it has settled, but the next change ends it.
         assert_eq!(before(&[(0, 1), (710, 2), (800, 3), (890, 4), (980, 5)]), Some(1));
-        assert_eq!(before(&[(0, 1), (690, 2), (780, 3), (870, 4), (960, 5)]), None);
+        assert_eq!(before(&[(0, 1), (690, 2), (780, 3), (870, 4), (960, 5)]), Some(1));
         assert_eq!(before(&[(0, 1), (650, 2), (740, 3), (830, 4), (920, 5), (960, 6)]), Some(5));
         // A change of other things, and one that was taken back.
         assert_eq!(before(&[(0, 1), (950, 1)]), None);
-        assert_eq!(before(&[(0, 1), (940, 2), (950, 1)]), Some(1));
+        assert_eq!(before(&[(0, 1), (940, 2), (950, 1)]), None);
+        assert_eq!(before(&[(0, 1), (940, 2), (950, 3), (960, 1)]), None);
     }
 
     #[test]
