@@ -82,14 +82,15 @@ events! {
     /// A flow got a cell of the flow table: a new connection that is away from home, or whose pool has limits, or whose
     /// flow had another one; or a new flow of a tracking UDP service.
     FlowTaken = 17, "flow_taken";
-    /// A flow got no cell, because all that it may have are in use; it goes by the tables.
+    /// A flow got no cell, because all that it may have are in use, or its pool has its share of the table; it goes by the
+    /// tables.
     FlowNoRoom = 18, "flow_no_room";
     /// A stream came close below the number of a SYN of its own flow that is not its own; the SYN's cell was dropped.
     SynDropped = 19, "syn_dropped";
     /// During a remap, an open connection that it moves got a cell at the backend where it is.
     RemapTaken = 20, "remap_taken";
-    /// During a remap, an open connection that it moves got no cell, because all that it may have are in use; each
-    /// further packet tries again.
+    /// During a remap, an open connection that it moves got no cell, because all that it may have are in use, or
+    /// its pool has its share of the table; each further packet tries again.
     RemapNoRoom = 21, "remap_no_room";
     /// The home of a new connection could not have it (unhealthy, drained, or without a next hop), and the flow table had
     /// no room. The connection went elsewhere all the same; its next packets are sent home, which resets it, once home

@@ -229,7 +229,12 @@ pub(super) fn remember<T: Tables + ?Sized>(
         Kept::Moving => (Event::RemapTaken, Event::RemapNoRoom),
         _ => (Event::FlowTaken, Event::FlowNoRoom),
     };
-    tables.count(if done { taken } else { no_room });
+    if done {
+        tables.count(taken);
+    } else if !has_cell {
+        // A cell that another CPU has just changed is no lack of room.
+        tables.count(no_room);
+    }
     done
 }
 
