@@ -133,8 +133,11 @@ const fn owner_after(
     if owner.is_at_home() || owner.is_half_open() && segment.has(tcp::RST) {
         return owner;
     }
+    // One that may not open has no state of its own for that it is closing, but lasts no longer than one that is.
+    let is_closing =
+        owner.is_closing() || owner.is_seen_once() && owner.left(now) <= LINGER.cast_signed();
     // A packet with data nearly always has PSH, or is followed by one that has.
-    let ends = segment.ends() && may_end || owner.is_closing() && !segment.has(tcp::PSH);
+    let ends = segment.ends() && may_end || is_closing && !segment.has(tcp::PSH);
     let (state, life) = if ends { (State::Closing, LINGER) } else { (State::Open, LIFE) };
     let state = if owner.is_half_open() && !may_open { State::SeenOnce } else { state };
     let after = owner.with(state, Coarse(now.0.wrapping_add(life)));
@@ -217,6 +220,8 @@ mod tests {
                 let segment = Segment::new(1, bits);
                 let kept = owner_after(owner(state, 40), segment, (true, false), NOW);
                 assert!(kept.state() == Some(State::SeenOnce) && kept.left(NOW) == left);
+                let acknowledged = owner_after(kept, Segment::new(1, 0), (true, false), NOW);
+                assert_eq!(acknowledged.left(NOW), left, "a bare ACK after {bits:#x}");
                 let opened = owner_after(kept, Segment::new(1, tcp::PSH), (true, true), NOW);
                 assert_eq!(opened.state(), Some(State::Open));
             }
