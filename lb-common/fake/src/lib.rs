@@ -358,14 +358,22 @@ impl FakeTables {
     /// Changes one member's state, in all versions.
     pub fn set(&mut self, region: usize, rank: u32, state: Accepts) {
         self.change(region, rank, |member| member.with_accepts(state));
-        let member = self.members[(self.groups[region].head.members + rank) as usize];
-        let host = BackendStateWord::new(member.incarnation(), state, member.next_hop(), POOL);
-        self.backend_states[member.backend() as usize] = host;
+        self.follow(region, rank, state);
     }
 
     /// Changes one member's next hop.
     pub fn set_next_hop(&mut self, region: usize, rank: u32, next_hop: u16) {
         self.change(region, rank, |member| member.with_next_hop(next_hop));
+        let member = self.members[(self.groups[region].head.members + rank) as usize];
+        let state = self.backend_states[member.backend() as usize].accepts_in(POOL);
+        self.follow(region, rank, state);
+    }
+
+    /// The state of a member's backend follows it.
+    fn follow(&mut self, region: usize, rank: u32, state: Accepts) {
+        let member = self.members[(self.groups[region].head.members + rank) as usize];
+        let host = BackendStateWord::new(member.incarnation(), state, member.next_hop(), POOL);
+        self.backend_states[member.backend() as usize] = host;
     }
 
     fn change(&mut self, region: usize, rank: u32, to: impl Fn(MemberWord) -> MemberWord) {

@@ -1,6 +1,6 @@
 //! Backends: where tunnels end, and what packets of displaced connections and tracked flows must know of them.
 
-use super::{member::Accepts, service::AddressWords};
+use super::{member::Accepts, next_hop::AWAITED, service::AddressWords};
 
 /// A backend. Immutable once published; a change is another index or another incarnation.
 #[repr(C)]
@@ -76,6 +76,12 @@ impl BackendStateWord {
     #[inline(always)]
     pub const fn next_hop(self) -> u16 {
         (self.0 >> 16) as u16
+    }
+
+    /// Whether it lost its next hop a moment ago.
+    #[inline(always)]
+    pub const fn awaits_next_hop(self) -> bool {
+        self.next_hop() == AWAITED
     }
 
     /// Index of the one pool that has it.

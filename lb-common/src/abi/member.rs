@@ -1,5 +1,7 @@
 //! Member words: a backend's place in a group, and which packets it accepts.
 
+use super::next_hop::AWAITED;
+
 /// Which packets a member or a backend accepts, as the maps say it. Zero is [`Accepts::Nothing`], so an unwritten
 /// word accepts nothing.
 #[repr(u8)]
@@ -135,6 +137,18 @@ impl MemberWord {
     #[inline(always)]
     pub const fn next_hop(self) -> u16 {
         (self.0 >> 48) as u16
+    }
+
+    /// Whether it has a next hop.
+    #[inline(always)]
+    pub const fn has_next_hop(self) -> bool {
+        self.next_hop() != 0 && !self.awaits_next_hop()
+    }
+
+    /// Whether it lost its next hop a moment ago.
+    #[inline(always)]
+    pub const fn awaits_next_hop(self) -> bool {
+        self.next_hop() == AWAITED
     }
 
     /// The same member that accepts other packets.

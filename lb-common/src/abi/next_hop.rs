@@ -2,6 +2,10 @@
 
 use super::service::AddressWords;
 
+/// Index of a next hop that was lost a moment ago and may come back: meanwhile packets of open connections are dropped, and
+/// new connections go elsewhere. Its entry is unresolved.
+pub const AWAITED: u16 = u16::MAX;
+
 /// A next hop with the source of the tunnels that go there, half a cache line: the word that each packet reads, and the
 /// source behind it, cost one line.
 #[repr(C, align(32))]

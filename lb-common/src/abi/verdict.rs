@@ -81,7 +81,8 @@ verdicts! {
     HopLimitExceeded = 9, "hop_limit_exceeded", Drop;
     /// The pool of the service has no member that may have the packet.
     NoBackend = 10, "no_backend", Drop;
-    /// Members that may have the packet exist, but none has a resolved next hop.
+    /// Members that may have the packet exist, but none has a resolved next hop; or the packet is of an open connection,
+    /// whose backend lost its next hop a moment ago.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
     /// The packet does not fit the backend's MTU after encapsulation, and no ICMP error was sent: the packet is of IPv4
     /// without DF, is an ICMP error itself or has an IPv4 header with a wrong checksum, or the limit of such errors is reached

@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn the_second_packet_opens_a_cell_but_not_one_at_home() {
-        for state in [State::HalfOpen, State::SeenOnce] {
-            let half = owner(state, 40);
+        for (state, left) in [(State::HalfOpen, 40), (State::SeenOnce, 600)] {
+            let half = owner(state, left);
             assert_eq!(after(half, false, false), (671, false));
             assert_eq!(after(half, true, false), (112, true));
             assert_eq!(owner_after(half, Segment::new(1, tcp::RST), (true, true), NOW), half);
@@ -216,9 +216,9 @@ mod tests {
     #[test]
     fn without_room_a_cell_lasts_but_stays_one_that_others_may_take() {
         for (bits, left) in [(tcp::PSH, 671), (0, 671), (tcp::FIN, 112)] {
-            for state in [State::HalfOpen, State::SeenOnce] {
+            for (state, before) in [(State::HalfOpen, 40), (State::SeenOnce, 600)] {
                 let segment = Segment::new(1, bits);
-                let kept = owner_after(owner(state, 40), segment, (true, false), NOW);
+                let kept = owner_after(owner(state, before), segment, (true, false), NOW);
                 assert!(kept.state() == Some(State::SeenOnce) && kept.left(NOW) == left);
                 let acknowledged = owner_after(kept, Segment::new(1, 0), (true, false), NOW);
                 assert_eq!(acknowledged.left(NOW), left, "a bare ACK after {bits:#x}");

@@ -24,7 +24,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     let home = select::home(tables, query.descriptor, query.hash)?;
     let homes = &Homes::new(tables, query, home);
     let mut flow = Flow::new(tables, query);
-    if query.may_have_cell(tables) && known::try_open(tables, query, homes, &flow, to, observer) {
+    if query.may_have_cell(tables) && known::try_open(tables, query, homes, &flow, to, observer)? {
         return Ok(());
     }
     select::select_from_home(tables, query, &homes.now, to, observer)?;

@@ -10,8 +10,11 @@ use super::{
 use crate::{
     abi::{
         clock::{Coarse, Nanoseconds},
+        connection::Placement,
         counter::Event,
+        member::Accepts,
         pool::LIMITED,
+        verdict::Verdict,
     },
     flow_hash::FlowHash,
     flow_table::{self, CELLS, Cell, FlowKey, HALF_OPEN, Owner, Packets, Place, State, Survey},
@@ -82,6 +85,9 @@ pub fn key<T: Tables + ?Sized>(tables: &T, query: &Query) -> FlowKey {
 
 /// Sends a packet of an open connection that has a cell to its backend, unless that takes none of its packets. Returns
 /// whether it did.
+///
+/// # Errors
+/// [`Verdict::NextHopUnresolved`]: the backend's next hop is awaited.
 #[inline(never)]
 pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     tables: &T,
@@ -90,7 +96,7 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     flow: &Flow,
     to: &mut Choice,
     observer: &mut O,
-) -> bool {
+) -> Result<bool, Verdict> {
     let (key, now) = (flow.key, flow.now());
     tables.count(Event::FlowLookup);
     let mut cell = Cell::NONE;
@@ -105,13 +111,15 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
         found
     };
     if !found {
-        return false;
+        return Ok(false);
     }
     if is_answer_to_last_syn(query, &cell) {
         tables.last_syn(key, (HALF_OPEN - ANSWERED) as i64, now, &mut cell);
     }
     let placed = cell.place.placement();
-    let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
+    let Some(choice) = backend_state::choose(tables, query, placed) else {
+        return moves(tables, query, placed);
+    };
     if !query.is_quoted() && !query.is_answering_reset() {
         if homes.are_at(placed) && !cell.has_others() && !cell.owner.is_half_open() {
             tables.exchange_owner(&cell, Owner::NONE);
@@ -131,7 +139,24 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     let by = if cell.owner.is_of_syn() { Memory::Handshake } else { Memory::Displaced };
     observer.remembered(by, placed);
     *to = choice;
-    true
+    Ok(true)
+}
+
+/// That a remembered connection goes elsewhere (false), unless its backend has only lost its next hop.
+///
+/// # Errors
+/// [`Verdict::NextHopUnresolved`].
+#[inline(always)]
+pub(super) fn moves<T: Tables + ?Sized>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    placed: Placement,
+) -> Result<bool, Verdict> {
+    if backend_state::is_awaited(tables, query, placed) {
+        Err(Verdict::NextHopUnresolved)
+    } else {
+        Ok(false)
+    }
 }
 
 /// Whether a RST that met this cell may be the answer to a packet of the backend of the flow's last SYN, if that came a
@@ -144,8 +169,11 @@ fn is_answer_to_last_syn(query: &VersionedQuery<'_>, cell: &Cell) -> bool {
     !query.is_quoted() && query.is_answering_reset() && !is_its && cell.has_others()
 }
 
-/// Sends a SYN where the same one went before, unless that backend takes nothing any more; renews its cell. Returns
-/// whether it did.
+/// Sends a SYN where the same one went before, unless that backend takes no new connections any more: it may never answer,
+/// and the repeat is the client's only chance. Renews its cell. Returns whether it did.
+///
+/// # Errors
+/// [`Verdict::NextHopUnresolved`]: it is a late copy of an open connection's, whose backend's next hop is awaited.
 #[inline(never)]
 pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     tables: &T,
@@ -153,15 +181,21 @@ pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     flow: &mut Flow,
     to: &mut Choice,
     observer: &mut O,
-) -> bool {
+) -> Result<bool, Verdict> {
     let mut cell = Cell::NONE;
     if !flow.look(tables, query, &mut cell) {
-        return false;
+        return Ok(false);
     }
     let now = flow.now();
     let placed = cell.place.placement();
-    let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
-    if cell.owner.is_of_syn() {
+    let is_of_syn = cell.owner.is_of_syn();
+    let Some(choice) = backend_state::choose(tables, query, placed) else {
+        return if is_of_syn { Ok(false) } else { moves(tables, query, placed) };
+    };
+    if is_of_syn {
+        if choice.member.accepts() != Accepts::All {
+            return Ok(false);
+        }
         let state = if cell.owner.is_at_home() { State::HalfOpenAtHome } else { State::HalfOpen };
         note(tables, query, state, now);
         tables.exchange_owner(&cell, cell.owner.with(state, after(now, HALF_OPEN)));
@@ -169,7 +203,7 @@ pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     tables.count(Event::SynRepeated);
     observer.remembered(Memory::Handshake, placed);
     *to = choice;
-    true
+    Ok(true)
 }
 
 /// What the table must know of a flow whose backend was just chosen, before the packet leaves.

@@ -236,8 +236,12 @@ impl Search {
         }
         let Some(next_hop) = next_hop(tables, member) else {
             self.ended.0 |= MET_UNRESOLVED;
-            observer.entry(place, rank, member, Outcome::NextHop);
-            return false;
+            // Nobody else gets packets of the connections that it has.
+            let is_awaited =
+                self.request.kind() == Kind::OpenConnection && member.awaits_next_hop();
+            let outcome = if is_awaited { Outcome::Awaited } else { Outcome::NextHop };
+            observer.entry(place, rank, member, outcome);
+            return is_awaited;
         };
         if self.request.rules() & LIMITS != 0 {
             if !debit_member(tables, &group.head, (rank, member), self.request.now) {

@@ -75,6 +75,8 @@ pub enum Outcome {
     Ramp,
     /// Its next hop is not resolved.
     NextHop,
+    /// Its next hop was lost a moment ago, so packets of its open connections are dropped.
+    Awaited,
     /// Its own limit is reached.
     Full,
 }
@@ -211,6 +213,18 @@ impl Home {
         Some(Choice { member: self.member, next_hop, region: 0 })
     }
 
+    /// Whether home keeps the packet's connection, although it lost its next hop a moment ago.
+    #[inline(always)]
+    fn is_awaited<O: Observe>(&self, kind: Kind, observer: &mut O) -> bool {
+        let is_awaited = kind == Kind::OpenConnection
+            && self.member.awaits_next_hop()
+            && judge(self.member, kind, (self.slot, self.rank)) == Outcome::Chosen;
+        if is_awaited {
+            observer.entry(self.place(), self.rank, self.member, Outcome::Awaited);
+        }
+        is_awaited
+    }
+
     /// The choice of home for a new connection of a slot that it gives away for now.
     #[inline(always)]
     pub(super) fn choice_despite_ramp<T: Tables + ?Sized>(&self, tables: &T) -> Option<Choice> {
@@ -286,6 +300,9 @@ pub fn select_member<T: Tables + ?Sized, O: Observe>(
         home.report_chosen(observer);
         return Ok(choice);
     }
+    if home.is_awaited(kind, observer) {
+        return Err(Verdict::NextHopUnresolved);
+    }
     let mut choice = Choice::NONE;
     let ended = tables.search(SearchRequest::new(hash, index, kind), &mut choice, observer);
     if ended.is_found() { Ok(choice) } else { Err(ended.verdict()) }
@@ -325,6 +342,9 @@ pub(super) fn select_from_home<T: Tables + ?Sized, O: Observe>(
         home.report_chosen(observer);
         *to = choice;
         return Ok(());
+    }
+    if home.is_awaited(query.kind(), observer) {
+        return Err(Verdict::NextHopUnresolved);
     }
     let request = SearchRequest::new(query.hash, query.version, query.kind());
     let ended = tables.search(request, to, observer);

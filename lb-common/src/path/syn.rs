@@ -30,7 +30,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     let home = select::home(tables, query.descriptor, query.hash)?;
     let mut homes = Homes::new(tables, &query, home);
     let at_home = placement(homes.now.member);
-    if known::try_repeated(tables, &query, &mut flow, to, observer) {
+    if known::try_repeated(tables, &query, &mut flow, to, observer)? {
         return Ok(());
     }
     if flow.has_room || !try_hold_in_remap(tables, &query, &homes, &flow, to, observer)? {

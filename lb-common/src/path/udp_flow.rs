@@ -25,7 +25,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
 ) -> Result<(), Verdict> {
     let mut query = VersionedQuery::new(tables, query)?;
     let mut flow = Flow::new(tables, &query);
-    if try_known(tables, &query, &mut flow, to, observer) {
+    if try_known(tables, &query, &mut flow, to, observer)? {
         return Ok(());
     }
     let mut home = select::home(tables, query.descriptor, query.hash)?;
@@ -39,6 +39,9 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
 }
 
 /// Finds a flow's backend by its cell, unless that no longer accepts it; returns whether it did.
+///
+/// # Errors
+/// [`Verdict::NextHopUnresolved`]: it is a flow of several datagrams, and its backend's next hop is awaited.
 #[inline(never)]
 fn try_known<T: Tables + ?Sized, O: Observe>(
     tables: &T,
@@ -46,13 +49,16 @@ fn try_known<T: Tables + ?Sized, O: Observe>(
     flow: &mut Flow,
     to: &mut Choice,
     observer: &mut O,
-) -> bool {
+) -> Result<bool, Verdict> {
     let mut cell = Cell::NONE;
     if !flow.look(tables, query, &mut cell) {
-        return false;
+        return Ok(false);
     }
     let placed = cell.place.placement();
-    let Some(choice) = backend_state::choose(tables, query, placed) else { return false };
+    let Some(choice) = backend_state::choose(tables, query, placed) else {
+        let is_one = cell.owner.is_half_open();
+        return if is_one { Ok(false) } else { known::moves(tables, query, placed) };
+    };
     // An ICMP error about a backend's packet does not show that the client is alive.
     if !query.is_quoted() {
         let may_open = known::may_open(tables, query, &cell);
@@ -64,5 +70,5 @@ fn try_known<T: Tables + ?Sized, O: Observe>(
     }
     observer.remembered(Memory::Tracked, placed);
     *to = choice;
-    true
+    Ok(true)
 }

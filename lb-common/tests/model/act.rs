@@ -66,6 +66,8 @@ pub(crate) enum Act {
     Pass(u16),
     Limit(usize, Limit),
     State(usize, u32, Accepts),
+    /// A member's next hop is lost, or there again.
+    Lost(usize, u32, bool),
     /// Whether the flow table is full with cells of others.
     Full(bool),
     Sleep(u64),
@@ -141,6 +143,8 @@ fn act() -> impl Strategy<Value = Act> {
         1 => port().prop_map(Act::Pass),
         3 => (0..REGIONS, limit).prop_map(|(region, limit)| Act::Limit(region, limit)),
         3 => (0..REGIONS, 0..MEMBERS, state).prop_map(|(region, rank, s)| Act::State(region, rank, s)),
+        5 => (0..REGIONS, 0..MEMBERS, prop::bool::weighted(0.4))
+            .prop_map(|(region, rank, is_lost)| Act::Lost(region, rank, is_lost)),
         1 => any::<bool>().prop_map(Act::Full),
         6 => time.prop_map(Act::Sleep),
         4 => Just(Act::Daemon),

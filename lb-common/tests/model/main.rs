@@ -32,14 +32,15 @@ fn config() -> Config {
 #[test]
 fn no_open_connection_is_moved_whose_host_lives() {
     let seen: RefCell<BTreeMap<Event, u64>> = RefCell::default();
-    let reached: RefCell<[u64; 6]> = RefCell::default();
+    let reached: RefCell<[u64; 7]> = RefCell::default();
     let tried = TestRunner::new(config()).run(&act::plays(), |play| {
         let end = run::run(&play);
         for event in Event::ALL {
             *seen.borrow_mut().entry(*event).or_default() += end.fixture.counted(*event);
         }
         let [replaced, taken_back] = end.replaced;
-        let new = [end.cleared, end.checked, end.tracked, end.errors, replaced, taken_back];
+        let new =
+            [end.cleared, end.checked, end.tracked, end.errors, end.awaited, replaced, taken_back];
         reached.borrow_mut().iter_mut().zip(new).for_each(|(all, new)| *all += new);
         Ok(())
     });
@@ -58,9 +59,10 @@ fn no_open_connection_is_moved_whose_host_lives() {
     ] {
         assert!(seen[&event] > 0, "{event:?} never came");
     }
-    let [cleared, checked, tracked, errors, replaced, taken_back] = reached.into_inner();
+    let [cleared, checked, tracked, errors, awaited, replaced, taken_back] = reached.into_inner();
     assert!(cleared > 0, "the displaced check was never turned off");
     assert!(checked > 1_000, "{checked} packets of open connections");
+    assert!(awaited > 50, "{awaited} packets while their host's next hop was lost");
     assert!(tracked > 300 && errors > 100, "{tracked} datagrams, {errors} errors");
     assert!(
         replaced > 20 && taken_back > 10,

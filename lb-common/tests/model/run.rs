@@ -6,8 +6,10 @@ use lb_common::abi::{
     counter::Event,
     limiter::LimitWord,
     member::Accepts,
+    next_hop::AWAITED,
     pool::{ISOLATED, LIMITED, PoolWord},
     service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
+    verdict::Verdict,
 };
 
 use crate::{
@@ -25,6 +27,8 @@ pub(crate) struct Run {
     ports: [Port; CLIENTS as usize],
     /// Whether the flow table is full.
     is_full: bool,
+    /// Of each host, by its number: whether it takes new connections, and whether its next hop is lost.
+    hosts: [(bool, bool); 1 + REGIONS * MEMBERS as usize],
     /// Flows of datagrams, by client or by its address.
     flows: BTreeMap<u16, Flow>,
     by_address: bool,
@@ -39,6 +43,8 @@ pub(crate) struct Run {
     pub(crate) tracked: u64,
     /// ICMP errors of open connections whose host was known.
     pub(crate) errors: u64,
+    /// Packets of open connections that were dropped because their host's next hop was lost.
+    pub(crate) awaited: u64,
     /// Remaps that took the place of one that had not ended; and such that were taken back.
     pub(crate) replaced: [u64; 2],
 }
@@ -48,6 +54,7 @@ pub(crate) fn run(play: &Play) -> Run {
         fixture: fixture(play),
         ports: [Port::default(); CLIENTS as usize],
         is_full: false,
+        hosts: [(true, false); _],
         flows: BTreeMap::new(),
         by_address: play.by_address,
         version: play.version,
@@ -56,6 +63,7 @@ pub(crate) fn run(play: &Play) -> Run {
         checked: 0,
         tracked: 0,
         errors: 0,
+        awaited: 0,
         replaced: [0; 2],
     };
     for &act in &play.acts {
@@ -107,6 +115,11 @@ pub(crate) const HOMES: [Meaning; 4] = [
 
 /// Far from 0, which an ICMP error has for a number.
 const FIRST_NUMBER: u32 = 0x6000_0000;
+
+/// Number of a member's host.
+fn host(region: usize, rank: u32) -> u32 {
+    1 + region as u32 * MEMBERS + rank
+}
 
 /// By address, clients of one address would all be in one slot.
 fn client(n: u16) -> Client {
@@ -178,6 +191,10 @@ impl Run {
             }
             Act::Limit(region, limit) => self.limit(region, limit),
             Act::State(region, rank, state) => self.state(region, rank, state),
+            Act::Lost(region, rank, is_lost) => {
+                self.fixture.fake.set_next_hop(region, rank, if is_lost { AWAITED } else { 1 });
+                self.hosts[host(region, rank) as usize].1 = is_lost;
+            }
             Act::Full(is_full) => self.fill(is_full),
             Act::Sleep(time) => self.fixture.sleep_ns(time),
             Act::Daemon => {
@@ -244,7 +261,11 @@ impl Run {
         let untraced = self.leaves_no_trace();
         let refused = self.refused();
         let went = self.fixture.syn(client(port), connection.number);
-        if connection.binds(self.now()) && !connection.untraced {
+        // A host that takes no new connections may never answer.
+        if self.hosts[connection.host as usize] == (true, false)
+            && connection.binds(self.now())
+            && !connection.untraced
+        {
             assert_eq!(went, Ok(connection.host), "a repeated SYN of {port} {connection:?}");
         }
         let Ok(host) = went else { return };
@@ -270,10 +291,14 @@ impl Run {
         if connection.open || !connection.binds(self.fixture.fake.now.get()) {
             return;
         }
+        let next = connection.next;
         connection.next = connection.number.wrapping_add(1 + beyond);
-        self.check(port, ACK);
+        let came = self.check(port, ACK);
         if let Some(connection) = &mut self.ports[port as usize].now {
-            connection.open = true;
+            connection.open = came;
+            if !came {
+                connection.next = next;
+            }
         }
     }
 
@@ -284,8 +309,8 @@ impl Run {
         }
         let next = connection.next;
         connection.next = next.wrapping_add(bytes);
-        self.check(port, flags);
-        if bytes == u32::MAX
+        let came = self.check(port, flags);
+        if (bytes == u32::MAX || !came)
             && let Some(connection) = &mut self.ports[port as usize].now
         {
             connection.next = next;
@@ -296,14 +321,20 @@ impl Run {
         self.segment(port, flags, 0);
     }
 
-    /// Sends what is next of a connection, which must go to its host.
-    fn check(&mut self, port: u16, flags: u8) {
-        let Some(connection) = self.ports[port as usize].now else { return };
+    /// Sends what is next of a connection, which must go to its host or, while that one's next hop is lost, nowhere. Returns
+    /// whether it may have arrived.
+    fn check(&mut self, port: u16, flags: u8) -> bool {
+        let Some(connection) = self.ports[port as usize].now else { return false };
         let refused = self.refused();
         let went = self.fixture.send(client(port), flags, connection.next);
         let now = self.now();
         let idle = connection.open && !connection.binds(now);
         if connection.binds(now) {
+            if self.hosts[connection.host as usize].1 {
+                assert_eq!(went, Err(Verdict::NextHopUnresolved), "{port} {connection:?} at {now}");
+                self.awaited += 1;
+                return false;
+            }
             assert_eq!(went, Ok(connection.host), "a packet of {port} {connection:?} at {now}");
             self.checked += 1;
         }
@@ -312,6 +343,7 @@ impl Run {
         let used = if flags & RST != 0 { connection.used } else { now };
         let ended = connection.ended || flags & (FIN & !ACK | RST) != 0;
         self.ports[port as usize].now = Some(Connection { lost, ended, used, ..connection });
+        true
     }
 
     /// Whether handshake entries of that time may count.
@@ -381,8 +413,9 @@ impl Run {
 
     fn state(&mut self, region: usize, rank: u32, state: Accepts) {
         self.fixture.set(region, rank, state);
+        let host = host(region, rank);
+        self.hosts[host as usize].0 = state == Accepts::All;
         if state == Accepts::Nothing {
-            let host = 1 + region as u32 * MEMBERS + rank;
             for connection in self.ports.iter_mut().filter_map(|port| port.now.as_mut()) {
                 connection.lost |= connection.host == host;
             }
@@ -414,13 +447,18 @@ impl Run {
         let (known, now) = (self.flows.get(&at).copied(), self.now());
         let went = self.fixture.datagram(client(port));
         let is_known = |flow: &Flow| !flow.lost && now - flow.used <= IDLE;
+        let is_awaited = |flow: &Flow| self.hosts[flow.host as usize].1;
         let flow = match known.filter(is_known) {
-            Some(flow) => {
+            Some(flow) if flow.kept && is_awaited(&flow) => {
+                assert_eq!(went, Err(Verdict::NextHopUnresolved), "{port} {flow:?} at {now}");
+                return;
+            }
+            Some(flow) if !is_awaited(&flow) => {
                 assert_eq!(went, Ok(flow.host), "a datagram of {port} {flow:?} at {now}");
                 self.tracked += 1;
                 Flow { kept: true, used: now, ..flow }
             }
-            None => match went {
+            _ => match went {
                 // A cell that was thought lost, or over, may be there, and be of one datagram still.
                 Ok(host) => Flow { host, lost: self.is_full, kept: false, used: now },
                 Err(_) => {
@@ -450,7 +488,9 @@ impl Run {
             && forged.is_none()
             && connection.binds(self.now())
         {
-            assert_eq!(went, Ok(connection.host), "an error of {port} {connection:?}");
+            let is_awaited = self.hosts[connection.host as usize].1;
+            let due = if is_awaited { Err(Verdict::NextHopUnresolved) } else { Ok(connection.host) };
+            assert_eq!(went, due, "an error of {port} {connection:?}");
             self.errors += 1;
         }
     }

@@ -5,10 +5,16 @@ use std::collections::VecDeque;
 use lb_common::abi::{
     counter::Event,
     member::Accepts::{All, Nothing, OpenOnly},
+    next_hop::AWAITED,
     pool::PoolWord,
+    service::SERVICE_TRACKED,
+    verdict::Verdict,
 };
 
-use lb_common_fake::fixture::{Fixture, client};
+use lb_common_fake::{
+    FakeTables,
+    fixture::{Fixture, NONE, VIP_V4, VIP_V6, client},
+};
 
 #[test]
 fn the_owner_is_dead_and_then_up_again() {
@@ -51,6 +57,44 @@ fn an_application_check_that_fails_moves_nobody() {
     }
     fixture.set(1, 0, OpenOnly);
     assert_eq!(fixture.ack(client(3), 60_000), Ok(3));
+}
+
+/// Packets of a host whose next hop was lost a moment ago are dropped, wherever its connection is; new ones go elsewhere.
+#[test]
+fn while_a_next_hop_is_awaited_open_connections_wait_and_new_ones_move() {
+    let lost = Err(Verdict::NextHopUnresolved);
+    for version in [4, 6] {
+        let list = || (vec![[0, 1, NONE, NONE]], 2);
+        let fake = FakeTables::new(&[list(), list()], version);
+        let vip = if version == 4 { VIP_V4 } else { VIP_V6 };
+        let fake = fake
+            .with_service(vip, 80, 6, 0)
+            .with_service(vip, 53, 17, SERVICE_TRACKED | 60 << 16);
+        let mut fixture = Fixture::in_family(fake, version);
+        assert_eq!(fixture.open(client(1), 100), 1, "at home, without a cell");
+        assert_eq!([fixture.datagram(client(1)), fixture.datagram(client(1))], [Ok(1); 2]);
+        assert_eq!(fixture.datagram(client(2)), Ok(1), "one only");
+        fixture.fake.set_next_hop(0, 0, AWAITED);
+        assert_eq!(fixture.ack(client(1), 900), lost);
+        assert_eq!(fixture.datagram(client(1)), lost);
+        assert_eq!(fixture.datagram(client(2)), Ok(2));
+        assert_eq!(fixture.open(client(3), 100), 2, "displaced");
+        fixture.fake.set_next_hop(0, 1, AWAITED);
+        assert_eq!(fixture.ack(client(3), 900), lost, "with a cell");
+        assert_eq!(fixture.open(client(4), 100), 3);
+        // Whose host accepts nothing any more moves, by the list, and waits at the next host of it.
+        fixture.set(0, 0, Nothing);
+        assert_eq!(fixture.ack(client(1), 900), lost);
+        fixture.fake.set_next_hop(0, 1, 0);
+        assert_eq!(fixture.ack(client(1), 900), Ok(3), "given up");
+        fixture.set(0, 0, All);
+        fixture.fake.set_next_hop(0, 0, 1);
+        fixture.fake.set_next_hop(0, 1, 1);
+        for (port, at) in [(1, 1), (3, 2), (4, 3)] {
+            assert_eq!(fixture.ack(client(port), 50_000), Ok(at), "there again");
+        }
+        assert_eq!(fixture.datagram(client(1)), Ok(1));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A SYN that is repeated is one connection.
 
-use lb_common::abi::{counter::Event, member::Accepts};
+use lb_common::abi::{counter::Event, member::Accepts, next_hop::AWAITED, verdict::Verdict};
 
 use lb_common_fake::fixture::{ACK, Fixture, client};
 
@@ -55,18 +55,47 @@ fn a_repeat_at_home_takes_no_token_either() {
 }
 
 #[test]
-fn a_repeat_stays_with_a_host_that_became_unfit_and_leaves_a_dead_one() {
+fn a_repeat_leaves_a_host_that_takes_no_new_connections() {
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     fixture.open(client(1), 100);
     assert_eq!(fixture.syn(client(2), 500), Ok(3));
     fixture.set(1, 0, Accepts::OpenOnly);
-    assert_eq!(fixture.syn(client(2), 500), Ok(3), "it may be answering already");
-    fixture.set(1, 0, Accepts::Nothing);
-    assert_eq!(fixture.syn(client(2), 500), Ok(4));
+    assert_eq!(fixture.syn(client(2), 500), Ok(4), "the other one may never answer");
     // The same second and the same number: only one of the two decisions holds.
     assert_eq!(fixture.ack(client(2), 501), Ok(4));
     assert_eq!(fixture.displaced(client(2)), Some(4));
+}
+
+#[test]
+fn a_repeat_leaves_a_home_that_hangs() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 100), Ok(1));
+    fixture.set(0, 0, Accepts::OpenOnly);
+    assert_eq!(fixture.syn(client(1), 100), Ok(3), "its region has no room for a second one");
+    assert_eq!(fixture.ack(client(1), 101), Ok(3));
+    fixture.set(0, 0, Accepts::All);
+    assert_eq!(fixture.ack(client(1), 900_000), Ok(3));
+    assert_eq!(fixture.displaced_count(), 1, "one cell, which is no longer of home");
+}
+
+#[test]
+fn a_late_copy_of_a_syn_leaves_an_open_connection_where_it_is_also_if_that_takes_no_new_ones() {
+    for (state, next_hop, due) in [
+        (Accepts::OpenOnly, 1, Ok(3)),
+        (Accepts::All, AWAITED, Err(Verdict::NextHopUnresolved)),
+    ] {
+        let mut fixture = Fixture::two_regions();
+        fixture.room_at_home(1);
+        fixture.open(client(1), 100);
+        assert_eq!(fixture.open(client(2), 500), 3);
+        fixture.set(1, 0, state);
+        fixture.fake.set_next_hop(1, 0, next_hop);
+        assert_eq!(fixture.syn(client(2), 500), due);
+        fixture.fake.set_next_hop(1, 0, 1);
+        assert_eq!(fixture.ack(client(2), 900), Ok(3));
+    }
 }
 
 #[test]

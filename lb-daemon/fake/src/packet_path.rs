@@ -60,6 +60,8 @@ pub struct Content {
     /// No plan has described the groups yet.
     pub is_undescribed: bool,
     pub next_hops: BTreeMap<IpAddr, NextHop>,
+    /// Backends that lost theirs and await another.
+    pub awaited: BTreeSet<IpAddr>,
     pub bonds: Bonds,
     /// All states that were set, in order.
     pub state_writes: Vec<(Name, IpAddr, Accepts)>,
@@ -456,6 +458,14 @@ impl MemberPath for FakePacketPath {
         !self.content().is_undescribed
     }
 
+    fn await_next_hop(&mut self, backend: IpAddr) -> bool {
+        let mut content = self.content();
+        if content.next_hops.remove(&backend).is_some() {
+            content.awaited.insert(backend);
+        }
+        content.awaited.contains(&backend)
+    }
+
     fn set_next_hop(
         &mut self,
         backend: IpAddr,
@@ -463,6 +473,7 @@ impl MemberPath for FakePacketPath {
     ) -> Result<(), ReconcileError> {
         let mut content = self.content();
         content.next_hops.remove(&backend);
+        content.awaited.remove(&backend);
         if let Some(hop) = hop {
             if hop.interface > 65_535 {
                 return Err(ReconcileError::InterfaceIndex(hop.interface));
@@ -473,7 +484,9 @@ impl MemberPath for FakePacketPath {
     }
 
     fn keep_next_hops(&mut self, backends: &BTreeSet<IpAddr>) {
-        self.content().next_hops.retain(|address, _| backends.contains(address));
+        let mut content = self.content();
+        content.next_hops.retain(|address, _| backends.contains(address));
+        content.awaited.retain(|address| backends.contains(address));
     }
 
     fn set_configured_interfaces(&mut self, _: &ConfiguredInterfaces) {}

@@ -1821,6 +1821,8 @@ pub enum ExplainedStepOutcome {
     Full = 5,
     /// It was not asked: another had the packet before.
     NotAsked = 6,
+    /// It keeps its open connections, whose packets are dropped until it has a next hop again.
+    Awaited = 7,
 }
 impl ExplainedStepOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1836,6 +1838,7 @@ impl ExplainedStepOutcome {
             Self::NextHop => "EXPLAINED_STEP_OUTCOME_NEXT_HOP",
             Self::Full => "EXPLAINED_STEP_OUTCOME_FULL",
             Self::NotAsked => "EXPLAINED_STEP_OUTCOME_NOT_ASKED",
+            Self::Awaited => "EXPLAINED_STEP_OUTCOME_AWAITED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1848,6 +1851,7 @@ impl ExplainedStepOutcome {
             "EXPLAINED_STEP_OUTCOME_NEXT_HOP" => Some(Self::NextHop),
             "EXPLAINED_STEP_OUTCOME_FULL" => Some(Self::Full),
             "EXPLAINED_STEP_OUTCOME_NOT_ASKED" => Some(Self::NotAsked),
+            "EXPLAINED_STEP_OUTCOME_AWAITED" => Some(Self::Awaited),
             _ => None,
         }
     }

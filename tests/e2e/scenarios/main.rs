@@ -26,6 +26,7 @@ mod lab;
 mod large_configurations;
 mod limiter;
 mod logging;
+mod lost_gateway;
 mod many_backends;
 mod map_sizes;
 mod metrics;
@@ -92,6 +93,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("port_ranges", port_ranges::CASES),
     ("objects_cli", objects_cli::CASES),
     ("route_changes", route_changes::CASES),
+    ("lost_gateway", lost_gateway::CASES),
     ("receiver", receiver::CASES),
     ("dataplane", dataplane::CASES),
     ("top", top::CASES),

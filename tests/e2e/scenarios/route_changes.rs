@@ -19,7 +19,7 @@ const ARM_V4: [&str; 2] = ["10.9.0.2/24", "10.9.0.1/24"];
 const ARM_V6: [&str; 2] = ["fd00:9::2/64", "fd00:9::1/64"];
 
 /// Tunnels by the second arm come from its addresses.
-const ALLOWED: [&str; 4] = ["--allow-source", "10.9.0.2", "--allow-source", "fd00:9::2"];
+pub(crate) const ALLOWED: [&str; 4] = ["--allow-source", "10.9.0.2", "--allow-source", "fd00:9::2"];
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_gateway_with_another_mac_keeps_connections", another_gateway),
@@ -93,7 +93,7 @@ fn several_interfaces(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// A second link between balancer and router, with addresses and no routes over it.
-fn add_arm(fixture: &Fixture) -> Result<()> {
+pub(crate) fn add_arm(fixture: &Fixture) -> Result<()> {
     let Fabric { net, balancer, router, .. } = &fixture.fabric;
     net.link(balancer, "eth1", router, "second", MTU)?;
     net.pass_all(router, "second")?;

@@ -3,10 +3,11 @@ use std::{
     future::Future,
     net::IpAddr,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use super::{
-    MemberCommand, MemberUpdate, clock,
+    MemberCommand, MemberUpdate, clock, is_checked,
     mailbox::MailboxSender,
     path_losses::{PathLosses, is_own_silence, longest_row},
     portions::{PortionRequest, PortionWriter},
@@ -23,13 +24,16 @@ use lb_base::{
 use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
 use lb_model::{
-    Configuration, MemberState, Name,
+    Configuration, MemberState, Name, Pool,
     capacity::Portions,
     next_hop::{NextHop, NoNextHop},
     overrides::{Affected, Overrides},
 };
 use lb_net::{NetChange, NextHopChange};
 use lb_publish::reconcile::MemberPath;
+
+/// How long open connections of a backend without checks wait for its next hop, before they move.
+const AWAITED_FOR: Duration = Duration::from_secs(10);
 
 /// Most results of checks that are taken together.
 const MOST_CHANGES: usize = 256;
@@ -73,6 +77,8 @@ pub struct MemberLoop<W> {
     members: Members,
     /// Next hops as written, or why there is none.
     next_hops: BTreeMap<IpAddr, Result<NextHop, NoNextHop>>,
+    /// Until when backends that lost their next hop are sure to keep their open connections.
+    awaited: BTreeMap<IpAddr, Instant>,
     /// Next hops that found no room, which is tried again.
     without_room: BTreeMap<IpAddr, NextHop>,
     /// Backends of pools with direct return.
@@ -106,6 +112,7 @@ impl<W: MemberPath> MemberLoop<W> {
             configuration: Arc::new(Configuration::EMPTY),
             members: Members::new(hold_downs, overrides),
             next_hops: BTreeMap::new(),
+            awaited: BTreeMap::new(),
             without_room: BTreeMap::new(),
             direct: Arc::default(),
             path_losses: PathLosses::default(),
@@ -151,6 +158,7 @@ impl<W: MemberPath> MemberLoop<W> {
                     self.apply_health_changes(&mut Vec::new(), released);
                     self.members.update_shares(&self.configuration, &mut self.words);
                     self.retry_without_room();
+                    self.end_waits();
                     self.send_changes();
                 }
                 // The last one, because it is ready until all limits are written.
@@ -267,13 +275,20 @@ impl<W: MemberPath> MemberLoop<W> {
         let now = clock();
         let mut updates = Vec::new();
         for NextHopChange { address, hop } in changes {
+            let is_unresolved = hop.is_err();
             let is_own_silence = hop.as_ref().is_err_and(|why| is_own_silence(address, why));
             let hop = hop.map_err(|why| NoNextHop::Other(error_chain::message(&why)));
             let hop = self.check_next_hop(address, hop);
             self.path_losses.set(address, hop.is_err() && !is_own_silence, now);
             // After each configuration the sensors report everything again, mostly unchanged.
             if self.next_hops.get(&address) != Some(&hop) {
-                updates.extend(self.set_next_hop(address, hop));
+                let is_lost = is_unresolved && self.words.await_next_hop(address);
+                updates.extend(if is_lost {
+                    self.awaited.entry(address).or_insert(now + AWAITED_FOR);
+                    self.note_next_hop(address, hop)
+                } else {
+                    self.set_next_hop(address, hop)
+                });
             }
         }
         self.send(updates);
@@ -306,6 +321,7 @@ impl<W: MemberPath> MemberLoop<W> {
         mut hop: Result<NextHop, NoNextHop>,
     ) -> Option<MemberUpdate> {
         self.without_room.remove(&address);
+        self.awaited.remove(&address);
         let wanted = hop.as_ref().ok().copied();
         if let Err(error) = self.words.set_next_hop(address, wanted) {
             if let (true, Some(wanted)) = (error.is_full(), wanted) {
@@ -318,8 +334,38 @@ impl<W: MemberPath> MemberLoop<W> {
                 tracing::error!(backend = %address, error, "backend {address}: its next hop cannot be written");
             }
         }
+        self.note_next_hop(address, hop)
+    }
+
+    /// Notes what is written of a backend's next hop. Returns what the other loops do not know yet.
+    fn note_next_hop(
+        &mut self,
+        address: IpAddr,
+        hop: Result<NextHop, NoNextHop>,
+    ) -> Option<MemberUpdate> {
         let before = self.next_hops.insert(address, hop.clone());
         (before.as_ref() != Some(&hop)).then_some(MemberUpdate::NextHop { address, hop })
+    }
+
+    /// Gives up next hops that were awaited for long enough. Of backends whose every pool has checks these say when their
+    /// connections move.
+    fn end_waits(&mut self) {
+        let now = clock();
+        let configuration = Arc::clone(&self.configuration);
+        let is_checked = |address: &IpAddr| {
+            let of_pool = |pool: &Arc<Pool>| {
+                let backend = pool.backends.get(address)?;
+                Some(is_checked(pool, backend.admin_state))
+            };
+            configuration.pools.values().filter_map(of_pool).all(|is_checked| is_checked)
+        };
+        let is_over = |(address, until): &(&IpAddr, &Instant)| **until <= now && !is_checked(address);
+        let over: Vec<_> = self.awaited.iter().filter(is_over).map(|(address, _)| *address).collect();
+        for address in over {
+            self.awaited.remove(&address);
+            // Taking away needs no room.
+            let _ = self.words.set_next_hop(address, None);
+        }
     }
 
     /// Next hops that are no longer used are free after a grace period.
@@ -348,6 +394,7 @@ impl<W: MemberPath> MemberLoop<W> {
             MemberCommand::KeepNextHops(backends) => {
                 self.next_hops.retain(|address, _| backends.contains(address));
                 self.without_room.retain(|address, _| backends.contains(address));
+                self.awaited.retain(|address, _| backends.contains(address));
                 self.path_losses.keep(&backends);
                 // A sensor may have reported one after its backend was removed.
                 self.words.keep_next_hops(&backends);

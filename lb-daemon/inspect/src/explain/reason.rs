@@ -40,6 +40,9 @@ pub(super) fn outcome(looked: &VisitedEntry) -> String {
         Some(Outcome::State) => format!("passed over: it {}", describe(looked.member.accepts())),
         Some(Outcome::Ramp) => "passed over: in slow start, it does not take this slot yet".into(),
         Some(Outcome::NextHop) => "passed over: its next hop is unresolved".into(),
+        Some(Outcome::Awaited) => {
+            "dropped: it lost its next hop a moment ago, and keeps its connections for now".into()
+        }
         Some(Outcome::Full) => "passed over: its own limit of new connections is reached".into(),
         None => "not asked".into(),
     }
@@ -146,7 +149,7 @@ fn left_behind(regions: &[Region]) -> String {
 /// Why the owner of a slot does not have the packet.
 fn why_not(owner: &VisitedEntry, address: &str) -> String {
     let cause = match owner.outcome {
-        Some(Outcome::NextHop) => "has no resolved next hop",
+        Some(Outcome::NextHop | Outcome::Awaited) => "has no resolved next hop",
         Some(Outcome::Ramp) => "starts slowly",
         Some(Outcome::Full) => "has reached its own limit of new connections",
         _ => describe(owner.member.accepts()),

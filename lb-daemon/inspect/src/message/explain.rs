@@ -86,6 +86,7 @@ fn step(entry: &Entry) -> v1::ExplainedStep {
             Some(Outcome::State) => Message::State,
             Some(Outcome::Ramp) => Message::Ramp,
             Some(Outcome::NextHop) => Message::NextHop,
+            Some(Outcome::Awaited) => Message::Awaited,
             Some(Outcome::Full) => Message::Full,
         }
         .into(),
@@ -199,6 +200,7 @@ fn entry(step: v1::ExplainedStep) -> Entry {
         Message::State => Some(Outcome::State),
         Message::Ramp => Some(Outcome::Ramp),
         Message::NextHop => Some(Outcome::NextHop),
+        Message::Awaited => Some(Outcome::Awaited),
         Message::Full => Some(Outcome::Full),
     };
     let v1::ExplainedStep { region, slot, place, backend, accepts, words, .. } = step;
@@ -269,8 +271,14 @@ mod tests {
             outcome: "chosen".into(),
             asked,
         };
-        let outcomes =
-            [Outcome::Chosen, Outcome::State, Outcome::Ramp, Outcome::NextHop, Outcome::Full];
+        let outcomes = [
+            Outcome::Chosen,
+            Outcome::State,
+            Outcome::Ramp,
+            Outcome::NextHop,
+            Outcome::Awaited,
+            Outcome::Full,
+        ];
         let mut entries: Vec<_> = outcomes.map(|outcome| entry(Some(outcome))).into();
         entries.push(Entry { slot: None, ..entry(None) });
         let regions = [

@@ -72,13 +72,13 @@ pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// A listener that nobody accepts from, and what fills its queue: further SYNs are dropped.
-struct FullQueue {
+pub(super) struct FullQueue {
     _listener: TcpListener,
     _queued: Vec<TcpStream>,
 }
 
 impl FullQueue {
-    fn new(node: &Node, port: u16) -> Result<Self> {
+    pub(super) fn new(node: &Node, port: u16) -> Result<Self> {
         node.enter(|| {
             let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
             socket.set_reuse_address(true)?;

@@ -3,6 +3,7 @@
 mod failing_check;
 mod fall_threshold;
 mod host_replies;
+mod hung;
 mod unreachable_host;
 
 use anyhow::{Context as _, Result};
@@ -21,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
         "an_unhealthy_host_that_vanishes_is_unreachable_and_its_connections_move",
         unreachable_host::unhealthy_first,
     ),
+    Case::waits("a_server_that_hangs_costs_its_clients_a_repeat", hung::with_a_capacity),
     Case::waits("an_edit_of_a_check_takes_nothing_out_on_one_failure", fall_threshold::edited),
     Case::waits("the_first_failure_after_a_start_is_one_of_a_row", fall_threshold::started),
     Case::waits("a_silent_host_on_the_link_is_asked_as_configured", host_replies::on_the_link),

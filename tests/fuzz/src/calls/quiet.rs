@@ -139,6 +139,10 @@ impl MemberPath for Quiet {
         true
     }
 
+    fn await_next_hop(&mut self, _: IpAddr) -> bool {
+        false
+    }
+
     fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
         Ok(())
     }

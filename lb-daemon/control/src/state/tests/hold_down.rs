@@ -260,7 +260,7 @@ async fn a_backend_that_never_passed_stays_without_connections_over_restarts() {
     assert_eq!(daemon.first().await, (Up, All, None));
 }
 
-fn silent(gateway: &str) -> Unresolved {
+pub(super) fn silent(gateway: &str) -> Unresolved {
     Unresolved::Silent { gateway: ip(gateway), interface: "eth0".into() }
 }
 

@@ -1,4 +1,4 @@
-use super::*;
+use super::{hold_down::silent, *};
 use crate::command::PoolBackends;
 use lb_net::{Bonds, Unresolved};
 
@@ -38,6 +38,36 @@ async fn next_hops_reach_the_packet_path_and_the_status() {
     daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
     assert!(daemon.path.content().next_hops.is_empty());
     assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err("no route".into()));
+}
+
+/// Where a check says when a backend is gone, its open connections wait until then.
+#[tokio::test(start_paused = true)]
+async fn a_lost_next_hop_is_awaited_for_ten_seconds_without_checks_and_until_it_is_back_with_them() {
+    let checked = "health_checks = [\"tcp\"]";
+    for (text, is_checked) in [(WEB.to_owned(), true), (web(checked, ""), false)] {
+        let daemon = Daemon::new();
+        daemon.apply(&text).await.unwrap();
+        let awaited = || daemon.path.content().awaited.iter().copied().collect::<Vec<_>>();
+        daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
+        assert_eq!(awaited(), [""; 0].map(ip), "it had none");
+        for address in ["10.0.0.1", "10.0.0.2"] {
+            daemon.resolve(address, Ok(hop(1))).await;
+            daemon.resolve(address, Err(Unresolved::NoRoute)).await;
+        }
+        let both = ["10.0.0.1", "10.0.0.2"].map(ip);
+        assert_eq!(awaited(), both);
+        assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err("no route".into()));
+        tokio::time::sleep(Duration::from_millis(8_900)).await;
+        // Another reason makes it no younger.
+        daemon.resolve("10.0.0.1", Err(silent("10.0.0.254"))).await;
+        daemon.resolve("10.0.0.2", Ok(hop(1))).await;
+        assert_eq!(awaited(), [ip("10.0.0.1")]);
+        tokio::time::sleep(Duration::from_millis(2_100)).await;
+        let left = if is_checked { vec![ip("10.0.0.1")] } else { vec![] };
+        assert_eq!(awaited(), left, "{is_checked}");
+        daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
+        assert_eq!(awaited(), left, "once given up it is not awaited again");
+    }
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ impl MemberWords {
         states: &BTreeMap<u32, Accepts>,
     ) -> Result<(), MapsError> {
         let there = self.maps.backend_state(id.index);
-        let hop = self.next_hops.index_of(address) as u16;
+        let hop = self.next_hops.word_index(address);
         let was_shared = there.is_shared() && there.incarnation() == id.incarnation;
         let word = match states.iter().next() {
             Some((pool, state)) if states.len() == 1 && !was_shared => {

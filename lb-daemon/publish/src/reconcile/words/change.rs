@@ -139,7 +139,7 @@ impl MemberWords {
         for (rank, member) in group.members.iter().enumerate() {
             let known = self.states.get(group.pool, &member.address);
             let known = known.unwrap_or(MemberStatus::NEW);
-            let hop = self.next_hops.index_of(&member.address) as u16;
+            let hop = self.next_hops.word_index(&member.address);
             let BackendId { index, incarnation } = member.id;
             let word = MemberWord::new(index, incarnation, known.state, FULL_RAMP, hop);
             let at = group.group.head.members + rank as u32;
@@ -280,7 +280,7 @@ impl MemberWords {
                 let Some(there) = self.maps.member(at) else { continue };
                 let known = self.states.get(group.pool, &member.address);
                 let known = known.unwrap_or_else(|| MemberStatus::from_word(there));
-                let hop = self.next_hops.index_of(&member.address) as u16;
+                let hop = self.next_hops.word_index(&member.address);
                 let word = known.apply_to(there).with_next_hop(hop);
                 if word != there {
                     self.maps.set_member(at, word);

@@ -196,7 +196,7 @@ pub(in crate::reconcile) fn reading_members<M: Access>(
 ) -> Vec<Member> {
     let words = group.group.head.members..;
     let members = words.zip(&group.members).map(|(at, member)| {
-        let word = maps.member(at).filter(|word| word.next_hop() != 0);
+        let word = maps.member(at).filter(|word| word.has_next_hop());
         Member {
             weighted: member.weighted != Some(false),
             healthy: word.is_some_and(|word| word.accepts() == Accepts::All),

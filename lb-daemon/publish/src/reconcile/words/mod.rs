@@ -85,6 +85,10 @@ pub trait MemberPath: Send {
     /// they were found.
     fn is_described(&self) -> bool;
 
+    /// Takes a backend's next hop away for a while, if it has one: it gets no new connections, and packets of its open ones
+    /// are dropped, until it is given one again or none. Returns whether that is so now.
+    fn await_next_hop(&mut self, backend: IpAddr) -> bool;
+
     /// Sets a backend's next hop. Without one it gets no packets, whatever its state.
     ///
     /// # Errors
@@ -242,6 +246,10 @@ impl MemberPath for MemberWords {
 
     fn is_described(&self) -> bool {
         self.described || self.groups.is_empty()
+    }
+
+    fn await_next_hop(&mut self, backend: IpAddr) -> bool {
+        self.lose_next_hop(&backend)
     }
 
     fn set_next_hop(

@@ -1,10 +1,13 @@
 //! Which next-hop word each backend uses.
 
-use std::{collections::HashMap, net::IpAddr};
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+};
 
 use lb_common::abi::{
     limits::MAX_NEXT_HOPS,
-    next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
+    next_hop::{AWAITED, InterfaceWord, NextHopEntry, NextHopWord},
     service::address_words,
 };
 
@@ -43,6 +46,8 @@ pub(super) struct NextHopTable {
     entries: HashMap<u32, Entry>,
     by_gateway: HashMap<Gateway, u32>,
     by_backend: HashMap<IpAddr, u32>,
+    /// Backends that lost theirs a moment ago.
+    awaited: HashSet<IpAddr>,
     /// No longer used, but packets under way may still read them.
     leaving: Vec<u32>,
     /// The routes of all backends that were ever resolved.
@@ -72,10 +77,12 @@ pub(super) struct Assignment {
 impl NextHopTable {
     pub(super) fn new() -> Self {
         Self {
-            indices: Indices::new(FullMap { what: "next hops", size: None }, MAX_NEXT_HOPS),
+            // The last index is that of no next hop.
+            indices: Indices::new(FullMap { what: "next hops", size: None }, MAX_NEXT_HOPS - 1),
             entries: HashMap::new(),
             by_gateway: HashMap::new(),
             by_backend: HashMap::new(),
+            awaited: HashSet::new(),
             leaving: Vec::new(),
             routes: HashMap::new(),
             interfaces: HashMap::new(),
@@ -85,10 +92,16 @@ impl NextHopTable {
     /// Takes a member's word from the maps. All members of a backend share a next hop, so the first resolved
     /// one counts.
     pub(super) fn recover(&mut self, backend: IpAddr, index: u32, there: NextHopEntry) {
-        let is_resolved = NextHopWord(there.word).is_resolved();
-        if self.by_backend.contains_key(&backend) || index == 0 || !is_resolved {
+        if self.by_backend.contains_key(&backend) {
             return;
         }
+        if index == AWAITED.into() {
+            self.awaited.insert(backend);
+        }
+        if index == 0 || !NextHopWord(there.word).is_resolved() {
+            return;
+        }
+        self.awaited.remove(&backend);
         self.indices.reserve(index);
         let entry = self.entries.entry(index);
         entry.or_insert(Entry { gateway: None, there, users: 0 }).users += 1;
@@ -98,6 +111,26 @@ impl NextHopTable {
     /// 0 if there is none.
     pub(super) fn index_of(&self, backend: &IpAddr) -> u32 {
         self.by_backend.get(backend).copied().unwrap_or(0)
+    }
+
+    /// As [`Self::index_of`], or [`AWAITED`].
+    pub(super) fn word_index(&self, backend: &IpAddr) -> u16 {
+        if self.awaited.contains(backend) { AWAITED } else { self.index_of(backend) as u16 }
+    }
+
+    /// Takes a backend's next hop away, if it has one: it awaits another one. Returns whether it had one.
+    pub(super) fn lose(&mut self, backend: &IpAddr) -> bool {
+        let had_one = self.by_backend.contains_key(backend);
+        if had_one {
+            self.remove(backend);
+            self.awaited.insert(*backend);
+        }
+        had_one
+    }
+
+    /// Whether a backend lost its next hop, and has not been given up since.
+    pub(super) fn awaits(&self, backend: &IpAddr) -> bool {
+        self.awaited.contains(backend)
     }
 
     /// Largest packet of the route, if known.
@@ -146,6 +179,7 @@ impl NextHopTable {
         }
         if self.index_of(&backend) != index {
             self.remove(&backend);
+            self.awaited.remove(&backend);
             self.by_backend.insert(backend, index);
             if let Some(entry) = self.entries.get_mut(&index) {
                 entry.users += 1;
@@ -174,9 +208,10 @@ impl NextHopTable {
         Ok(index)
     }
 
-    /// Returns whether the backend had a next hop.
+    /// Returns whether the backend had a next hop, or awaited one.
     pub(super) fn remove(&mut self, backend: &IpAddr) -> bool {
-        let Some(index) = self.by_backend.remove(backend) else { return false };
+        let awaited = self.awaited.remove(backend);
+        let Some(index) = self.by_backend.remove(backend) else { return awaited };
         let Some(entry) = self.entries.get_mut(&index) else { return true };
         entry.users -= 1;
         if entry.users == 0 {
@@ -197,7 +232,7 @@ impl NextHopTable {
 
     /// Backends that have a next hop or a route.
     pub(super) fn backends(&self) -> impl Iterator<Item = &IpAddr> {
-        self.by_backend.keys().chain(self.routes.keys())
+        self.by_backend.keys().chain(&self.awaited).chain(self.routes.keys())
     }
 
     /// How many words wait for a grace period.
@@ -292,6 +327,32 @@ mod tests {
         assert_eq!(table.unreleased(), 3);
         assert_eq!(renumbered.entry(at).source[3], u32::from_ne_bytes([10, 0, 0, 22]));
         assert_eq!(unnumbered.entry(at).source, [0; 4]);
+    }
+
+    #[test]
+    fn a_lost_next_hop_is_awaited_until_there_is_one_or_it_is_given_up() {
+        let mut table = NextHopTable::new();
+        assert!(!table.lose(&backend(1)) && !table.awaits(&backend(1)), "it had none");
+        for n in [1, 2, 3] {
+            table.assign(backend(n), gateway(n), word(n)).unwrap();
+            assert!(table.lose(&backend(n)) && !table.lose(&backend(n)));
+        }
+        let all = |table: &NextHopTable| [1, 2, 3].map(|n| table.word_index(&backend(n)));
+        assert_eq!((all(&table), table.index_of(&backend(1))), ([AWAITED; 3], 0));
+        assert_eq!(table.unreleased(), 3, "others may have their words");
+        let again = table.assign(backend(1), gateway(1), word(1)).unwrap();
+        assert_eq!(again, Assignment { index: 4, write: true });
+        assert!(table.remove(&backend(2)) && !table.remove(&backend(2)));
+        assert_eq!(all(&table), [4, 0, AWAITED]);
+        // A daemon that starts again finds it in the maps.
+        let mut later = NextHopTable::new();
+        later.recover(backend(3), AWAITED.into(), NextHopEntry::UNRESOLVED);
+        assert!(later.awaits(&backend(3)) && later.word_index(&backend(3)) == AWAITED);
+        assert!(later.backends().eq([&backend(3)]));
+        // It was about to write one of its words only.
+        later.recover(backend(3), 9, word(3));
+        later.recover(backend(3), AWAITED.into(), NextHopEntry::UNRESOLVED);
+        assert_eq!((later.awaits(&backend(3)), later.word_index(&backend(3))), (false, 9));
     }
 
     #[test]

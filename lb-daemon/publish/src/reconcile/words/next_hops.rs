@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use lb_common::abi::{
     limits::MAX_INTERFACES,
-    next_hop::{InterfaceWord, NextHopWord},
+    next_hop::{AWAITED, InterfaceWord, NextHopWord},
 };
 
 use super::{MemberWords, next_hop_table::Gateway};
@@ -48,6 +48,14 @@ impl MemberWords {
         Ok(())
     }
 
+    /// Takes a backend's next hop away until it has one again; returns whether it awaits one.
+    pub(super) fn lose_next_hop(&mut self, backend: &IpAddr) -> bool {
+        if self.next_hops.lose(backend) {
+            self.point_members(backend, AWAITED.into());
+        }
+        self.next_hops.awaits(backend)
+    }
+
     pub(super) fn forget_next_hop(&mut self, backend: &IpAddr) {
         if self.next_hops.remove(backend) {
             self.point_members(backend, 0);
@@ -72,7 +80,8 @@ impl MemberWords {
     /// limits are lowered first; if it becomes reachable, they are raised last.
     fn point_members(&mut self, backend: &IpAddr, index: u32) {
         let locations = self.locations.get(backend).to_vec();
-        if index == 0 {
+        let is_unreachable = index == 0 || index == AWAITED.into();
+        if is_unreachable {
             locations.iter().for_each(|location| self.update_limit(location.group));
         } else {
             self.write_backend_state(backend);
@@ -83,7 +92,7 @@ impl MemberWords {
                 self.update_standbys_after(location.group, &[location.rank]);
             }
         }
-        if index == 0 {
+        if is_unreachable {
             self.write_backend_state(backend);
         } else {
             locations.iter().for_each(|location| self.update_limit(location.group));

@@ -103,7 +103,7 @@ impl MemberWords {
 
 /// Whether new connections can go to a member.
 fn is_live(word: MemberWord) -> bool {
-    word.accepts() == Accepts::All && word.next_hop() != 0
+    word.accepts() == Accepts::All && word.has_next_hop()
 }
 
 #[cfg(test)]
