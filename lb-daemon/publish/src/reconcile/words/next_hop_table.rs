@@ -95,7 +95,7 @@ impl NextHopTable {
         if self.by_backend.contains_key(&backend) {
             return;
         }
-        if index == AWAITED.into() {
+        if index == u32::from(AWAITED) {
             self.awaited.insert(backend);
         }
         if index == 0 || !NextHopWord(there.word).is_resolved() {

@@ -80,7 +80,7 @@ impl MemberWords {
     /// limits are lowered first; if it becomes reachable, they are raised last.
     fn point_members(&mut self, backend: &IpAddr, index: u32) {
         let locations = self.locations.get(backend).to_vec();
-        let is_unreachable = index == 0 || index == AWAITED.into();
+        let is_unreachable = index == 0 || index == u32::from(AWAITED);
         if is_unreachable {
             locations.iter().for_each(|location| self.update_limit(location.group));
         } else {
