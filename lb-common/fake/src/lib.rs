@@ -359,6 +359,15 @@ impl FakeTables {
     pub fn set(&mut self, region: usize, rank: u32, state: Accepts) {
         self.change(region, rank, |member| member.with_accepts(state));
         self.follow(region, rank, state);
+        // As the daemon does it.
+        let offers = |member: &MemberWord| {
+            if member.is_last_resort() { Accepts::All } else { member.accepts() }
+        };
+        let most = self.members.iter().map(offers).max_by_key(|offers| *offers as u8);
+        let most = most.unwrap_or(Accepts::All);
+        for member in &mut self.members {
+            *member = member.with_pool_accepts(most);
+        }
     }
 
     /// Changes one member's next hop.

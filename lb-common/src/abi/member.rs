@@ -42,7 +42,7 @@ pub const FULL_RAMP: u8 = 255;
 /// One member, in one word that is changed in place:
 /// `{backend 24, incarnation 8, state 8, ramp 8, next hop 16}` from the low end. Of the state's bits
 /// the highest is set if it has a limit of its own, the next if it is a last resort, the third if it is
-/// marked out.
+/// marked out; the two below say what the whole pool accepts, and the lowest three what the member does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberWord(pub u64);
 
@@ -79,7 +79,25 @@ impl MemberWord {
     /// Which packets it accepts.
     #[inline(always)]
     pub const fn accepts(self) -> Accepts {
-        Accepts::from_number((self.0 >> 32) as u8 & 0x1f)
+        Accepts::from_number((self.0 >> 32) as u8 & 7)
+    }
+
+    /// The most that any member of its pool accepts, last resorts counted, as far as is known: a packet of a pool where
+    /// nobody takes it need not ask each of them.
+    #[inline(always)]
+    pub const fn pool_accepts(self) -> Accepts {
+        match self.0 >> 35 & 3 {
+            0 => Accepts::All,
+            1 => Accepts::OpenOnly,
+            _ => Accepts::Nothing,
+        }
+    }
+
+    /// The same member of a pool whose members accept no more than this. [`Accepts::All`] is always right.
+    #[must_use]
+    pub const fn with_pool_accepts(self, accepts: Accepts) -> Self {
+        let less = Accepts::All as u64 - accepts as u64;
+        Self(self.0 & !(3 << 35) | less << 35)
     }
 
     /// Whether it has a limit of its own: its limiter is named by [`super::arrays::Array::MemberLimiters`].
@@ -154,7 +172,7 @@ impl MemberWord {
     /// The same member that accepts other packets.
     #[must_use]
     pub const fn with_accepts(self, accepts: Accepts) -> Self {
-        Self(self.0 & !(0x1f << 32) | (accepts as u64) << 32)
+        Self(self.0 & !(7 << 32) | (accepts as u64) << 32)
     }
 
     /// The same member behind another next hop.

@@ -81,6 +81,9 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
         }
     }
+    if !O::SEES_ALL && home.is_of_nobody(Kind::NewConnection) {
+        return Err(Verdict::NoBackend);
+    }
     let ended = tables.search(request.by(rules, first, now), to, observer);
     if ended.is_found() {
         count(tables, query, to, false);

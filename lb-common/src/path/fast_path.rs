@@ -40,6 +40,10 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         Kind::Datagram => true,
     };
     if !is_fast {
+        let is_new = kind == Kind::NewConnection;
+        if is_new && select::home(tables, query.descriptor, query.hash)?.is_of_nobody(kind) {
+            return Err(Verdict::NoBackend);
+        }
         return Ok(None);
     }
     // Datagrams of flows that are not tracked move at once.
@@ -53,10 +57,10 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         return Ok(None);
     }
     let choice = home.choice(tables, kind);
-    if let Some(choice) = &choice
-        && kind == Kind::NewConnection
-    {
-        admit::count(tables, query, choice, false);
+    match &choice {
+        Some(choice) if kind == Kind::NewConnection => admit::count(tables, query, choice, false),
+        None if home.is_of_nobody(kind) => return Err(Verdict::NoBackend),
+        _ => {}
     }
     Ok(choice)
 }

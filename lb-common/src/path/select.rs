@@ -109,6 +109,8 @@ pub enum Memory {
 
 /// Observes the search. In a packet program this is empty and compiles to nothing.
 pub trait Observe {
+    /// Whether it wants to see each entry that cannot have the packet, also where nobody can.
+    const SEES_ALL: bool = true;
     /// An entry was looked at.
     fn entry(&mut self, place: Position, rank: u16, member: MemberWord, outcome: Outcome);
     /// A region was left, or kept although it is full.
@@ -123,6 +125,8 @@ pub trait Observe {
 pub struct Unobserved;
 
 impl Observe for Unobserved {
+    const SEES_ALL: bool = false;
+
     #[inline(always)]
     fn entry(&mut self, _: Position, _: u16, _: MemberWord, _: Outcome) {}
 }
@@ -211,6 +215,13 @@ impl Home {
         }
         let next_hop = next_hop(tables, self.member)?;
         Some(Choice { member: self.member, next_hop, region: 0 })
+    }
+
+    /// Whether no member of the pool takes the packet: then nobody has to be asked.
+    #[inline(always)]
+    pub(super) fn is_of_nobody(&self, kind: Kind) -> bool {
+        let most = self.member.pool_accepts();
+        most == Accepts::Nothing || most == Accepts::OpenOnly && kind != Kind::OpenConnection
     }
 
     /// Whether home keeps the packet's connection, although it lost its next hop a moment ago.
@@ -345,6 +356,9 @@ pub(super) fn select_from_home<T: Tables + ?Sized, O: Observe>(
     }
     if home.is_awaited(query.kind(), observer) {
         return Err(Verdict::NextHopUnresolved);
+    }
+    if !O::SEES_ALL && home.is_of_nobody(query.kind()) {
+        return Err(Verdict::NoBackend);
     }
     let request = SearchRequest::new(query.hash, query.version, query.kind());
     let ended = tables.search(request, to, observer);

@@ -489,7 +489,8 @@ impl Run {
             && connection.binds(self.now())
         {
             let is_awaited = self.hosts[connection.host as usize].1;
-            let due = if is_awaited { Err(Verdict::NextHopUnresolved) } else { Ok(connection.host) };
+            let due =
+                if is_awaited { Err(Verdict::NextHopUnresolved) } else { Ok(connection.host) };
             assert_eq!(went, due, "an error of {port} {connection:?}");
             self.errors += 1;
         }

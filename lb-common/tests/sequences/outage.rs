@@ -67,9 +67,8 @@ fn while_a_next_hop_is_awaited_open_connections_wait_and_new_ones_move() {
         let list = || (vec![[0, 1, NONE, NONE]], 2);
         let fake = FakeTables::new(&[list(), list()], version);
         let vip = if version == 4 { VIP_V4 } else { VIP_V6 };
-        let fake = fake
-            .with_service(vip, 80, 6, 0)
-            .with_service(vip, 53, 17, SERVICE_TRACKED | 60 << 16);
+        let fake =
+            fake.with_service(vip, 80, 6, 0).with_service(vip, 53, 17, SERVICE_TRACKED | 60 << 16);
         let mut fixture = Fixture::in_family(fake, version);
         assert_eq!(fixture.open(client(1), 100), 1, "at home, without a cell");
         assert_eq!([fixture.datagram(client(1)), fixture.datagram(client(1))], [Ok(1); 2]);

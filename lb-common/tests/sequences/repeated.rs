@@ -82,10 +82,9 @@ fn a_repeat_leaves_a_home_that_hangs() {
 
 #[test]
 fn a_late_copy_of_a_syn_leaves_an_open_connection_where_it_is_also_if_that_takes_no_new_ones() {
-    for (state, next_hop, due) in [
-        (Accepts::OpenOnly, 1, Ok(3)),
-        (Accepts::All, AWAITED, Err(Verdict::NextHopUnresolved)),
-    ] {
+    for (state, next_hop, due) in
+        [(Accepts::OpenOnly, 1, Ok(3)), (Accepts::All, AWAITED, Err(Verdict::NextHopUnresolved))]
+    {
         let mut fixture = Fixture::two_regions();
         fixture.room_at_home(1);
         fixture.open(client(1), 100);

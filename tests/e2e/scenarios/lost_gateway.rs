@@ -81,9 +81,7 @@ impl Behind {
     fn silence(&self) -> Result<()> {
         let before = self.waiting()?;
         self.set_answers(false)?;
-        until("packets are dropped", PATIENCE, || {
-            Ok((self.waiting()? > before).then_some(()))
-        })
+        until("packets are dropped", PATIENCE, || Ok((self.waiting()? > before).then_some(())))
     }
 
     /// Packets that were dropped so far because their next hop was not there.

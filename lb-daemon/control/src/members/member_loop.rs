@@ -359,8 +359,10 @@ impl<W: MemberPath> MemberLoop<W> {
             };
             configuration.pools.values().filter_map(of_pool).all(|is_checked| is_checked)
         };
-        let is_over = |(address, until): &(&IpAddr, &Instant)| **until <= now && !is_checked(address);
-        let over: Vec<_> = self.awaited.iter().filter(is_over).map(|(address, _)| *address).collect();
+        let is_over =
+            |(address, until): &(&IpAddr, &Instant)| **until <= now && !is_checked(address);
+        let over: Vec<_> =
+            self.awaited.iter().filter(is_over).map(|(address, _)| *address).collect();
         for address in over {
             self.awaited.remove(&address);
             // Taking away needs no room.

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::{
     limits::STANDBYS_PER_GROUP,
-    member::{Accepts, FULL_RAMP},
+    member::{Accepts, FULL_RAMP, MemberWord},
     next_hop::NextHopWord,
     service::{
         IPV4, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS,
@@ -172,6 +172,37 @@ fn pool(daemon: &FakeDaemon, maps: &PinnedMaps, name: &Name, view: &PoolView) ->
         limits::group(daemon, maps, name, region, group).context("limit")?;
         standbys(maps, *at, &live)?;
         table(view, group.head.table, configured.slots, &members)?;
+    }
+    pool_accepts(daemon, maps, name, view)
+}
+
+/// The words say of the pool what its best member accepts. During a remap more than that is said where members of before
+/// accept more.
+fn pool_accepts(
+    daemon: &FakeDaemon,
+    maps: &PinnedMaps,
+    name: &Name,
+    view: &PoolView,
+) -> Result<()> {
+    let mut words = Vec::new();
+    for (_, group) in &view.groups {
+        let block = (group.head.members..).take(group.head.member_count as usize);
+        words.extend(block.filter_map(|at| maps.member(at)));
+    }
+    let address = |word: MemberWord| {
+        let backend = view.backends.get(&word.backend()).context("no backend")?;
+        anyhow::Ok(address_of(&backend.address, backend.version))
+    };
+    let mut best = 0;
+    for word in &words {
+        let member = (name.clone(), address(*word)?);
+        let is_last = daemon.last_resorts.contains(&member);
+        best = best.max(if is_last { 2 } else { daemon.states[&member] as u8 });
+    }
+    for word in words {
+        let said = word.pool_accepts() as u8;
+        let is_right = said == best || said > best && view.previous.is_some();
+        ensure!(is_right, "the pool is said to accept {said}, expected {best}");
     }
     Ok(())
 }

@@ -12,13 +12,16 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use fastrand::Rng;
-use lb_common::wire::vlan::Tags;
+use lb_common::{abi::next_hop::AWAITED, wire::vlan::Tags};
 use lb_tests::packets::expected::Expected;
 use lb_tests::packets::{
     balancer::{Balancer, Ran},
     counters::Counters,
     fake_tables::{FakeTables, Lists},
-    fixture::{Form, GATEWAY, INGRESS, MEMBERS, MapFixture, NONE, Owners, Room, Service, TABLES},
+    fixture::{
+        Form, GATEWAY, INGRESS, MEMBERS, MapFixture, NONE, NOTHING, OPEN_ONLY, Owners,
+        POOL_NOTHING, POOL_OPEN_ONLY, Room, Service, TABLES, UP,
+    },
     frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged},
     receiver::{ENDPOINTS, Receiver, VIPS, is_for_tc},
 };
@@ -213,7 +216,7 @@ fn random_scene(random: &mut Rng) -> MapFixture {
         for member in &mut region.members {
             member.state = if random.bool() { mostly } else { random.u8(0..4) };
             member.ramp = one_of(random, [0, 40, 128, 254, 255, 255]);
-            member.next_hop = one_of(random, [0, 30, 30, 30, 31, 32]);
+            member.next_hop = one_of(random, [0, 30, 30, 30, 31, 32, AWAITED]);
             member.mtu = one_of(random, [60, 112, 700, 1_280, 1_290, 1_400, 1_500, 1_500, 1_500]);
             member.on_link = random.u8(..) < 224;
             member.incarnation = if random.u8(..) < 8 { 6 } else { 7 };
@@ -242,7 +245,24 @@ fn random_scene(random: &mut Rng) -> MapFixture {
     if random.u8(..) < 8 {
         fixture.sources = ([0; 4].into(), [0; 16].into());
     }
+    if random.bool() {
+        say_what_pool_accepts(&mut fixture);
+    }
     if random.bool() { remember(random, fixture) } else { fixture }
+}
+
+/// Each member's word says truly what the best one accepts.
+fn say_what_pool_accepts(fixture: &mut MapFixture) {
+    let accepts = |state: u8| if state > UP { NOTHING } else { state };
+    let members = || fixture.regions.iter().flat_map(|region| &region.members);
+    let said = match members().map(|member| accepts(member.state)).max() {
+        Some(UP) => 0,
+        Some(OPEN_ONLY) => POOL_OPEN_ONLY,
+        _ => POOL_NOTHING,
+    };
+    for region in &mut fixture.regions {
+        region.members.iter_mut().for_each(|member| member.state |= said);
+    }
 }
 
 /// The fixture with some connections that are remembered, each at any member.

@@ -1,10 +1,11 @@
 //! Who has a packet: states, lists, further slots, standbys, regions, homes, ramps, next hops.
 
 use crate::packet_table::row::Row;
+use lb_common::abi::next_hop::AWAITED;
 use lb_tests::packets::{
     fixture::{
-        BYTE, CHUNK, HASH_KEY, MEMBERS, MapFixture, NEXT, NONE, NOTHING, OPEN_ONLY, OUT, Room,
-        TABLES, UP, WIDE,
+        BYTE, CHUNK, HASH_KEY, MEMBERS, MapFixture, NEXT, NONE, NOTHING, OPEN_ONLY, OUT,
+        POOL_NOTHING, POOL_OPEN_ONLY, Room, TABLES, UP, WIDE,
     },
     flow_hash,
     frames::{Flow, Packet},
@@ -21,6 +22,7 @@ pub(crate) fn rows() -> Vec<Row<MapFixture>> {
         homes(),
         ramps(),
         next_hops(),
+        dead_pools(),
         affinity(),
         capacity(),
         tables(),
@@ -300,6 +302,9 @@ fn next_hops() -> Vec<Row<MapFixture>> {
             fixture.devices.insert(5);
         })
     };
+    let udp = Packet::new(v4_udp()).udp();
+    let lost =
+        |what: &str, fixture, frame| Row::dropped(what, fixture, frame, "next_hop_unresolved");
     let unknown_device = elsewhere(behind(&[0], 31)).with(|fixture| fixture.devices.clear());
     let no_mac = elsewhere(behind(&[0], 31)).with(|fixture| {
         fixture.interfaces.remove(&5);
@@ -311,6 +316,37 @@ fn next_hops() -> Vec<Row<MapFixture>> {
         Row::sent("owner without next hop: SYN", behind(&[0], 0), (&v4(), syn()), (0, 1)),
         Row::sent("owner without next hop: ACK", behind(&[0], 0), (&v4(), ack()), (0, 1)),
         Row::sent("owner's next hop unresolved", behind(&[0], 77), (&v4(), ack()), (0, 1)),
+        Row::sent("owner awaits its next hop: SYN", behind(&[0], AWAITED), (&v4(), syn()), (0, 1)),
+        Row::sent(
+            "owner awaits its next hop: UDP",
+            behind(&[0], AWAITED),
+            (&v4_udp(), udp),
+            (0, 1),
+        ),
+        lost("owner awaits its next hop: ACK", behind(&[0], AWAITED), ack()),
+        lost("owner awaits its next hop: FIN", behind(&[0], AWAITED), Packet::new(v4()).tcp("FA")),
+        lost("owner awaits its next hop: RST", behind(&[0], AWAITED), Packet::new(v4()).tcp("R")),
+        lost(
+            "owner unfit, and awaits its next hop: ACK",
+            behind(&[0], AWAITED).states(0, OPEN_ONLY, &[0]),
+            ack(),
+        ),
+        lost(
+            "owner dead, the next awaits its next hop: ACK",
+            behind(&[1], AWAITED).states(0, NOTHING, &[0]),
+            ack(),
+        ),
+        lost(
+            "at a backend that awaits its next hop: ACK",
+            behind(&[4], AWAITED).remembering(v4(), 6, (0, 4)),
+            ack(),
+        ),
+        Row::sent(
+            "at a backend that is dead and awaits its next hop: ACK",
+            behind(&[4], AWAITED).states(0, NOTHING, &[4]).remembering(v4(), 6, (0, 4)),
+            (&v4(), ack()),
+            (0, 0),
+        ),
         Row::dropped(
             "nobody's next hop resolved",
             behind(&everybody, 77),
@@ -328,6 +364,40 @@ fn next_hops() -> Vec<Row<MapFixture>> {
             behind(&everybody, 77).states(0, OPEN_ONLY, &everybody),
             syn(),
             "no_backend",
+        ),
+    ]
+}
+
+/// What a member's word says of the whole pool is believed.
+fn dead_pools() -> Vec<Row<MapFixture>> {
+    let down = |most: u8, state: u8| {
+        fixture(4).states(0, state, &[0]).with(|fixture| {
+            fixture.regions[0].members.iter_mut().for_each(|member| member.state |= most);
+        })
+    };
+    let (all, open, nothing) = (0, POOL_OPEN_ONLY, POOL_NOTHING);
+    let udp = || Packet::new(v4_udp()).udp();
+    let dropped = |what: &str, fixture, frame| Row::dropped(what, fixture, frame, "no_backend");
+    vec![
+        Row::sent("owner dead, some are up: SYN", down(all, NOTHING), (&v4(), syn()), (0, 1)),
+        Row::sent("owner up, whatever is said: SYN", down(nothing, UP), (&v4(), syn()), (0, 0)),
+        Row::sent("owner up, whatever is said: ACK", down(nothing, UP), (&v4(), ack()), (0, 0)),
+        dropped("owner unfit, none is up: SYN", down(open, OPEN_ONLY), syn()),
+        dropped("owner unfit, none is up: UDP", down(open, OPEN_ONLY), udp()),
+        Row::sent("owner unfit, none is up: ACK", down(open, OPEN_ONLY), (&v4(), ack()), (0, 0)),
+        Row::sent("owner dead, some are unfit: ACK", down(open, NOTHING), (&v4(), ack()), (0, 1)),
+        dropped("all are dead: SYN", down(nothing, NOTHING), syn()),
+        dropped("all are dead: ACK", down(nothing, NOTHING), ack()),
+        dropped(
+            "all are dead, with a limit: SYN",
+            down(nothing, NOTHING).room(0, Room::Full),
+            syn(),
+        ),
+        Row::sent(
+            "all are dead but one that a cell names: ACK",
+            down(nothing, NOTHING).remembering(v4(), 6, (0, 4)),
+            (&v4(), ack()),
+            (0, 4),
         ),
     ]
 }

@@ -42,7 +42,8 @@ async fn next_hops_reach_the_packet_path_and_the_status() {
 
 /// Where a check says when a backend is gone, its open connections wait until then.
 #[tokio::test(start_paused = true)]
-async fn a_lost_next_hop_is_awaited_for_ten_seconds_without_checks_and_until_it_is_back_with_them() {
+async fn a_lost_next_hop_is_awaited_for_ten_seconds_without_checks_and_until_it_is_back_with_them()
+{
     let checked = "health_checks = [\"tcp\"]";
     for (text, is_checked) in [(WEB.to_owned(), true), (web(checked, ""), false)] {
         let daemon = Daemon::new();

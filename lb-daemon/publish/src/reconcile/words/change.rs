@@ -122,6 +122,8 @@ impl MemberWords {
             }
             self.changing.insert(group.group.limiter);
             if is_new {
+                // Some of its members may offer more than all that the pool had.
+                self.raise_pool(group.pool);
                 self.locations.add(at, &group);
                 for member in &group.members {
                     self.raise_backend_state(&member.address)?;
@@ -200,6 +202,7 @@ impl MemberWords {
             self.settle_backend_states(&address)?;
             self.forget_unneeded_next_hop(&address);
         }
+        self.settle_pool_accepts(pools.iter().map(|(index, _)| *index).collect());
         Ok(())
     }
 
@@ -268,6 +271,7 @@ impl MemberWords {
     ) -> Result<(), MapsError> {
         self.see_groups(groups)?;
         self.rewrite_member_words();
+        self.settle_pool_accepts(groups.values().map(|group| group.pool).collect());
         Ok(())
     }
 

@@ -229,6 +229,9 @@ impl MemberWords {
         let mut limits: BTreeSet<u32> = BTreeSet::new();
         let mut ranks: BTreeMap<u32, Vec<u16>> = BTreeMap::new();
         let mut rises = false;
+        if changed.iter().any(|each| each.after.offers() as u8 > each.before.offers() as u8) {
+            self.raise_pool(pool);
+        }
         for each in &changed {
             let own = self.locations.get(&each.address).iter().filter(|at| at.pool == pool);
             for location in own {
@@ -259,6 +262,9 @@ impl MemberWords {
         }
         for each in changed.iter().filter(|each| each.falls()) {
             self.write_backend_state(&each.address);
+        }
+        if changed.iter().any(|each| (each.after.offers() as u8) < each.before.offers() as u8) {
+            self.lower_pool(pool);
         }
         changed.len()
     }

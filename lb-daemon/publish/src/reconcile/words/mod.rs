@@ -11,6 +11,7 @@ mod locations;
 mod member_states;
 mod next_hop_table;
 mod next_hops;
+mod pool_accepts;
 mod standby;
 mod steps;
 
@@ -43,6 +44,7 @@ use lb_net::{Bonds, ConfiguredInterfaces};
 use locations::MemberLocations;
 use member_states::MemberStates;
 use next_hop_table::NextHopTable;
+use pool_accepts::PoolAccepts;
 
 pub(super) use change::{NewGroup, PoolMembers};
 pub(super) use limits::reading_members;
@@ -129,6 +131,8 @@ pub struct MemberWords {
     states: MemberStates,
     /// States of backends that several pools have.
     shared: SharedStates,
+    /// The most that members of each pool accept.
+    pool_accepts: PoolAccepts,
     /// Which next hop each backend uses.
     next_hops: NextHopTable,
     /// What operators ask for beside the plan.
@@ -161,6 +165,7 @@ impl MemberWords {
             locations: MemberLocations::default(),
             states: MemberStates::default(),
             shared: SharedStates::new(),
+            pool_accepts: PoolAccepts::new(),
             next_hops: NextHopTable::new(),
             overrides: Arc::default(),
             portions: PortionsInForce::default(),
@@ -174,6 +179,7 @@ impl MemberWords {
         words.see_groups(&published.groups)?;
         words.recover();
         words.rewrite_member_words();
+        words.settle_pool_accepts(published.groups.values().map(|group| group.pool).collect());
         words.maps.clamp_limiters();
         words.limit_answers();
         Ok((words, sender))
