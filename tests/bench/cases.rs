@@ -156,6 +156,8 @@ pub(crate) const CASES: &[Case] = &[
     remembered("remap moves it, later", Situation::RemapMoves, MOVED, Packet::Open, 1_000),
     remembered("syn repeated", Situation::Limited, &[Packet::Syn], Packet::Syn, 1_000),
     remembered("udp tracked", Situation::Tracked, TRACKED, Packet::Udp, 100_000),
+    remembered("packet, nobody is up", Situation::Dead, &[], Packet::Open, 1_000_000),
+    remembered("syn, nobody is up", Situation::Dead, &[], Packet::Syn, DISTINCT),
     captured("others captured", Capture { version: 6, ..ALL }),
     captured("captured, nobody reads", ALL),
     live("veth, XDP_TX", Exit::Transmit, 100_000),

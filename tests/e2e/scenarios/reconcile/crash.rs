@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
 use lb_common::abi::{
     limiter::NO_LIMITER,
-    member::Accepts,
+    member::{Accepts, MemberWord},
     slot::{NO_RANK, TableRef},
 };
 use lb_maps::PinnedMaps;
@@ -173,6 +173,14 @@ fn whole(maps: &PinnedMaps) -> Result<()> {
         });
         let formers = formers.map(|at| Some((at, maps.group(at)?)));
         let formers: Vec<_> = formers.collect::<Option<_>>().context("no previous group")?;
+        let heads = pool.groups.iter().chain(&formers).map(|(_, group)| group.head);
+        let words = heads.flat_map(|head| (head.members..).take(head.member_count as usize));
+        let words: Vec<_> = words.filter_map(|at| maps.member(at)).collect();
+        let is_offering =
+            |word: &MemberWord| word.accepts() as u8 + u8::from(word.is_last_resort());
+        let most = words.iter().map(is_offering).max().unwrap_or(0).min(2);
+        let least = words.iter().map(|word| word.pool_accepts() as u8).min().unwrap_or(2);
+        ensure!(least >= most, "pool {index}: said to accept {least}, a member accepts {most}");
         for (at, group) in pool.groups.iter().chain(&formers) {
             let head = &group.head;
             for rank in 0..head.member_count {

@@ -20,6 +20,7 @@ use lb_common::abi::{
     capture::{Capture, SECTION},
     form::Form,
     limiter::{LimitWord, Limiter},
+    member::Accepts,
     names,
     next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
     pod::bytes_of,
@@ -75,6 +76,8 @@ pub enum Situation {
     RemapMoves,
     /// As steady, and flows of datagrams are tracked.
     Tracked,
+    /// As limited, and no member takes any packet.
+    Dead,
 }
 
 /// Limiters of the two groups, near and far.
@@ -125,6 +128,7 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
         situation,
         Situation::Steady | Situation::RemapStays | Situation::RemapMoves | Situation::Tracked
     );
+    let accepts = if situation == Situation::Dead { Accepts::Nothing } else { Accepts::All };
     let full = matches!(situation, Situation::Full | Situation::Spilling);
     arrays.view(Array::Limiters).set(LIMITERS[0], &near_limiter(limited, full)?);
     let flags = form.flags() | if limited { LIMITED } else { 0 };
@@ -138,6 +142,7 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
             _ => Vec::new(),
         },
         flags,
+        accepts,
         zones: ZoneRange::new(0, SHARED_ZONES),
         last_displaced: u64::from(matches!(situation, Situation::Open | Situation::OneAway)),
     };
@@ -224,7 +229,15 @@ fn own_pool(n: u32, flags: u32) -> PoolPlan {
     };
     let zones = ZoneRange::new(SHARED_ZONES + n, 1);
     let (groups, next) = (vec![group], Vec::new());
-    PoolPlan { pool: SHARED_POOL + 1 + n, groups, next, flags, zones, last_displaced: 0 }
+    PoolPlan {
+        pool: SHARED_POOL + 1 + n,
+        groups,
+        next,
+        flags,
+        accepts: Accepts::All,
+        zones,
+        last_displaced: 0,
+    }
 }
 
 /// The services of the shared pool.

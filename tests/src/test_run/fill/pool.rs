@@ -27,6 +27,8 @@ pub(super) struct PoolPlan {
     /// Flags of the descriptors.
     pub(super) flags: u32,
     /// Its zones.
+    /// What every member accepts.
+    pub(super) accepts: Accepts,
     pub(super) zones: ZoneRange,
     /// Not 0: some connection may be displaced.
     pub(super) last_displaced: u64,
@@ -55,10 +57,10 @@ pub(super) fn publish(
     plan: &PoolPlan,
 ) -> Result<()> {
     let now = plan.pool + 1;
-    version(arrays, chunks, (&plan.groups, plan.pool, plan.flags), now)?;
+    version(arrays, chunks, plan, &plan.groups, now)?;
     let next = if plan.next.is_empty() { 0 } else { now + 1 };
     if next != 0 {
-        version(arrays, chunks, (&plan.next, plan.pool, plan.flags), next)?;
+        version(arrays, chunks, plan, &plan.next, next)?;
     }
     let word = PoolWord::new(now, next).0;
     let (cleared, last_displaced) = (0, plan.last_displaced);
@@ -71,7 +73,8 @@ pub(super) fn publish(
 fn version(
     arrays: &Arrays<MappingMut>,
     chunks: &mut Chunks,
-    (plans, pool, flags): (&[GroupPlan], u32, u32),
+    plan: &PoolPlan,
+    plans: &[GroupPlan],
     index: u32,
 ) -> Result<()> {
     let mut heads: Vec<(u32, GroupHead)> = Vec::new();
@@ -86,7 +89,7 @@ fn version(
         let region = heads.len() as u32;
         let value = Group { head, region, limiter: group.limiter, reserved: [0; 2] };
         arrays.view(Array::Groups).set(group.group, &value);
-        members(arrays, group, pool);
+        members(arrays, group, plan);
         heads.push((group.table, head));
     }
     let mut groups = [0; 8];
@@ -98,7 +101,7 @@ fn version(
         home: heads[0].1,
         source_v4: 0,
         source_hosts_v4: 0,
-        flags,
+        flags: plan.flags,
         home_limiter: plans[0].limiter,
         groups,
         group_count: plans.len() as u32,
@@ -108,8 +111,8 @@ fn version(
     Ok(())
 }
 
-/// The members of a group, all of which accept everything, and their backends.
-fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan, pool: u32) {
+/// The members of a group, and their backends.
+fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan, plan: &PoolPlan) {
     for (n, address) in (0..).zip(&group.addresses) {
         let backend = group.backends + n;
         let value = Backend {
@@ -121,9 +124,10 @@ fn members(arrays: &Arrays<MappingMut>, group: &GroupPlan, pool: u32) {
             reserved: [0; 5],
         };
         arrays.view(Array::Backends).set(backend, &value);
-        let word = MemberWord::new(backend, 0, Accepts::All, FULL_RAMP, 1);
+        let word =
+            MemberWord::new(backend, 0, plan.accepts, FULL_RAMP, 1).with_pool_accepts(plan.accepts);
         arrays.view(Array::Members).set(group.members + n, &word.0);
-        let state = BackendStateWord::new(0, Accepts::All, 1, pool);
+        let state = BackendStateWord::new(0, plan.accepts, 1, plan.pool);
         arrays.view(Array::BackendStates).set(backend, &state.0);
     }
 }
