@@ -167,6 +167,7 @@ each packet goes to one of so many services at random, each of which has a pool 
 | remap moves it, first packet; later | those of connections that it moves: the first, which takes a cell, and later ones |
 | syn repeated | a SYN that comes again, of a pool with a capacity |
 | udp tracked | datagrams of tracked flows |
+| packet, nobody is up; syn, nobody is up | packets of a pool whose members are all down |
 | others captured; captured, nobody reads | a capture of other packets runs; a capture of these packets, whose samples are not read |
 
 ";
