@@ -150,7 +150,7 @@ impl Bench {
         let packets = if case.flows == DISTINCT { packets.min(REMEMBERED) } else { packets };
         let action = match (case.packet, case.situation) {
             (Packet::NotOurs, _) => XDP_PASS,
-            (_, Situation::Full | Situation::Dead) => XDP_DROP,
+            (_, Situation::Full | Situation::Unreachable) => XDP_DROP,
             _ => XDP_TX,
         };
         // Each case's connections begin at a number of their own, lest one case meets another's cells.
@@ -186,7 +186,7 @@ fn schedule([policy, priority]: [&str; 2]) -> Result<()> {
 /// Bytes that the balancer puts in front of a case's packets.
 fn grown(case: &Case) -> usize {
     match (case.packet, case.situation) {
-        (Packet::NotOurs, _) | (_, Situation::Full | Situation::Dead) => 0,
+        (Packet::NotOurs, _) | (_, Situation::Full | Situation::Unreachable) => 0,
         _ => usize::from(case.form.overhead(case.version == 4)),
     }
 }

@@ -78,7 +78,7 @@ impl BackendStateWord {
         (self.0 >> 16) as u16
     }
 
-    /// Whether it lost its next hop a moment ago.
+    /// Whether it lost its next hop, and keeps its connections until it has one again or is given up.
     #[inline(always)]
     pub const fn awaits_next_hop(self) -> bool {
         self.next_hop() == AWAITED

@@ -5,7 +5,8 @@
 pub const MAX_REGIONS_PER_POOL: usize = 8;
 /// Standby words of a group.
 pub const STANDBYS_PER_GROUP: u32 = 8;
-/// Next-hop words; index 0 means *none*. The words of members and backends have 16 bits for the index.
+/// Next-hop words; index 0 means *none*, and the last one that a next hop is [`super::next_hop::AWAITED`]. The words of members
+/// and backends have 16 bits for the index.
 pub const MAX_NEXT_HOPS: u32 = 65_536;
 /// Highest interface index (exclusive) that a next hop can name.
 pub const MAX_INTERFACES: u32 = 65_536;

@@ -163,7 +163,7 @@ impl MemberWord {
         self.next_hop() != 0 && !self.awaits_next_hop()
     }
 
-    /// Whether it lost its next hop a moment ago.
+    /// Whether it lost its next hop, and keeps its connections until it has one again or is given up.
     #[inline(always)]
     pub const fn awaits_next_hop(self) -> bool {
         self.next_hop() == AWAITED

@@ -195,12 +195,6 @@ impl Owner {
         self.0 >> STATE & 7 == State::HalfOpenAtHome as u64
     }
 
-    /// Whether it had one packet of an open connection, or several without room for them.
-    #[inline(always)]
-    pub(super) const fn is_seen_once(self) -> bool {
-        self.0 >> STATE & 7 == State::SeenOnce as u64
-    }
-
     /// Whether its connection was ended by one side.
     #[inline(always)]
     pub const fn is_closing(self) -> bool {

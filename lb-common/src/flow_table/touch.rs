@@ -133,11 +133,8 @@ const fn owner_after(
     if owner.is_at_home() || owner.is_half_open() && segment.has(tcp::RST) {
         return owner;
     }
-    // One that may not open has no state of its own for that it is closing, but lasts no longer than one that is.
-    let is_closing =
-        owner.is_closing() || owner.is_seen_once() && owner.left(now) <= LINGER.cast_signed();
     // A packet with data nearly always has PSH, or is followed by one that has.
-    let ends = segment.ends() && may_end || is_closing && !segment.has(tcp::PSH);
+    let ends = segment.ends() && may_end || owner.is_closing() && !segment.has(tcp::PSH);
     let (state, life) = if ends { (State::Closing, LINGER) } else { (State::Open, LIFE) };
     let state = if owner.is_half_open() && !may_open { State::SeenOnce } else { state };
     let after = owner.with(state, Coarse(now.0.wrapping_add(life)));
@@ -202,8 +199,8 @@ mod tests {
 
     #[test]
     fn the_second_packet_opens_a_cell_but_not_one_at_home() {
-        for (state, left) in [(State::HalfOpen, 40), (State::SeenOnce, 600)] {
-            let half = owner(state, left);
+        for state in [State::HalfOpen, State::SeenOnce] {
+            let half = owner(state, 40);
             assert_eq!(after(half, false, false), (671, false));
             assert_eq!(after(half, true, false), (112, true));
             assert_eq!(owner_after(half, Segment::new(1, tcp::RST), (true, true), NOW), half);
@@ -216,12 +213,10 @@ mod tests {
     #[test]
     fn without_room_a_cell_lasts_but_stays_one_that_others_may_take() {
         for (bits, left) in [(tcp::PSH, 671), (0, 671), (tcp::FIN, 112)] {
-            for (state, before) in [(State::HalfOpen, 40), (State::SeenOnce, 600)] {
+            for state in [State::HalfOpen, State::SeenOnce] {
                 let segment = Segment::new(1, bits);
-                let kept = owner_after(owner(state, before), segment, (true, false), NOW);
+                let kept = owner_after(owner(state, 40), segment, (true, false), NOW);
                 assert!(kept.state() == Some(State::SeenOnce) && kept.left(NOW) == left);
-                let acknowledged = owner_after(kept, Segment::new(1, 0), (true, false), NOW);
-                assert_eq!(acknowledged.left(NOW), left, "a bare ACK after {bits:#x}");
                 let opened = owner_after(kept, Segment::new(1, tcp::PSH), (true, true), NOW);
                 assert_eq!(opened.state(), Some(State::Open));
             }

@@ -40,9 +40,12 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         Kind::Datagram => true,
     };
     if !is_fast {
-        let is_new = kind == Kind::NewConnection;
-        if is_new && select::home(tables, query.descriptor, query.hash)?.is_of_nobody(kind) {
-            return Err(Verdict::NoBackend);
+        // A cell may be of an open connection, and this a late copy of its SYN.
+        if kind == Kind::NewConnection && !query.may_have_cell(tables) {
+            let home = select::home(tables, query.descriptor, query.hash)?;
+            if home.is_of_nobody(kind) {
+                return Err(Verdict::NoBackend);
+            }
         }
         return Ok(None);
     }

@@ -117,8 +117,9 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
         tables.last_syn(key, (HALF_OPEN - ANSWERED) as i64, now, &mut cell);
     }
     let placed = cell.place.placement();
+    let by = if cell.owner.is_of_syn() { Memory::Handshake } else { Memory::Displaced };
     let Some(choice) = backend_state::choose(tables, query, placed) else {
-        return moves(tables, query, placed);
+        return moves(tables, query, (by, placed), observer);
     };
     if !query.is_quoted() && !query.is_answering_reset() {
         if homes.are_at(placed) && !cell.has_others() && !cell.owner.is_half_open() {
@@ -136,7 +137,6 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
         }
     }
     tables.count(Event::FlowHit);
-    let by = if cell.owner.is_of_syn() { Memory::Handshake } else { Memory::Displaced };
     observer.remembered(by, placed);
     *to = choice;
     Ok(true)
@@ -147,12 +147,14 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
 /// # Errors
 /// [`Verdict::NextHopUnresolved`].
 #[inline(always)]
-pub(super) fn moves<T: Tables + ?Sized>(
+pub(super) fn moves<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     query: &VersionedQuery<'_>,
-    placed: Placement,
+    (by, placed): (Memory, Placement),
+    observer: &mut O,
 ) -> Result<bool, Verdict> {
     if backend_state::is_awaited(tables, query, placed) {
+        observer.remembered(by, placed);
         Err(Verdict::NextHopUnresolved)
     } else {
         Ok(false)
@@ -190,7 +192,10 @@ pub(super) fn try_repeated<T: Tables + ?Sized, O: Observe>(
     let placed = cell.place.placement();
     let is_of_syn = cell.owner.is_of_syn();
     let Some(choice) = backend_state::choose(tables, query, placed) else {
-        return if is_of_syn { Ok(false) } else { moves(tables, query, placed) };
+        if is_of_syn {
+            return Ok(false);
+        }
+        return moves(tables, query, (Memory::Displaced, placed), observer);
     };
     if is_of_syn {
         if choice.member.accepts() != Accepts::All {

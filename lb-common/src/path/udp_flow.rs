@@ -56,8 +56,10 @@ fn try_known<T: Tables + ?Sized, O: Observe>(
     }
     let placed = cell.place.placement();
     let Some(choice) = backend_state::choose(tables, query, placed) else {
-        let is_one = cell.owner.is_half_open();
-        return if is_one { Ok(false) } else { known::moves(tables, query, placed) };
+        if cell.owner.is_half_open() {
+            return Ok(false);
+        }
+        return known::moves(tables, query, (Memory::Tracked, placed), observer);
     };
     // An ICMP error about a backend's packet does not show that the client is alive.
     if !query.is_quoted() {

@@ -101,3 +101,19 @@ pub enum Unresolved {
         cause: String,
     },
 }
+
+impl Unresolved {
+    /// Whether it may pass by itself within moments: a neighbour or a link that comes back. What else there is follows from
+    /// the host's configuration.
+    pub fn is_momentary(&self) -> bool {
+        matches!(
+            self,
+            Self::NoRoute
+                | Self::Gone(_)
+                | Self::Down(_)
+                | Self::NoCarrier(_)
+                | Self::Silent { .. }
+                | Self::Unresolvable { .. }
+        )
+    }
+}

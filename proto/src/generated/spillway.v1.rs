@@ -5298,7 +5298,7 @@ pub struct BackendStatus {
     /// Why. Always set.
     #[prost(message, optional, tag = "5")]
     pub reason: ::core::option::Option<StateReason>,
-    /// Whether its next hop has a MAC; where not, it takes nothing whatever its state.
+    /// Whether its next hop has a MAC; where not, it takes no new connections whatever its state, and soon nothing.
     #[prost(bool, tag = "6")]
     pub next_hop_resolved: bool,
     /// Next hop: "02:00:00:00:00:01 on eth0", or why there is none.

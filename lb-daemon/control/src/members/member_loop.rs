@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    MemberCommand, MemberUpdate, clock, is_checked,
+    MemberCommand, MemberUpdate, clock,
     mailbox::MailboxSender,
     path_losses::{PathLosses, is_own_silence, longest_row},
     portions::{PortionRequest, PortionWriter},
@@ -24,15 +24,15 @@ use lb_base::{
 use lb_common::abi::member::Accepts;
 use lb_health::HealthChange;
 use lb_model::{
-    Configuration, MemberState, Name, Pool,
+    Configuration, MemberState, Name,
     capacity::Portions,
     next_hop::{NextHop, NoNextHop},
     overrides::{Affected, Overrides},
 };
-use lb_net::{NetChange, NextHopChange};
+use lb_net::{NetChange, NextHopChange, Unresolved};
 use lb_publish::reconcile::MemberPath;
 
-/// How long open connections of a backend without checks wait for its next hop, before they move.
+/// How long open connections of a backend wait for its next hop at least, before they move.
 const AWAITED_FOR: Duration = Duration::from_secs(10);
 
 /// Most results of checks that are taken together.
@@ -77,7 +77,7 @@ pub struct MemberLoop<W> {
     members: Members,
     /// Next hops as written, or why there is none.
     next_hops: BTreeMap<IpAddr, Result<NextHop, NoNextHop>>,
-    /// Until when backends that lost their next hop are sure to keep their open connections.
+    /// Since when backends have no next hop that keep their open connections until they have one again.
     awaited: BTreeMap<IpAddr, Instant>,
     /// Next hops that found no room, which is tried again.
     without_room: BTreeMap<IpAddr, NextHop>,
@@ -275,16 +275,16 @@ impl<W: MemberPath> MemberLoop<W> {
         let now = clock();
         let mut updates = Vec::new();
         for NextHopChange { address, hop } in changes {
-            let is_unresolved = hop.is_err();
+            let is_momentary = hop.as_ref().is_err_and(Unresolved::is_momentary);
             let is_own_silence = hop.as_ref().is_err_and(|why| is_own_silence(address, why));
             let hop = hop.map_err(|why| NoNextHop::Other(error_chain::message(&why)));
             let hop = self.check_next_hop(address, hop);
             self.path_losses.set(address, hop.is_err() && !is_own_silence, now);
             // After each configuration the sensors report everything again, mostly unchanged.
             if self.next_hops.get(&address) != Some(&hop) {
-                let is_lost = is_unresolved && self.words.await_next_hop(address);
+                let is_lost = is_momentary && self.words.await_next_hop(address);
                 updates.extend(if is_lost {
-                    self.awaited.entry(address).or_insert(now + AWAITED_FOR);
+                    self.awaited.entry(address).or_insert(now);
                     self.note_next_hop(address, hop)
                 } else {
                     self.set_next_hop(address, hop)
@@ -347,22 +347,29 @@ impl<W: MemberPath> MemberLoop<W> {
         (before.as_ref() != Some(&hop)).then_some(MemberUpdate::NextHop { address, hop })
     }
 
-    /// Gives up next hops that were awaited for long enough. Of backends whose every pool has checks these say when their
-    /// connections move.
+    /// Gives up next hops of backends that are unreachable by their checks, and those that were awaited for longer than the
+    /// checks need to say so.
     fn end_waits(&mut self) {
+        let mut longest: BTreeMap<IpAddr, Duration> =
+            self.awaited.keys().map(|it| (*it, AWAITED_FOR)).collect();
+        if longest.is_empty() {
+            return;
+        }
+        for (name, pool) in &self.configuration.pools {
+            let row = longest_row(&self.configuration, name);
+            for address in pool.backends.keys() {
+                let Some(longest) = longest.get_mut(address) else { continue };
+                let member = self.members.pool(name).and_then(|pool| pool.get(address));
+                let is_gone = member.is_some_and(|it| it.state == MemberState::Unreachable);
+                *longest = if is_gone { Duration::ZERO } else { row.max(*longest) };
+            }
+        }
         let now = clock();
-        let configuration = Arc::clone(&self.configuration);
-        let is_checked = |address: &IpAddr| {
-            let of_pool = |pool: &Arc<Pool>| {
-                let backend = pool.backends.get(address)?;
-                Some(is_checked(pool, backend.admin_state))
-            };
-            configuration.pools.values().filter_map(of_pool).all(|is_checked| is_checked)
+        let is_over = |(address, since): (&IpAddr, &Instant)| {
+            let over = longest.get(address).is_none_or(|longest| *since + *longest <= now);
+            over.then_some(*address)
         };
-        let is_over =
-            |(address, until): &(&IpAddr, &Instant)| **until <= now && !is_checked(address);
-        let over: Vec<_> =
-            self.awaited.iter().filter(is_over).map(|(address, _)| *address).collect();
+        let over: Vec<_> = self.awaited.iter().filter_map(is_over).collect();
         for address in over {
             self.awaited.remove(&address);
             // Taking away needs no room.

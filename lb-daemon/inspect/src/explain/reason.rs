@@ -149,7 +149,7 @@ fn left_behind(regions: &[Region]) -> String {
 /// Why the owner of a slot does not have the packet.
 fn why_not(owner: &VisitedEntry, address: &str) -> String {
     let cause = match owner.outcome {
-        Some(Outcome::NextHop | Outcome::Awaited) => "has no resolved next hop",
+        Some(Outcome::NextHop) => "has no resolved next hop",
         Some(Outcome::Ramp) => "starts slowly",
         Some(Outcome::Full) => "has reached its own limit of new connections",
         _ => describe(owner.member.accepts()),

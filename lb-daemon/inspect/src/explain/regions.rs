@@ -97,6 +97,9 @@ fn outcome<T: Tables>(
         let healthy = members(tables, descriptor, position)
             .any(|index| tables.member(index).is_some_and(|m| m.accepts() == Accepts::All));
         if healthy { RegionOutcome::Drained } else { RegionOutcome::Closed }
+    } else if recorder.looked.iter().any(|it| it.outcome == Some(Outcome::Awaited)) {
+        // The packet is dropped, and nobody else was asked.
+        RegionOutcome::NotAsked
     } else if recorder.looked.iter().any(|looked| looked.place.region == position) {
         RegionOutcome::NobodyUsable
     } else {

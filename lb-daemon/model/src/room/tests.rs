@@ -154,7 +154,7 @@ fn the_document_has_all_maxima_in_one_table() {
     });
     let fixed = [
         ("MiB of slot tables", 4_096),
-        ("next hops of backends", limits::MAX_NEXT_HOPS - 1),
+        ("next hops of backends", limits::MAX_NEXT_HOPS - 2),
         ("regions that a pool has backends in", limits::MAX_REGIONS_PER_POOL as u32),
         ("backends of a pool in one region", maglev::MAX_MEMBERS as u32),
     ];

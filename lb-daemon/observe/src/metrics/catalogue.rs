@@ -46,7 +46,7 @@ metrics! {
     BACKEND_CONNECTIONS: Counter "backend_connections" None ["backend"]
         "SYNs that were forwarded to a backend address, repeated ones included, over all pools that have it";
     BACKEND_NEXT_HOP_RESOLVED: Gauge "backend_next_hop_resolved" None ["backend"]
-        "1: the next hop towards a backend address has a MAC; 0: it has none, and the backend takes no new connections";
+        "1: the next hop towards a backend address has a MAC; 0: it has none, and the backend takes no new connections, and soon nothing";
     BACKEND_MTU: Gauge "backend_mtu" Bytes ["backend"]
         "Largest outer packet towards a backend: the smallest of its configured MTU and those of the route and the interface. Absent: it has no next hop";
     BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]

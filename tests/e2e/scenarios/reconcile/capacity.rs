@@ -331,7 +331,7 @@ pub(crate) fn capacity_is_there(maps: &PinnedMaps) -> Result<()> {
             let mut healthy = 0;
             for at in group.head.members..group.head.members + group.head.member_count {
                 let word = maps.member(at).context("no word")?;
-                let up = word.accepts() == Accepts::All && word.next_hop() != 0;
+                let up = word.accepts() == Accepts::All && word.has_next_hop();
                 healthy += u64::from(up);
                 let host = maps.backend_state(word.backend());
                 let state = maps.state_in(pool, word.backend())?;

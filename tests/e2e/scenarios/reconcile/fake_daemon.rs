@@ -46,6 +46,8 @@ pub(crate) struct FakeDaemon {
     pub(crate) states: BTreeMap<(Name, IpAddr), Accepts>,
     pub(crate) last_resorts: BTreeSet<(Name, IpAddr)>,
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
+    /// Backends that lost theirs and await another.
+    pub(crate) awaited: BTreeSet<IpAddr>,
     /// Expected MTU of every backend of the configuration.
     pub(crate) mtus: BTreeMap<IpAddr, u16>,
     /// The last plan, of which the next one reuses pools.
@@ -126,6 +128,7 @@ impl FakeDaemon {
             states: BTreeMap::new(),
             last_resorts: BTreeSet::new(),
             hops: BTreeMap::new(),
+            awaited: BTreeSet::new(),
             mtus: BTreeMap::new(),
             planned: None,
             running: None,
@@ -263,6 +266,7 @@ impl FakeDaemon {
         let mtus: BTreeMap<IpAddr, Option<u16>> =
             members.iter().map(|((_, address), backend)| (*address, backend.mtu)).collect();
         self.hops.retain(|address, _| mtus.contains_key(address));
+        self.awaited.retain(|address| mtus.contains_key(address));
         self.mtus.retain(|address, _| mtus.contains_key(address));
         for (address, configured) in mtus {
             let mtu = match (self.hops.get(&address), configured) {
@@ -308,6 +312,7 @@ impl FakeDaemon {
     /// Only backends of the configuration have next hops.
     pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Option<NextHop>) -> Result<()> {
         self.words().set_next_hop(address, hop)?;
+        self.awaited.remove(&address);
         match hop {
             None => {
                 self.hops.remove(&address);
@@ -319,6 +324,16 @@ impl FakeDaemon {
                 self.mtus.insert(address, configured.map_or(hop.mtu, |mtu| mtu.min(hop.mtu)));
             }
         }
+        Ok(())
+    }
+
+    /// A backend loses its next hop, if it has one, and awaits another.
+    pub(crate) fn lose_next_hop(&mut self, address: IpAddr) -> Result<()> {
+        if self.hops.remove(&address).is_some() {
+            self.awaited.insert(address);
+        }
+        let is_awaited = self.words().await_next_hop(address);
+        ensure!(is_awaited == self.awaited.contains(&address), "{address} awaits: {is_awaited}");
         Ok(())
     }
 

@@ -62,8 +62,14 @@ fn step(daemon: &mut FakeDaemon, rng: &mut Rng, interfaces: [u32; 2]) -> Result<
                 let Some(address) = rng.choice(&known) else { break };
                 let interface = *rng.choice(&interfaces).unwrap();
                 // A gateway has the same MAC for all who are behind it.
-                let to = (rng.u8(..5) > 0).then(|| hop(interface, rng.u8(1..3), 0));
-                daemon.set_next_hop(*address, to)?;
+                match rng.u8(..6) {
+                    0 => daemon.set_next_hop(*address, None)?,
+                    1 => daemon.lose_next_hop(*address)?,
+                    _ => {
+                        let to = hop(interface, rng.u8(1..3), 0);
+                        daemon.set_next_hop(*address, Some(to))?;
+                    }
+                }
             }
             "next hops"
         }

@@ -126,6 +126,7 @@ pub(crate) fn hosts(daemon: &FakeDaemon, maps: &PinnedMaps) -> Result<()> {
             ensure!(found == state, "host {address} in {name}: {found:?}, expected {state:?}");
         }
         ensure!(host == BackendStateWord::GONE || host.incarnation() == id.incarnation);
+        ensure!(host.awaits_next_hop() == daemon.awaited.contains(address), "host {address}");
         let hop = daemon.hops.get(address);
         let hop = hop.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));
         let found = maps.next_hop(u32::from(host.next_hop()));

@@ -227,6 +227,7 @@ fn member(
     ensure!(word.ramp() == FULL_RAMP);
     let rate = daemon.configuration.pools[pool].backends[&address].max_connection_rate;
     limits::member(daemon, maps, (at, word), rate)?;
+    ensure!(word.awaits_next_hop() == daemon.awaited.contains(&address), "{word:?}");
     let there = maps.next_hop_entry(u32::from(word.next_hop()));
     let hop = NextHopWord(there.word);
     let expected = daemon.hops.get(&address);

@@ -77,7 +77,7 @@ pub enum Situation {
     /// As steady, and flows of datagrams are tracked.
     Tracked,
     /// As limited, and no member takes any packet.
-    Dead,
+    Unreachable,
 }
 
 /// Limiters of the two groups, near and far.
@@ -128,7 +128,7 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
         situation,
         Situation::Steady | Situation::RemapStays | Situation::RemapMoves | Situation::Tracked
     );
-    let accepts = if situation == Situation::Dead { Accepts::Nothing } else { Accepts::All };
+    let accepts = if situation == Situation::Unreachable { Accepts::Nothing } else { Accepts::All };
     let full = matches!(situation, Situation::Full | Situation::Spilling);
     arrays.view(Array::Limiters).set(LIMITERS[0], &near_limiter(limited, full)?);
     let flags = form.flags() | if limited { LIMITED } else { 0 };

@@ -26,9 +26,9 @@ pub(super) struct PoolPlan {
     pub(super) next: Vec<GroupPlan>,
     /// Flags of the descriptors.
     pub(super) flags: u32,
-    /// Its zones.
     /// What every member accepts.
     pub(super) accepts: Accepts,
+    /// Its zones.
     pub(super) zones: ZoneRange,
     /// Not 0: some connection may be displaced.
     pub(super) last_displaced: u64,

@@ -40,18 +40,19 @@ async fn next_hops_reach_the_packet_path_and_the_status() {
     assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err("no route".into()));
 }
 
-/// Where a check says when a backend is gone, its open connections wait until then.
+/// Where a check says when a backend is gone, its open connections wait for as long as that may take.
 #[tokio::test(start_paused = true)]
-async fn a_lost_next_hop_is_awaited_for_ten_seconds_without_checks_and_until_it_is_back_with_them()
-{
-    let checked = "health_checks = [\"tcp\"]";
-    for (text, is_checked) in [(WEB.to_owned(), true), (web(checked, ""), false)] {
+async fn a_lost_next_hop_is_awaited_for_ten_seconds_or_for_as_long_as_checks_take() {
+    let slow = web("tcp = {}", "tcp = {}\n    interval = \"10s\"");
+    let unchecked = web("health_checks = [\"tcp\"]", "");
+    for (text, is_checked) in [(slow, true), (unchecked, false)] {
         let daemon = Daemon::new();
         daemon.apply(&text).await.unwrap();
         let awaited = || daemon.path.content().awaited.iter().copied().collect::<Vec<_>>();
         daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
         assert_eq!(awaited(), [""; 0].map(ip), "it had none");
         for address in ["10.0.0.1", "10.0.0.2"] {
+            daemon.report_health("web", address, Passing, "all checks pass").await;
             daemon.resolve(address, Ok(hop(1))).await;
             daemon.resolve(address, Err(Unresolved::NoRoute)).await;
         }
@@ -61,14 +62,46 @@ async fn a_lost_next_hop_is_awaited_for_ten_seconds_without_checks_and_until_it_
         tokio::time::sleep(Duration::from_millis(8_900)).await;
         // Another reason makes it no younger.
         daemon.resolve("10.0.0.1", Err(silent("10.0.0.254"))).await;
-        daemon.resolve("10.0.0.2", Ok(hop(1))).await;
-        assert_eq!(awaited(), [ip("10.0.0.1")]);
+        assert_eq!(awaited(), both);
         tokio::time::sleep(Duration::from_millis(2_100)).await;
-        let left = if is_checked { vec![ip("10.0.0.1")] } else { vec![] };
+        let left = if is_checked { both.to_vec() } else { vec![] };
         assert_eq!(awaited(), left, "{is_checked}");
         daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
         assert_eq!(awaited(), left, "once given up it is not awaited again");
+        if is_checked {
+            daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+            assert_eq!(awaited(), [ip("10.0.0.2")], "health says that it is gone");
+            // Three failures of 11 s would have said so of this one too.
+            tokio::time::sleep(Duration::from_millis(22_000)).await;
+            assert_eq!(awaited(), [""; 0].map(ip));
+        }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_may_pass_by_itself_is_awaited() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let is_awaited = async |daemon: &Daemon, why| {
+        daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+        daemon.resolve("10.0.0.1", Err(why)).await;
+        !daemon.path.content().awaited.is_empty()
+    };
+    let name = || "eth0".to_owned();
+    for why in [silent("10.0.0.254"), Unresolved::Down(name()), Unresolved::NoCarrier(name())] {
+        assert!(is_awaited(&daemon, why).await);
+    }
+    for why in [Unresolved::NotEthernet(name()), Unresolved::Encapsulated] {
+        assert!(!is_awaited(&daemon, why).await);
+    }
+    // A backend that only the version before a change has is in no pool, so nothing is said of it.
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
+    let gone = "[[pool.backend]]\n    address = \"10.0.0.1\"\n    region = \"eu\"\n    ";
+    daemon.apply(&web(gone, "")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(11_100)).await;
+    assert!(daemon.path.content().awaited.is_empty());
 }
 
 #[tokio::test]

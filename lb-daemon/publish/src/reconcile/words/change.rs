@@ -174,6 +174,8 @@ impl MemberWords {
                 raised += self.raise_limits(group);
             }
         }
+        let pools = groups.iter().filter_map(|at| Some(self.groups.get(at)?.pool)).collect();
+        self.settle_pool_accepts(pools);
         raised
     }
 

@@ -230,7 +230,7 @@ impl NextHopTable {
         self.remove(backend);
     }
 
-    /// Backends that have a next hop or a route.
+    /// Backends that have a next hop, await one or have a route.
     pub(super) fn backends(&self) -> impl Iterator<Item = &IpAddr> {
         self.by_backend.keys().chain(&self.awaited).chain(self.routes.keys())
     }
