@@ -5,7 +5,7 @@ use super::{
     parse::Kind,
     query::VersionedQuery,
     search::{self, CLOSED, LAST_RESORT, LIMITS, STAY, Search, SearchRequest},
-    select::{Choice, Home, Observe, RegionSkip},
+    select::{self, Choice, Home, Observe, RegionSkip},
     tables::Tables,
 };
 use crate::abi::{
@@ -81,7 +81,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
         }
     }
-    if !O::SEES_ALL && home.is_of_nobody(Kind::NewConnection) {
+    if !O::SEES_ALL && select::nobody_takes(home.member, Kind::NewConnection) {
         return Err(Verdict::NoBackend);
     }
     let ended = tables.search(request.by(rules, first, now), to, observer);

@@ -40,12 +40,14 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         Kind::Datagram => true,
     };
     if !is_fast {
-        // A cell may be of an open connection, and this a late copy of its SYN.
-        if kind == Kind::NewConnection && !query.may_have_cell(tables) {
-            let home = select::home(tables, query.descriptor, query.hash)?;
-            if home.is_of_nobody(kind) {
-                return Err(Verdict::NoBackend);
-            }
+        // The first member's word says it of all; home is for the slow path to find. A cell may be of an open connection, and
+        // this a late copy of its SYN.
+        if kind == Kind::NewConnection
+            && let Some(first) = tables.member(query.descriptor.home.members)
+            && select::nobody_takes(first, kind)
+            && !query.may_have_cell(tables)
+        {
+            return Err(Verdict::NoBackend);
         }
         return Ok(None);
     }
@@ -62,7 +64,7 @@ pub(super) fn resolve<T: Tables + ?Sized>(
     let choice = home.choice(tables, kind);
     match &choice {
         Some(choice) if kind == Kind::NewConnection => admit::count(tables, query, choice, false),
-        None if home.is_of_nobody(kind) => return Err(Verdict::NoBackend),
+        None if select::nobody_takes(home.member, kind) => return Err(Verdict::NoBackend),
         _ => {}
     }
     Ok(choice)

@@ -217,13 +217,6 @@ impl Home {
         Some(Choice { member: self.member, next_hop, region: 0 })
     }
 
-    /// Whether no member of the pool takes the packet: then nobody has to be asked.
-    #[inline(always)]
-    pub(super) fn is_of_nobody(&self, kind: Kind) -> bool {
-        let most = self.member.pool_accepts();
-        most == Accepts::Nothing || most == Accepts::OpenOnly && kind != Kind::OpenConnection
-    }
-
     /// Whether home keeps the packet's connection, although it lost its next hop a moment ago.
     #[inline(always)]
     fn is_awaited<O: Observe>(&self, kind: Kind, observer: &mut O) -> bool {
@@ -255,6 +248,13 @@ impl Home {
     pub fn report_full<O: Observe>(&self, observer: &mut O) {
         observer.entry(self.place(), self.rank, self.member, Outcome::Full);
     }
+}
+
+/// Whether no member of the pool takes a packet, as the word of any of them says: then nobody has to be asked.
+#[inline(always)]
+pub(super) fn nobody_takes(member: MemberWord, kind: Kind) -> bool {
+    let most = member.pool_accepts();
+    most == Accepts::Nothing || most == Accepts::OpenOnly && kind != Kind::OpenConnection
 }
 
 /// A member of a group, by its rank.
@@ -357,7 +357,7 @@ pub(super) fn select_from_home<T: Tables + ?Sized, O: Observe>(
     if home.is_awaited(query.kind(), observer) {
         return Err(Verdict::NextHopUnresolved);
     }
-    if !O::SEES_ALL && home.is_of_nobody(query.kind()) {
+    if !O::SEES_ALL && nobody_takes(home.member, query.kind()) {
         return Err(Verdict::NoBackend);
     }
     let request = SearchRequest::new(query.hash, query.version, query.kind());

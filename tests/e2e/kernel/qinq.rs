@@ -6,7 +6,6 @@ use std::{fs::File, net::SocketAddr, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{HTTP, Tunnel};
 use lb_tests::{
-    daemon::Service,
     random::Random,
     sandbox::Sandbox,
     topology::{Backend, Fabric, Node},
@@ -32,13 +31,8 @@ pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
         start_web(node)?;
     }
     let mut document = network.configuration();
-    document.services.extend(Tunnel::ALL.map(|tunnel| Service {
-        name: format!("{}-http", tunnel.name()),
-        address: tunnel.vip(),
-        port: HTTP,
-        protocol: "tcp",
-        pool: tunnel.pool().into(),
-    }));
+    let http = |tunnel: Tunnel| tunnel.service(format!("{}-http", tunnel.name()), HTTP, "tcp");
+    document.services.extend(Tunnel::ALL.map(http));
     network.balancer.apply(&document.text())?;
 
     let Fabric { net, router, balancer, .. } = &network.fabric;

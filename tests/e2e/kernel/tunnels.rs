@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Context as _, Result, ensure};
 use lb_e2e::fixture::{ECHO, HASH_KEY, Tunnel};
 use lb_tests::{
-    daemon::{Balancer, Binaries, Check, Document, Member, Pool, Service, answers},
+    daemon::{Balancer, Binaries, Check, Document, Member, Pool, answers},
     process::until,
     sandbox::Sandbox,
     topology::{Backend, Fabric, REGIONS},
@@ -184,12 +184,8 @@ impl Network {
                 .map(|b| Member { address: address(b), region: b.region.into(), weight: 1 })
                 .collect(),
         };
-        let service = |tunnel: Tunnel, protocol: &'static str| Service {
-            name: format!("{}-{protocol}", tunnel.name()),
-            address: tunnel.vip(),
-            port: ECHO,
-            protocol,
-            pool: tunnel.pool().into(),
+        let service = |tunnel: Tunnel, protocol: &'static str| {
+            tunnel.service(format!("{}-{protocol}", tunnel.name()), ECHO, protocol)
         };
         Document {
             hash_key: Some(HASH_KEY),

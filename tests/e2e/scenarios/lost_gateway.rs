@@ -3,9 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_e2e::fixture::{Fixture, Health, Tunnel, configuration};
+use lb_e2e::fixture::{Fixture, Health, LONG_CONNECTIONS, Tunnel, configuration};
 use lb_e2e::harness::{self, Case};
-use lb_tests::daemon::Service;
 use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::traffic::{LongConnectionServer, LongConnections};
@@ -17,8 +16,6 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("without_checks_connections_wait_for_ten_seconds", without_checks),
 ];
 
-/// The port of the servers of long connections.
-const LONG_CONNECTIONS: u16 = 4000;
 /// Connections behind both gateways.
 const CONNECTIONS: usize = 500;
 /// The backend behind the second gateway.
@@ -49,13 +46,7 @@ impl Behind {
             ("net.ipv4.neigh.eth0.delay_first_probe_time", "0"),
         ])?;
         let mut document = configuration(&fixture.fabric, SLOW);
-        document.services.push(Service {
-            name: "connections".into(),
-            address: Tunnel::Ipip.vip(),
-            port: LONG_CONNECTIONS,
-            protocol: "tcp",
-            pool: Tunnel::Ipip.pool().into(),
-        });
+        document.services.push(Tunnel::Ipip.service("connections", LONG_CONNECTIONS, "tcp"));
         if !has_checks {
             document.pools.iter_mut().for_each(|pool| pool.checks.clear());
         }

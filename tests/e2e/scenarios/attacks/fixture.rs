@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
-use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
-use lb_tests::daemon::Service;
+use lb_e2e::fixture::{ECHO, Fixture, Health, LONG_CONNECTIONS, Tunnel, configuration};
 use lb_tests::sample;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{self, Flood, Forged, Pair, Paired, Pairs};
@@ -19,8 +18,6 @@ const VARIABLE: &str = "SPILLWAY_ATTACK_CELLS";
 /// Cells of the default table, and flows a second for which it has as few cells for each as a test's table for its flood.
 const DEFAULT: u64 = 1 << 20;
 const PER_SECOND: u64 = 150_000;
-/// The port of the servers of long connections.
-pub(crate) const LONG_CONNECTIONS: u16 = 4000;
 /// A port whose service refuses what it has no room for, at the attacked pool.
 pub(crate) const REJECTING: u16 = 4001;
 /// Of a region that has a connection every ten seconds: all others overflow.
@@ -99,13 +96,7 @@ impl AttackFixture {
             (Tunnel::Ip4In6, "other-connections", LONG_CONNECTIONS),
             (Tunnel::Ipip, "rejecting", REJECTING),
         ] {
-            document.services.push(Service {
-                name: name.into(),
-                address: tunnel.vip(),
-                port,
-                protocol: "tcp",
-                pool: tunnel.pool().into(),
-            });
+            document.services.push(tunnel.service(name, port, "tcp"));
         }
         let mut text = document.text();
         let rejecting = format!("port = {REJECTING}\n");

@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use lb_common::abi::counter::Event;
 use lb_e2e::daemon_memory::DaemonMemory;
-use lb_e2e::fixture::ECHO;
+use lb_e2e::fixture::{ECHO, LONG_CONNECTIONS};
 use lb_e2e::harness;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{Forged, Pair};
 
-use crate::attacks::fixture::{AttackFixture, LONG_CONNECTIONS, NEAR, Pool, REJECTING, ROUND_TRIP};
+use crate::attacks::fixture::{AttackFixture, NEAR, Pool, REJECTING, ROUND_TRIP};
 
 /// What the daemon may grow by, bytes.
 const GROWTH: u64 = 2 << 20;

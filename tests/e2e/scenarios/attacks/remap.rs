@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
-use lb_e2e::fixture::ECHO;
+use lb_e2e::fixture::{ECHO, LONG_CONNECTIONS};
 use lb_e2e::harness;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::Forged;
 use lb_tests::traffic::LongConnections;
 
-use crate::attacks::fixture::{AttackFixture, CELLS, LONG_CONNECTIONS, Pool};
+use crate::attacks::fixture::{AttackFixture, CELLS, Pool};
 
 /// Connections of each kind.
 const NUMBER: usize = 30;

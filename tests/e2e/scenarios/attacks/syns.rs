@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use lb_common::abi::counter::Event;
-use lb_e2e::fixture::ECHO;
+use lb_e2e::fixture::{ECHO, LONG_CONNECTIONS};
 use lb_e2e::harness;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{Forged, Pair};
 
-use crate::attacks::fixture::{AttackFixture, LONG_CONNECTIONS, NEAR, Pool, ROUND_TRIP};
+use crate::attacks::fixture::{AttackFixture, NEAR, Pool, ROUND_TRIP};
 
 pub(crate) fn at_a_full_region(sandbox: &Sandbox) -> Result<()> {
     let (mut attack, mut connections) = AttackFixture::start_full(sandbox, "syns")?;

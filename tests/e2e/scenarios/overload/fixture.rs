@@ -7,17 +7,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::counter::Event;
 use lb_common::abi::counter::GroupCounter;
-use lb_e2e::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_e2e::fixture::{ECHO, Fixture, Health, LONG_CONNECTIONS, Tunnel, configuration};
 use lb_maps::PinnedMaps;
-use lb_tests::daemon::Service;
 use lb_tests::process::pause;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::syns::{self, Arrivals, Decision, Limit};
 use lb_tests::traffic::LongConnectionServer;
 use nix::time::{ClockId, clock_getres};
 
-/// The port of the servers of long connections.
-const LONG_CONNECTIONS: u16 = 4000;
 /// Where no backend is to fall: probes may wait while SYNs have both CPUs.
 pub(crate) const PATIENT: Health = Health { interval_ms: 2000, fall: 20 };
 
@@ -61,13 +58,7 @@ impl OverloadFixture {
     /// waits until all are up.
     pub(crate) fn apply(&self, group: &str) -> Result<()> {
         let mut document = configuration(&self.fixture.fabric, self.health);
-        document.services.push(Service {
-            name: "connections".into(),
-            address: Tunnel::Ipip.vip(),
-            port: LONG_CONNECTIONS,
-            protocol: "tcp",
-            pool: Tunnel::Ipip.pool().into(),
-        });
+        document.services.push(Tunnel::Ipip.service("connections", LONG_CONNECTIONS, "tcp"));
         let (text, pool) = (document.text(), "health_checks = [\"page\"]\n");
         ensure!(text.contains(pool), "{text}");
         let more = format!("{pool}[[pool.group]]\nregion = \"eu\"\n{group}\n");

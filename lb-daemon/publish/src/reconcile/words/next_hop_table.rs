@@ -179,7 +179,6 @@ impl NextHopTable {
         }
         if self.index_of(&backend) != index {
             self.remove(&backend);
-            self.awaited.remove(&backend);
             self.by_backend.insert(backend, index);
             if let Some(entry) = self.entries.get_mut(&index) {
                 entry.users += 1;
