@@ -33,6 +33,10 @@ const fn describe(accepts: Accepts) -> &'static str {
     }
 }
 
+/// Why a packet of an open connection is dropped that no other backend may have.
+pub(super) const AWAITED: &str = "the connection's backend has lost its next hop, and keeps its \
+     connections for now: their packets are dropped until it has one again";
+
 /// What was made of an entry.
 pub(super) fn outcome(looked: &VisitedEntry) -> String {
     match looked.outcome {
@@ -40,9 +44,7 @@ pub(super) fn outcome(looked: &VisitedEntry) -> String {
         Some(Outcome::State) => format!("passed over: it {}", describe(looked.member.accepts())),
         Some(Outcome::Ramp) => "passed over: in slow start, it does not take this slot yet".into(),
         Some(Outcome::NextHop) => "passed over: its next hop is unresolved".into(),
-        Some(Outcome::Awaited) => {
-            "dropped: it lost its next hop a moment ago, and keeps its connections for now".into()
-        }
+        Some(Outcome::Awaited) => "dropped: it awaits its next hop".into(),
         Some(Outcome::Full) => "passed over: its own limit of new connections is reached".into(),
         None => "not asked".into(),
     }

@@ -2,6 +2,7 @@ use lb_common::{
     abi::{
         limiter::LimitWord,
         member::Accepts,
+        next_hop::AWAITED,
         pool::{LIMITED, PANIC, PoolWord},
         service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
         slot::NO_RANK,
@@ -130,6 +131,19 @@ fn what_is_explained_is_what_the_packet_path_decides() {
         let backends = if flags == 0 { 4 } else { 1 };
         assert_eq!(seen.len(), backends, "{seen:?}");
     }
+}
+
+#[test]
+fn an_open_connection_waits_for_its_backends_next_hop() {
+    let mut fake = FakeTables::one_slot();
+    fake.set_next_hop(0, 0, AWAITED);
+    let open = explain(&fake, true);
+    assert!(open.verdict == "next_hop_unresolved" && open.choice.is_none());
+    assert!(open.why.starts_with("the connection's backend has lost its next hop"), "{}", open.why);
+    let outcomes: Vec<_> = open.entries.iter().map(|entry| entry.outcome.as_str()).collect();
+    assert_eq!(outcomes[..2], ["dropped: it awaits its next hop", "not asked"]);
+    let new = explain(&fake, false);
+    assert_eq!((&*new.verdict, &*new.choice.unwrap().backend), ("forwarded", "10.0.0.1"));
 }
 
 /// A connection a second and one at once in the first region, which has had it.

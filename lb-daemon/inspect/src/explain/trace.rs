@@ -12,7 +12,7 @@ use lb_common::{
     },
     flow_hash::FlowHash,
     flow_table::Cell,
-    path::{self, Kind, Parsed, Position, Query, Tables, encapsulate, select},
+    path::{self, Kind, Outcome, Parsed, Position, Query, Tables, encapsulate, select},
 };
 
 use super::{
@@ -77,7 +77,10 @@ pub fn explain<T: Tables>(
     let asked = std::mem::take(&mut recorder.looked);
     let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), asked);
     let region = |place: Position| region_name(tables, names, descriptor, place.region);
+    let is_awaited = recorder.remembered.is_some()
+        || looked.iter().any(|looked| looked.outcome == Some(Outcome::Awaited));
     explanation.why = match (head, choice, recorder.remembered) {
+        (Err(Verdict::NextHopUnresolved), None, _) if is_awaited => reason::AWAITED.into(),
         (Err(verdict), _, _) => reason::verdict(verdict),
         (Ok(()), Some(choice), Some(by)) => {
             reason::memory(by, flow.kind, &address_in(tables)(choice.member))
