@@ -2,7 +2,7 @@
 
 /// Array of one element: all [`super::arrays::Array`]s.
 pub const ARRAYS: &str = "ARRAYS";
-/// Hash set of [`super::service::VipKey`]: the addresses of all services.
+/// Hash: [`super::service::VipKey`] to [`super::service::VipWord`]: the addresses of all services.
 pub const ADDRESSES: &str = "ADDRESSES";
 /// Array of chunks, which are arrays of words with slot tables in them ([`super::slot::TableShape`]).
 pub const TABLES: &str = "TABLES";

@@ -199,3 +199,24 @@ impl VipKey {
         Self { address: address_words(address), version: version as u32 }
     }
 }
+
+/// Value of a VIP in the balancer's set of addresses ([`super::names::ADDRESSES`]): bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VipWord(pub u32);
+
+impl VipWord {
+    /// Set in every word, so that none is zero.
+    const PRESENT: u32 = 1;
+    const DROPS_UNSERVED: u32 = 2;
+
+    /// The word of a VIP; `drops_unserved`: packets for it that no service takes are dropped, not left to the host.
+    pub const fn new(drops_unserved: bool) -> Self {
+        Self(Self::PRESENT | if drops_unserved { Self::DROPS_UNSERVED } else { 0 })
+    }
+
+    /// Whether packets that no service takes are dropped.
+    #[inline(always)]
+    pub const fn drops_unserved(self) -> bool {
+        self.0 & Self::DROPS_UNSERVED != 0
+    }
+}

@@ -59,9 +59,10 @@ macro_rules! verdicts {
 verdicts! {
     /// Not IP, or a kind of Ethernet frame the balancer leaves alone (one with more than two VLAN tags included).
     NotIp = 0, "not_ip", Pass;
-    /// No service has this address, port and protocol.
+    /// No service has this address, port and protocol, and the packet is left to the host.
     NotOurs = 1, "not_ours", Pass;
-    /// IP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them, nor a ping.
+    /// For a VIP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them, nor a ping; left to
+    /// the host.
     OtherProtocol = 2, "other_protocol", Pass;
     /// On its way to a backend, back out of the interface it came in on.
     Transmitted = 3, "transmitted", Transmit;
@@ -152,6 +153,9 @@ verdicts! {
     /// An echo request for a VIP that was damaged on the way: its ICMP checksum or that of its IPv4 header is wrong. Also
     /// one that does not end in the first 32767 bytes of its frame, whose checksum is not computed.
     EchoChecksum = 39, "echo_checksum", Drop;
+    /// For a VIP, but no service of it takes such a packet (port, protocol, or fragment without ports), and `unserved` of the
+    /// VIP says `drop`.
+    Unserved = 40, "unserved", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.
