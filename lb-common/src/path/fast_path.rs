@@ -91,18 +91,15 @@ fn try_known<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Know
         return Known::Changed;
     }
     if !found {
-        tables.count(Event::FlowLookup);
         return Known::No;
     }
     if cell.has_others() || !flow_table::is_fresh(&cell, (query.zone(), query.segment()), now) {
         return Known::Changed;
     }
-    let Some(choice) = backend_state::choose(tables, query, cell.place.placement()) else {
-        return Known::Changed;
-    };
-    tables.count(Event::FlowLookup);
-    tables.count(Event::FlowHit);
-    Known::At(choice)
+    match backend_state::choose(tables, query, cell.place.placement()) {
+        Some(choice) => Known::At(choice),
+        None => Known::Changed,
+    }
 }
 
 /// The backend of a tracked flow that has a cell for long enough.

@@ -8,6 +8,7 @@
 //! known connection still takes it), [`mod@select`] and [`search`] (tables and states).
 
 pub mod admit;
+pub mod answers;
 mod backend_state;
 pub mod encapsulate;
 mod established;
@@ -26,6 +27,7 @@ pub mod select;
 mod syn;
 pub mod tables;
 mod udp_flow;
+pub mod unserved;
 
 pub use encapsulate::{Head, Shim};
 pub use homes::homes;
@@ -68,13 +70,26 @@ pub struct Forward<'t> {
 /// Decides a frame.
 ///
 /// # Errors
-/// The verdict of a frame that no backend gets.
+/// The verdict of a frame that no backend gets. One of [`Verdict::OtherProtocol`] may be a ping: [`icmp_reply::echo`] has its
+/// verdict.
 #[inline(always)]
 pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
-    let parsed = parse_any(packet)?;
+    let decided = parse::parse(packet).or_else(|verdict| match verdict {
+        Verdict::OtherProtocol if unserved::is_for_vip(packet, tables) => parse_slow::parse(packet),
+        _ => Err(verdict),
+    });
+    let decided = decided.and_then(|parsed| decide_parsed(parsed, tables));
+    decided.map_err(|verdict| match verdict {
+        Verdict::OtherProtocol => verdict,
+        _ => unserved::judge(packet, tables, verdict),
+    })
+}
+
+#[inline(always)]
+fn decide_parsed<T: Tables + ?Sized>(parsed: Parsed, tables: &T) -> Result<Forward<'_>, Verdict> {
     let query = build_query(tables, &parsed)?;
     let mut choice = Choice::NONE;
     resolve(tables, &query, &mut choice, &mut Unobserved)?;

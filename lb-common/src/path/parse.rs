@@ -89,6 +89,18 @@ pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
     if ethernet::is_to_group(frame) { Err(Verdict::BroadcastFrame) } else { Ok(version) }
 }
 
+/// Reads only where a frame goes: the address, and the IP version. `None`: it is no IP packet, or for a group of hosts.
+#[inline(always)]
+pub fn destination<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
+    Some(match version(packet).ok()? {
+        Version::V4 => {
+            let ip = Ipv4(packet.bytes(ethernet::LENGTH)?);
+            ([0, 0, V4_MAPPED, ip.destination()], IPV4)
+        }
+        Version::V6 => (Ipv6(packet.bytes(ethernet::LENGTH)?).destination(), IPV6),
+    })
+}
+
 /// Reads the headers of an IPv4 frame.
 ///
 /// # Errors
