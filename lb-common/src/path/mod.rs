@@ -78,7 +78,10 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
     let decided = parse::parse(packet).or_else(|verdict| match verdict {
-        Verdict::OtherProtocol if unserved::is_for_vip(packet, tables) => parse_slow::parse(packet),
+        Verdict::OtherProtocol => match unserved::judge_unread(packet, tables) {
+            None => parse_slow::parse(packet),
+            Some(verdict) => Err(verdict),
+        },
         _ => Err(verdict),
     });
     let decided = decided.and_then(|parsed| decide_parsed(parsed, tables));
@@ -132,6 +135,26 @@ pub fn decide_fast<T: Tables + ?Sized>(
 ) -> Result<Option<Forward<'_>>, Verdict> {
     let query = build_query(tables, &parsed)?;
     match fast_path::resolve(tables, &query, parsed.kind)? {
+        None => {
+            defer(&query);
+            Ok(None)
+        }
+        Some(choice) => forward_by(tables, &query, &choice, parsed).map(Some),
+    }
+}
+
+/// As [`decide_fast`] for a frame that the slow parser has read: it goes home if no cell can say otherwise.
+///
+/// # Errors
+/// As [`decide`].
+#[inline(always)]
+pub fn decide_at_home<T: Tables + ?Sized>(
+    parsed: Parsed,
+    tables: &T,
+    defer: impl FnOnce(&Query),
+) -> Result<Option<Forward<'_>>, Verdict> {
+    let query = build_query(tables, &parsed)?;
+    match fast_path::resolve_at_home(tables, &query, parsed.kind)? {
         None => {
             defer(&query);
             Ok(None)
@@ -211,10 +234,12 @@ pub fn find_service<'t, T: Tables + ?Sized>(
     parsed: &Parsed,
 ) -> Result<&'t Service, Verdict> {
     let key = parsed.flow.service_key();
-    if parsed.is_without_ports {
-        return tables.service(&key.fragments()).ok_or(Verdict::LaterFragment);
-    }
-    tables.service_of_port(&key).ok_or(Verdict::NotOurs)
+    let (key, unserved) = if parsed.is_without_ports {
+        (key.fragments(), Verdict::LaterFragment)
+    } else {
+        (key, Verdict::NotOurs)
+    };
+    tables.service_of_port(&key).ok_or(unserved)
 }
 
 /// Whether a packet of a service is one that may be forwarded at all. Comes before anything is counted against a limit,

@@ -101,15 +101,30 @@ pub fn destination<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)>
     })
 }
 
+/// Whether an IP frame that [`parse`] cannot read is one that the slow parser may read, or a ping.
+#[inline(always)]
+pub fn may_hold_more<P: Packet + ?Sized>(packet: &P) -> bool {
+    match version(packet) {
+        Ok(Version::V4) => {
+            packet.bytes(ethernet::LENGTH).is_some_and(|ip| Ipv4(ip).protocol() == wire::ICMP)
+        }
+        Ok(Version::V6) => packet.bytes(ethernet::LENGTH).is_some_and(|ip| {
+            let next = Ipv6(ip).next_header();
+            next == wire::ICMPV6 || ipv6::is_extension(next)
+        }),
+        Err(_) => false,
+    }
+}
+
 /// Reads the headers of an IPv4 frame.
 ///
 /// # Errors
-/// As [`parse`]; a fragment without ports is of another protocol here, as it is of IPv6.
+/// As [`parse`].
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let (parsed, header_length) = ipv4_header(packet)?;
     if parsed.is_without_ports {
-        return Err(Verdict::OtherProtocol);
+        return without_ports(parsed);
     }
     parse_transport(packet, parsed, header_length)
 }
@@ -231,4 +246,22 @@ pub(super) fn parse_transport<P: Packet + ?Sized>(
         _ => return Err(Verdict::OtherProtocol),
     }
     Ok(parsed)
+}
+
+/// A fragment without ports.
+#[inline(always)]
+pub(super) fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
+    let (kind, tcp_flags) =
+        kind_without_ports(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
+    Ok(Parsed { kind, tcp_flags, ..parsed })
+}
+
+/// Kind and control bits for a packet without a readable transport header: as a RST, it changes no cell.
+#[inline(always)]
+pub(super) const fn kind_without_ports(protocol: u8) -> Option<(Kind, u8)> {
+    match protocol {
+        wire::TCP => Some((Kind::OpenConnection, tcp::RST)),
+        wire::UDP => Some((Kind::Datagram, 0)),
+        _ => None,
+    }
 }

@@ -4,7 +4,7 @@
 //! The error goes to the backend of that flow unchanged, because its socket must see it (RFC 1122, 4.2.3.9;
 //! RFC 8201).
 
-use super::parse::{self, Kind, Parsed, Version};
+use super::parse::{self, Parsed, Version, kind_without_ports, without_ports};
 use crate::{
     abi::{
         service::{AddressWords, IPV4, IPV6, V4_MAPPED},
@@ -16,7 +16,7 @@ use crate::{
         icmp::Icmp,
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        tcp, udp,
+        udp,
     },
 };
 
@@ -39,9 +39,6 @@ pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let (parsed, header_length) = parse::ipv4_header(packet)?;
-    if parsed.is_without_ports {
-        return without_ports(parsed);
-    }
     if parsed.flow.protocol != wire::ICMP || parsed.is_fragment {
         return Err(Verdict::OtherProtocol);
     }
@@ -151,22 +148,4 @@ fn from_quoted<P: Packet + ?Sized>(
     };
     let is_without_ports = quoted.is_without_ports;
     Ok(Parsed { flow, kind, tcp_flags, is_without_ports, is_quoted: true, ..error })
-}
-
-/// A fragment without ports.
-#[inline(always)]
-fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
-    let (kind, tcp_flags) =
-        kind_without_ports(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
-    Ok(Parsed { kind, tcp_flags, ..parsed })
-}
-
-/// Kind and control bits for a packet without a readable transport header: as a RST, it changes no cell.
-#[inline(always)]
-const fn kind_without_ports(protocol: u8) -> Option<(Kind, u8)> {
-    match protocol {
-        wire::TCP => Some((Kind::OpenConnection, tcp::RST)),
-        wire::UDP => Some((Kind::Datagram, 0)),
-        _ => None,
-    }
 }

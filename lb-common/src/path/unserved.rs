@@ -4,11 +4,18 @@
 use super::{parse, tables::Tables};
 use crate::{abi::verdict::Verdict, wire::Packet};
 
-/// Whether a frame may be for a service although its ports do not follow its IP header: its destination is a VIP.
+/// The verdict on a frame whose ports do not follow its IP header, if no service can have it and it is no ping; `None`: the
+/// slow parser must read it.
 #[inline(always)]
-pub fn is_for_vip<P: Packet + ?Sized, T: Tables + ?Sized>(packet: &P, tables: &T) -> bool {
-    parse::destination(packet)
-        .is_some_and(|(address, version)| tables.vip(&address, version).is_some())
+pub fn judge_unread<P: Packet + ?Sized, T: Tables + ?Sized>(
+    packet: &P,
+    tables: &T,
+) -> Option<Verdict> {
+    match judge(packet, tables, Verdict::OtherProtocol) {
+        Verdict::NotOurs => Some(Verdict::NotOurs),
+        _ if parse::may_hold_more(packet) => None,
+        verdict => Some(verdict),
+    }
 }
 
 /// The verdict on a frame that no service takes, of which `verdict` says why; any other verdict stays as it is.

@@ -195,7 +195,8 @@ pub fn walk_extensions<P: Packet + ?Sized>(
     (!is_extension(end.protocol)).then_some(end)
 }
 
+/// Whether a next header is one of those that [`walk_extensions`] walks over.
 #[inline(always)]
-const fn is_extension(protocol: u8) -> bool {
+pub const fn is_extension(protocol: u8) -> bool {
     matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
 }

@@ -121,7 +121,7 @@ impl Decision for FastPath {
     }
 }
 
-/// The slow parser, which defers the query.
+/// The slow parser, which defers the query of a packet that may have a cell.
 struct SlowParser;
 
 impl Decision for SlowParser {
@@ -136,13 +136,17 @@ impl Decision for SlowParser {
     }
 
     #[inline(always)]
+    fn too_large(&mut self, forward: &Forward<'_>) {
+        deferred::set_room(encapsulate::room(forward.backend, forward.descriptor.form()));
+    }
+
+    #[inline(always)]
     fn decide<'m>(
         &mut self,
         maps: &'m Maps,
         parsed: Parsed,
     ) -> Result<Option<Forward<'m>>, Verdict> {
-        deferred::set_query(&path::build_query(maps, &parsed)?);
-        Ok(None)
+        path::decide_at_home(parsed, maps, deferred::set_query)
     }
 }
 
@@ -316,8 +320,11 @@ fn carry_out<D: Decision>(
     (bytes, tags): (u64, Tags),
 ) -> Emitted {
     let decided = match parsed {
-        Err(Verdict::OtherProtocol) if D::HAS_FAST_PARSER && !unserved::is_for_vip(frame, maps) => {
-            return Emitted::AsItIs(Verdict::NotOurs);
+        Err(Verdict::OtherProtocol) if D::HAS_FAST_PARSER => {
+            return match unserved::judge_unread(frame, maps) {
+                None => Emitted::NeedsSlowParser,
+                Some(verdict) => Emitted::AsItIs(verdict),
+            };
         }
         Err(Verdict::OtherProtocol) => return Emitted::NeedsSlowParser,
         Err(verdict) => Err(verdict),
