@@ -27,6 +27,7 @@ pub(super) fn resolve<T: Tables + ?Sized>(
 ) -> Result<Option<Choice>, Verdict> {
     let query = &VersionedQuery::new(tables, query)?;
     let is_fast = match kind {
+        Kind::OpenConnection if query.may_have_cell(tables) && query.is_quoted() => false,
         Kind::OpenConnection if query.may_have_cell(tables) => match try_known(tables, query) {
             Known::No => true,
             Known::At(choice) => return Ok(Some(choice)),

@@ -22,6 +22,7 @@ pub mod parse;
 pub mod parse_slow;
 pub mod probe;
 mod query;
+mod quoted;
 pub mod search;
 pub mod select;
 mod syn;
@@ -79,7 +80,7 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
 ) -> Result<Forward<'t>, Verdict> {
     let decided = parse::parse(packet).or_else(|verdict| match verdict {
         Verdict::OtherProtocol => match unserved::judge_unread(packet, tables) {
-            None => parse_slow::parse(packet),
+            None => parse_slow(packet),
             Some(verdict) => Err(verdict),
         },
         _ => Err(verdict),
@@ -106,8 +107,17 @@ fn decide_parsed<T: Tables + ?Sized>(parsed: Parsed, tables: &T) -> Result<Forwa
 #[inline(always)]
 pub fn parse_any<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     match parse::parse(packet) {
-        Err(Verdict::OtherProtocol) => parse_slow::parse(packet),
+        Err(Verdict::OtherProtocol) => parse_slow(packet),
         parsed => parsed,
+    }
+}
+
+/// Parses a frame of which [`parse::parse`] says that it is of another protocol.
+#[inline(always)]
+fn parse_slow<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    match parse::version(packet)? {
+        Version::V4 => Err(Verdict::OtherProtocol),
+        Version::V6 => parse_slow::parse_ipv6(packet),
     }
 }
 

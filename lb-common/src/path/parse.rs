@@ -1,5 +1,6 @@
 //! Parse: from a frame to the flow it belongs to. One bounds check per header.
 
+use super::quoted;
 use crate::{
     abi::{
         service::{AddressWords, IPV4, IPV6, V4_MAPPED},
@@ -9,7 +10,7 @@ use crate::{
     wire::{
         self, Packet, ethernet,
         ipv4::{self, Ipv4},
-        ipv6::{self, Ipv6},
+        ipv6::{self, ExtensionsEnd, Ipv6},
         tcp, udp,
     },
 };
@@ -126,6 +127,9 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     if parsed.is_without_ports {
         return without_ports(parsed);
     }
+    if parsed.flow.protocol == wire::ICMP {
+        return quoted::parse_ipv4(packet, parsed, header_length);
+    }
     parse_transport(packet, parsed, header_length)
 }
 
@@ -174,7 +178,12 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
 /// As [`parse`].
 #[inline(always)]
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
-    parse_transport(packet, ipv6_header(packet)?, ipv6::LENGTH)
+    let parsed = ipv6_header(packet)?;
+    if parsed.flow.protocol == wire::ICMPV6 {
+        let at = ethernet::LENGTH + ipv6::LENGTH;
+        return quoted::parse_ipv6(packet, parsed, at, ExtensionsEnd::of_none);
+    }
+    parse_transport(packet, parsed, ipv6::LENGTH)
 }
 
 /// Reads only an IPv6 header.

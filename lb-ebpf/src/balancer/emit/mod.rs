@@ -126,11 +126,6 @@ struct SlowParser;
 
 impl Decision for SlowParser {
     #[inline(always)]
-    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        parse_slow::parse_ipv4(frame)
-    }
-
-    #[inline(always)]
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse_slow::parse_ipv6(frame)
     }
