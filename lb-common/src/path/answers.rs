@@ -5,8 +5,6 @@
 //! the others. Networks and VIPs have no memory of their own: a keyed hash gives each one of [`ANSWER_WORDS`] words, so that
 //! any two share one with a chance of 1 in as many, and nobody outside can tell which.
 
-use core::num::NonZeroU32;
-
 use super::tables::Tables;
 use crate::{
     abi::{
@@ -20,7 +18,7 @@ use crate::{
     word::Word,
 };
 
-/// The limits that one answer is under, in numbers, because in a packet program they go to a global function.
+/// The limits that one answer is under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLimits {
     /// The limiter of all answers of the kind: [`crate::abi::limiter::ERRORS`] or [`crate::abi::limiter::ECHOES`].
@@ -61,10 +59,10 @@ impl AnswerLimits {
         if admission::is_full(limit, arrival, now) {
             true
         } else if is_reached(&network) {
-            tables.count(network.reached);
+            tables.count(network.reached());
             true
         } else if is_reached(&vip) {
-            tables.count(vip.reached);
+            tables.count(vip.reached());
             true
         } else {
             false
@@ -76,21 +74,38 @@ impl AnswerLimits {
     pub fn debit<T: Tables + ?Sized>(&self, tables: &T, now: Nanoseconds) -> bool {
         let [network, vip] = self.parts();
         // The narrower one first: what it refuses takes nothing from the wider ones.
-        self.debit_part(tables, &network, now)
-            && self.debit_part(tables, &vip, now)
+        tables.debit_part(self.of_all, &network, now)
+            && tables.debit_part(self.of_all, &vip, now)
             && tables.debit(self.of_all, now)
     }
 
     #[inline(always)]
-    fn debit_part<T: Tables + ?Sized>(&self, tables: &T, part: &Part, now: Nanoseconds) -> bool {
-        let Some(arrival) = tables.answer_arrival(part.word) else { return true };
+    const fn parts(&self) -> [Part; 2] {
+        [Part { word: self.of_network, is_vip: false }, Part { word: self.of_vip, is_vip: true }]
+    }
+}
+
+/// The part of answers that one network or VIP may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Index of its word.
+    pub word: u32,
+    /// Whether it is a VIP's, else a network's.
+    pub is_vip: bool,
+}
+
+impl Part {
+    /// Counts an answer against it, of answers that are under a limiter together; false: it is reached.
+    #[inline(always)]
+    pub fn debit<T: Tables + ?Sized>(&self, tables: &T, of_all: u32, now: Nanoseconds) -> bool {
+        let Some(arrival) = tables.answer_arrival(self.word) else { return true };
         let limit = || {
-            let limit = tables.limiter(self.of_all);
-            limit.map_or(LimitWord::UNLIMITED, |(limit, _)| part.of(limit))
+            let limit = tables.limiter(of_all);
+            limit.map_or(LimitWord::UNLIMITED, |(limit, _)| self.of(limit))
         };
         let refused_for = match admission::debit(limit, arrival, now) {
             Debit::Admitted => return true,
-            Debit::Full => part.reached,
+            Debit::Full => self.reached(),
             Debit::Contended => Event::LimitContended,
         };
         tables.count(refused_for);
@@ -98,30 +113,14 @@ impl AnswerLimits {
     }
 
     #[inline(always)]
-    const fn parts(&self) -> [Part; 2] {
-        [
-            Part {
-                word: self.of_network,
-                parts: NETWORK_PART,
-                reached: Event::AnswerLimitedNetwork,
-            },
-            Part { word: self.of_vip, parts: VIP_PART, reached: Event::AnswerLimitedVip },
-        ]
-    }
-}
-
-/// The part of answers that one network or VIP may have.
-struct Part {
-    word: u32,
-    parts: NonZeroU32,
-    /// What is counted where it is reached.
-    reached: Event,
-}
-
-impl Part {
-    #[inline(always)]
     const fn of(&self, limit: LimitWord) -> LimitWord {
-        limit.part(self.parts)
+        limit.part(if self.is_vip { VIP_PART } else { NETWORK_PART })
+    }
+
+    /// What is counted where it is reached.
+    #[inline(always)]
+    const fn reached(&self) -> Event {
+        if self.is_vip { Event::AnswerLimitedVip } else { Event::AnswerLimitedNetwork }
     }
 }
 

@@ -52,35 +52,6 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         }
         return Ok(None);
     }
-    resolve_home(tables, query, kind)
-}
-
-/// The same of a packet whose cell, if there is one, the slow path finds.
-///
-/// # Errors
-/// As [`resolve`].
-#[inline(always)]
-pub(super) fn resolve_at_home<T: Tables + ?Sized>(
-    tables: &T,
-    query: &Query,
-    kind: Kind,
-) -> Result<Option<Choice>, Verdict> {
-    let query = &VersionedQuery::new(tables, query)?;
-    let is_at_home = match kind {
-        Kind::OpenConnection => !query.may_have_cell(tables),
-        Kind::NewConnection => query.is_stateless(),
-        Kind::Datagram => !query.service_has(SERVICE_TRACKED),
-    };
-    if is_at_home { resolve_home(tables, query, kind) } else { Ok(None) }
-}
-
-/// The member that has a packet at home, if it takes it and the packet needs no cell.
-#[inline(always)]
-fn resolve_home<T: Tables + ?Sized>(
-    tables: &T,
-    query: &VersionedQuery<'_>,
-    kind: Kind,
-) -> Result<Option<Choice>, Verdict> {
     // Datagrams of flows that are not tracked move at once.
     let next = if kind == Kind::Datagram { query.next(tables) } else { None };
     let (descriptor, hash) = match next {

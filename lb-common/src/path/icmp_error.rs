@@ -105,7 +105,7 @@ pub(super) fn within_limits<P: Packet + ?Sized, T: Tables + ?Sized>(
 ) -> Option<IcmpError> {
     let (flow, error) = build(packet, cause)?;
     let limits = AnswerLimits::new(tables, limiter::ERRORS, &flow);
-    tables.debit_answer(&limits, tables.now()).then_some(error)
+    limits.debit(tables, tables.now()).then_some(error)
 }
 
 /// The error about a frame, and the frame's addresses; `None`: there is none.

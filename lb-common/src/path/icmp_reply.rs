@@ -80,7 +80,7 @@ pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
     if !is_intact(packet, &request) {
         return Err(Verdict::EchoChecksum);
     }
-    if !tables.debit_answer(&limits, now) {
+    if !limits.debit(tables, now) {
         return Err(Verdict::EchoLimited);
     }
     Ok(if version == IPV4 { Version::V4 } else { Version::V6 })

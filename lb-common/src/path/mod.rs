@@ -153,26 +153,6 @@ pub fn decide_fast<T: Tables + ?Sized>(
     }
 }
 
-/// As [`decide_fast`] for a frame that the slow parser has read: it goes home if no cell can say otherwise.
-///
-/// # Errors
-/// As [`decide`].
-#[inline(always)]
-pub fn decide_at_home<T: Tables + ?Sized>(
-    parsed: Parsed,
-    tables: &T,
-    defer: impl FnOnce(&Query),
-) -> Result<Option<Forward<'_>>, Verdict> {
-    let query = build_query(tables, &parsed)?;
-    match fast_path::resolve_at_home(tables, &query, parsed.kind)? {
-        None => {
-            defer(&query);
-            Ok(None)
-        }
-        Some(choice) => forward_by(tables, &query, &choice, parsed).map(Some),
-    }
-}
-
 /// Resolves a query on the slow path: finds the member that gets the packet, and stores it in `to`, one place for all
 /// callees, because a packet program has little stack.
 ///

@@ -124,11 +124,30 @@ pub fn may_hold_more<P: Packet + ?Sized>(packet: &P) -> bool {
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let (parsed, header_length) = ipv4_header(packet)?;
+    if parsed.flow.protocol == wire::ICMP && !parsed.is_without_ports {
+        return quoted::parse_ipv4(packet, parsed, header_length);
+    }
+    parse_ipv4_payload(packet, parsed, header_length)
+}
+
+/// As [`parse_ipv4`]; an ICMP error is of another protocol.
+///
+/// # Errors
+/// As [`parse`].
+#[inline(always)]
+pub fn parse_ipv4_without_errors<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let (parsed, header_length) = ipv4_header(packet)?;
+    parse_ipv4_payload(packet, parsed, header_length)
+}
+
+#[inline(always)]
+fn parse_ipv4_payload<P: Packet + ?Sized>(
+    packet: &P,
+    parsed: Parsed,
+    header_length: usize,
+) -> Result<Parsed, Verdict> {
     if parsed.is_without_ports {
         return without_ports(parsed);
-    }
-    if parsed.flow.protocol == wire::ICMP {
-        return quoted::parse_ipv4(packet, parsed, header_length);
     }
     parse_transport(packet, parsed, header_length)
 }
@@ -184,6 +203,15 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         return quoted::parse_ipv6(packet, parsed, at, ExtensionsEnd::of_none);
     }
     parse_transport(packet, parsed, ipv6::LENGTH)
+}
+
+/// As [`parse_ipv6`]; an ICMP error is of another protocol.
+///
+/// # Errors
+/// As [`parse`].
+#[inline(always)]
+pub fn parse_ipv6_without_errors<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    parse_transport(packet, ipv6_header(packet)?, ipv6::LENGTH)
 }
 
 /// Reads only an IPv6 header.

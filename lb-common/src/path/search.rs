@@ -131,7 +131,8 @@ pub struct Search {
 impl Search {
     /// Entries of the lists of a region; one standby comes after them.
     const LISTED: u32 = (1 + FURTHER_SLOTS) * RANKS_PER_SLOT as u32;
-    /// Steps kept for a region: a power of two, whose shift the verifier can follow.
+    /// Numbers kept for the entries of a region: a power of two, whose shift the verifier can follow. No step is taken for
+    /// those that no entry has.
     pub(super) const PER_REGION: u32 = (Self::LISTED + 1).next_power_of_two();
     /// Steps of a whole search.
     pub const STEPS: u32 = Self::PER_REGION * MAX_REGIONS_PER_POOL as u32;
@@ -174,6 +175,10 @@ impl Search {
             if self.passes_over(tables, group, (region, step), observer) {
                 return false;
             }
+        }
+        if entry == Self::LISTED {
+            // Nothing follows it.
+            self.leave(region, step);
         }
         let Some((rank, place, slot)) = self.entry(tables, (region, index), &group.head, entry)
         else {

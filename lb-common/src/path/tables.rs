@@ -2,7 +2,7 @@
 
 use super::{
     admit,
-    answers::AnswerLimits,
+    answers::{AnswerLimits, Part},
     search::{self, Search, SearchEnd, SearchRequest},
     select::{self, Choice, Observe},
 };
@@ -115,10 +115,10 @@ pub trait Tables: FlowCells {
     fn is_answer_full(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
         limits.is_full(self, now)
     }
-    /// Counts an answer against its limits: [`AnswerLimits::debit`].
+    /// Counts an answer against the part of a network or a VIP: [`Part::debit`].
     #[inline(always)]
-    fn debit_answer(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
-        limits.debit(self, now)
+    fn debit_part(&self, of_all: u32, part: &Part, now: Nanoseconds) -> bool {
+        part.debit(self, of_all, now)
     }
     /// Position in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
     #[inline(always)]

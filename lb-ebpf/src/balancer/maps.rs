@@ -27,7 +27,7 @@ use lb_common::{
     flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Packets, Position, Segment, Survey},
     path::{
         Choice, Observe, Tables,
-        answers::AnswerLimits,
+        answers::{AnswerLimits, Part},
         search::{SearchEnd, SearchRequest},
     },
     service_index::{self, ServiceIndex},
@@ -108,6 +108,12 @@ impl Maps {
         let (word, bit) = any_port_bit(address);
         self.arrays.word(Array::AnyPorts, word).is_some_and(|word| word & bit != 0)
     }
+}
+
+/// The word of a VIP.
+#[inline(always)]
+pub(super) fn vip(key: &VipKey) -> Option<VipWord> {
+    kernel::hash_number(&ADDRESSES, key).map(VipWord)
 }
 
 impl ServiceIndex for Maps {
@@ -198,8 +204,11 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn vip(&self, address: &AddressWords, version: u8) -> Option<VipWord> {
-        let key = VipKey { address: *address, version: u32::from(version) };
-        kernel::hash_number(&ADDRESSES, &key).map(VipWord)
+        let [a, b, c, d] = address.map(u64::from);
+        match subprograms::find_vip(a << 32 | b, c << 32 | d, version.into()) as u32 {
+            0 => None,
+            word => Some(VipWord(word)),
+        }
     }
 
     #[inline(always)]
@@ -362,9 +371,8 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn debit_answer(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
-        let AnswerLimits { of_all, of_vip, of_network } = *limits;
-        subprograms::debit_answer(of_all, of_vip, of_network, now) != 0
+    fn debit_part(&self, of_all: u32, part: &Part, now: Nanoseconds) -> bool {
+        subprograms::debit_part(of_all, part.word, part.is_vip.into(), now) != 0
     }
 
     #[inline(always)]

@@ -3,19 +3,26 @@
 
 use aya_ebpf::{bindings::xdp_md, programs::XdpContext};
 use lb_common::{
-    abi::{clock::Coarse, pool::GroupHead, service::ServiceKey},
+    abi::{
+        clock::Coarse,
+        pool::GroupHead,
+        service::{ServiceKey, VipKey},
+    },
     flow_hash::FlowHash,
     flow_table::{self, Cell, FlowKey, Packets, Position, Segment},
     path::{
         Choice, Search, Unobserved, admit,
-        answers::AnswerLimits,
+        answers::{AnswerLimits, Part},
         search::{self, SearchRequest},
         select,
     },
     service_index,
 };
 
-use super::{capture, maps::Maps};
+use super::{
+    capture,
+    maps::{self, Maps},
+};
 use crate::kernel::{self, global};
 
 global! {
@@ -28,6 +35,11 @@ global! {
         let key = ServiceKey::from_halves(high, third, low);
         let found = Maps::open().and_then(|maps| service_index::find_further(&maps, at, tag, &key));
         found.map_or(0, u64::from)
+    }
+    /// [`Tables::vip`], of an address in two halves; 0: none.
+    fn find_vip(high: u64, low: u64, version: u32) -> u64 {
+        let address = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32];
+        maps::vip(&VipKey { address, version }).map_or(0, |word| word.0.into())
     }
     /// [`Tables::search`].
     fn run_search(hash: u64, how: u64, now: u64, choice: *mut Choice) -> u64 {
@@ -47,10 +59,10 @@ global! {
     fn is_full(limiter: u32, now: u64) -> u64 {
         Maps::open().map_or(0, |maps| u64::from(search::is_full(&maps, limiter, now)))
     }
-    /// [`AnswerLimits::debit`]; 0: no.
-    fn debit_answer(of_all: u32, of_vip: u32, of_network: u32, now: u64) -> u64 {
-        let limits = AnswerLimits { of_all, of_vip, of_network };
-        Maps::open().map_or(0, |maps| u64::from(limits.debit(&maps, now)))
+    /// [`Part::debit`]; 0: no.
+    fn debit_part(of_all: u32, word: u32, is_vip: u32, now: u64) -> u64 {
+        let part = Part { word, is_vip: is_vip != 0 };
+        Maps::open().map_or(0, |maps| u64::from(part.debit(&maps, of_all, now)))
     }
     /// [`AnswerLimits::is_full`]; 0: no.
     fn is_answer_full(of_all: u32, of_vip: u32, of_network: u32, now: u64) -> u64 {

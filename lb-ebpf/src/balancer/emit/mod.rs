@@ -40,6 +40,12 @@ pub(super) fn emit_fast(frame: &mut Frame<'_>, tags: Tags, is_captured: bool) ->
     emit_by(frame, &mut FastPath { is_captured }, tags)
 }
 
+/// As [`emit_fast`], of a frame that had tags.
+#[inline(always)]
+pub(super) fn emit_fast_tagged(frame: &mut Frame<'_>, tags: Tags, is_captured: bool) -> u32 {
+    emit_by(frame, &mut TaggedFastPath(FastPath { is_captured }), tags)
+}
+
 /// As [`emit_fast`], with the slow parser; a frame that it cannot parse either belongs to no flow.
 #[inline(always)]
 pub(super) fn parse_slow_path(frame: &mut Frame<'_>, tags: Tags) -> u32 {
@@ -66,6 +72,8 @@ pub(super) struct Resolved<'d> {
 trait Decision {
     /// Whether it finds out that a packet is at its last hop.
     const LOOKS_AT_HOPS: bool = true;
+    /// Whether it finds out that no service takes a packet.
+    const LOOKS_FOR_SERVICE: bool = true;
     /// Whether it leaves what the fast parser cannot read to the slow one.
     const HAS_FAST_PARSER: bool = false;
     #[inline(always)]
@@ -121,7 +129,43 @@ impl Decision for FastPath {
     }
 }
 
-/// The slow parser, which defers the query of a packet that may have a cell.
+/// The fast path of frames that had tags, which has less stack: it leaves ICMP errors to the slow parser.
+struct TaggedFastPath(FastPath);
+
+impl Decision for TaggedFastPath {
+    const HAS_FAST_PARSER: bool = true;
+
+    #[inline(always)]
+    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        parse::parse_ipv4_without_errors(frame)
+    }
+
+    #[inline(always)]
+    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        parse::parse_ipv6_without_errors(frame)
+    }
+
+    #[inline(always)]
+    fn is_captured(&self) -> bool {
+        self.0.is_captured
+    }
+
+    #[inline(always)]
+    fn too_large(&mut self, forward: &Forward<'_>) {
+        self.0.too_large(forward);
+    }
+
+    #[inline(always)]
+    fn decide<'m>(
+        &mut self,
+        maps: &'m Maps,
+        parsed: Parsed,
+    ) -> Result<Option<Forward<'m>>, Verdict> {
+        self.0.decide(maps, parsed)
+    }
+}
+
+/// The slow parser, for IPv6 extension headers and for ICMP errors that had tags; defers the query.
 struct SlowParser;
 
 impl Decision for SlowParser {
@@ -131,23 +175,20 @@ impl Decision for SlowParser {
     }
 
     #[inline(always)]
-    fn too_large(&mut self, forward: &Forward<'_>) {
-        deferred::set_room(encapsulate::room(forward.backend, forward.descriptor.form()));
-    }
-
-    #[inline(always)]
     fn decide<'m>(
         &mut self,
         maps: &'m Maps,
         parsed: Parsed,
     ) -> Result<Option<Forward<'m>>, Verdict> {
-        path::decide_at_home(parsed, maps, deferred::set_query)
+        deferred::set_query(&path::build_query(maps, &parsed)?);
+        Ok(None)
     }
 }
 
 /// The query is resolved: of the frame only what goes into the outer header is read.
 impl Decision for Resolved<'_> {
     const LOOKS_AT_HOPS: bool = false;
+    const LOOKS_FOR_SERVICE: bool = false;
 
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
@@ -331,7 +372,10 @@ fn carry_out<D: Decision>(
         {
             return Emitted::AtLastHop;
         }
-        Err(verdict) => return Emitted::AsItIs(unserved::judge(frame, maps, verdict)),
+        Err(verdict) if D::LOOKS_FOR_SERVICE => {
+            return Emitted::AsItIs(unserved::judge(frame, maps, verdict));
+        }
+        Err(verdict) => return Emitted::AsItIs(verdict),
         Ok(None) => return Emitted::Deferred,
         Ok(Some(forward)) => forward,
     };
