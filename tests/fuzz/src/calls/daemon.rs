@@ -15,6 +15,7 @@ use lb_health::Tunnels;
 use lb_inspect::stats;
 use lb_model::map_memory::Budget;
 use lb_net::SourceRules;
+use lb_publish::publisher::FollowedHost;
 use lb_secure::refusals::ApiRefusals;
 use lb_store::Store;
 use prost::{
@@ -144,8 +145,8 @@ async fn serving(
         Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
     // Settings are read again by nothing here.
     let (reloads, _) = Reloads::channel();
-    let handles =
-        Handles { changes: commands.into(), audit: Audit::default(), counters, tunnels, reloads };
+    let (audit, host) = (Audit::default(), FollowedHost::default());
+    let handles = Handles { changes: commands.into(), audit, counters, tunnels, reloads, host };
     serve((listener, None), None, handles, ApiRefusals::default(), stop).await.expect("it serves");
 }
 
