@@ -249,5 +249,6 @@ fn configuration() -> v1::Configuration {
 }
 
 fn apply(configuration: v1::Configuration) -> v1::ApplyRequest {
-    v1::ApplyRequest { configuration: Some(configuration), ..Default::default() }
+    let schema_revision = spillway_proto::SCHEMA_REVISION.into();
+    v1::ApplyRequest { configuration: Some(configuration), schema_revision, ..Default::default() }
 }

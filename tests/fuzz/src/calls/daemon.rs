@@ -101,7 +101,9 @@ impl Daemon {
 
     /// Puts a configuration in force that has nothing in it but the numbers of generations before.
     pub(super) fn begin_anew(&self) {
-        let nothing = v1::ApplyRequest { force: true, ..v1::ApplyRequest::default() };
+        let schema_revision = spillway_proto::SCHEMA_REVISION.into();
+        let nothing =
+            v1::ApplyRequest { force: true, schema_revision, ..v1::ApplyRequest::default() };
         let nothing = nothing.encode_to_vec();
         let method = |path: &str| Method { path: path.into(), streams: false, writes: true };
         self.call(&method("/spillway.v1.Spillway/Apply"), &nothing).expect("nothing is valid");
