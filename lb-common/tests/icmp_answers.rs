@@ -30,9 +30,13 @@ fn tables() -> FakeTables {
 }
 
 fn ping(source: [u8; 4]) -> Vec<u8> {
+    ping_of(source, VIP)
+}
+
+fn ping_of(source: [u8; 4], vip: [u8; 4]) -> Vec<u8> {
     let mut frame = Vec::new();
     PacketBuilder::ethernet2([2; 6], OWN)
-        .ipv4(source, VIP, 64)
+        .ipv4(source, vip, 64)
         .icmpv4_echo_request(1, 2)
         .write(&mut frame, b"hello")
         .unwrap();
@@ -90,6 +94,64 @@ fn packets_that_no_error_is_sent_about_take_nothing_from_the_limit() {
     // Both kinds of errors share it.
     let large = oversize::too_large(&segment(CLIENT, 64)[..], &fake, 40);
     assert_eq!(large, Err(Verdict::TooLarge));
+}
+
+/// Pings a second of a flood.
+const FLOOD: u64 = 5_000;
+
+/// Answers to pings of a flood, each a source and a VIP by its number, and to one a second of another client, in ten seconds
+/// in which 1,000 a second may be answered; and to how many of those of the other client.
+fn flooded(
+    asks: impl Fn(u64) -> ([u8; 4], [u8; 4]),
+    (client, vip): ([u8; 4], [u8; 4]),
+) -> (u64, u64) {
+    let mut fake = FakeTables::new(&[(vec![[0, 0xffff, 0xffff, 0xffff]], 1)], 4);
+    for vip in ["198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4"] {
+        fake = fake.with_service(vip, 80, 6, 0);
+    }
+    let limit = LimitWord::new(SECOND * LimitWord::PER_NANOSECOND / 1_000, 100);
+    fake.limiters[limiter::ECHOES as usize].0.set(limit);
+    let answers = |(source, vip)| icmp_reply::echo(&ping_of(source, vip)[..], &fake).is_ok();
+    let (mut flood, mut others) = (0, 0);
+    for number in 0..10 * FLOOD {
+        flood += u64::from(answers(asks(number)));
+        others += u64::from(number % FLOOD == FLOOD - 1 && answers((client, vip)));
+        fake.now.set(fake.now.get() + SECOND / FLOOD);
+    }
+    (flood, others)
+}
+
+fn vip(number: u64) -> [u8; 4] {
+    [198, 51, 100, 1 + (number % 4) as u8]
+}
+
+#[test]
+fn a_flood_from_one_network_leaves_other_networks_their_answers() {
+    // At one VIP, and at all.
+    for asks in [|_| ([203, 0, 113, 7], VIP), |number| ([203, 0, 113, number as u8], vip(number))] {
+        let (flood, others) = flooded(asks, (CLIENT, VIP));
+        assert_eq!(
+            (flood, others),
+            (10 + 1_000 - 1, 10),
+            "a tenth of the answers, and of the burst"
+        );
+    }
+}
+
+#[test]
+fn a_flood_at_one_vip_leaves_other_vips_their_answers() {
+    let (flood, others) = flooded(
+        |number| ([10, (number >> 8) as u8, number as u8, 1], VIP),
+        (CLIENT, [198, 51, 100, 2]),
+    );
+    assert_eq!((flood, others), (50 + 5_000 - 1, 10), "half of the answers, and of the burst");
+}
+
+#[test]
+fn all_networks_and_vips_together_keep_the_limit() {
+    let asks = |number| ([10, (number >> 8) as u8, number as u8, 1], vip(number));
+    let (flood, others) = flooded(asks, (CLIENT, VIP));
+    assert!((10_090..=10_100).contains(&(flood + others)), "{flood} and {others}");
 }
 
 /// What is not for a service is left to the host, whatever its source and TTL.

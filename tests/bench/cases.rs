@@ -103,6 +103,10 @@ const fn captured(name: &'static str, capture: Capture) -> Case {
     Case { capture, ..case(name, Packet::Open, 4, 100_000) }
 }
 
+const fn unserved(name: &'static str, packet: Packet) -> Case {
+    Case { situation: Situation::Unserved, ..case(name, packet, 4, 1_000_000) }
+}
+
 const fn random(name: &'static str, services: u32) -> Case {
     Case { services, ..case(name, Packet::Open, 4, 1_000_000) }
 }
@@ -136,6 +140,12 @@ pub(crate) const CASES: &[Case] = &[
     formed("tcp established, in GUE", Form::gue(6_080)),
     formed("tcp established, direct", Form::DIRECT),
     case("not ours", Packet::NotOurs, 4, 1_000_000),
+    case("another protocol, not ours", Packet::HostProtocol, 4, 1_000_000),
+    case("unserved port, to the host", Packet::UnservedPort, 4, 1_000_000),
+    unserved("unserved port", Packet::UnservedPort),
+    unserved("unserved protocol", Packet::UnservedProtocol),
+    unserved("fragment without ports", Packet::LaterFragment),
+    case("icmp error of a connection", Packet::Error, 4, 1_000_000),
     random("1 service of 10 backends", 1),
     random("100 services of 10, random", 100),
     random("1,000 services of 10, random", 1_000),

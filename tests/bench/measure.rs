@@ -148,9 +148,9 @@ impl Bench {
     ) -> Result<Sample> {
         let case = &CASES[number];
         let packets = if case.flows == DISTINCT { packets.min(REMEMBERED) } else { packets };
-        let action = match (case.packet, case.situation) {
-            (Packet::NotOurs, _) => XDP_PASS,
-            (_, Situation::Full | Situation::Unreachable) => XDP_DROP,
+        let action = match case.situation {
+            Situation::Full | Situation::Unreachable | Situation::Unserved => XDP_DROP,
+            _ if case.packet.is_unserved() => XDP_PASS,
             _ => XDP_TX,
         };
         // Each case's connections begin at a number of their own, lest one case meets another's cells.
@@ -185,8 +185,9 @@ fn schedule([policy, priority]: [&str; 2]) -> Result<()> {
 
 /// Bytes that the balancer puts in front of a case's packets.
 fn grown(case: &Case) -> usize {
-    match (case.packet, case.situation) {
-        (Packet::NotOurs, _) | (_, Situation::Full | Situation::Unreachable) => 0,
+    match case.situation {
+        Situation::Full | Situation::Unreachable => 0,
+        _ if case.packet.is_unserved() => 0,
         _ => usize::from(case.form.overhead(case.version == 4)),
     }
 }

@@ -279,7 +279,7 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
             flows: vec![flows(0)],
             room: 524_288,
             pools_with_displaced: Vec::new(),
-            events: vec![(Event::FlowHit, 0).into()],
+            events: vec![(Event::FlowTaken, 0).into()],
         }
     }
 
@@ -290,7 +290,7 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
 
     #[test]
     fn tables_and_events_are_listed() {
-        let events = [(Event::SynRepeated, 12), (Event::FlowHit, 3456)];
+        let events = [(Event::SynRepeated, 12), (Event::FlowTaken, 3456)];
         let remembered = Remembered {
             flows: vec![flows(12), flows(0)],
             room: 524_288,
@@ -306,7 +306,7 @@ room       524288
 
 EVENT         COUNT
 syn_repeated     12
-flow_hit       3456
+flow_taken     3456
 
 displaced connections: api, web
 "

@@ -16,17 +16,20 @@ use lb_common::{
         backend::{Backend, BackendStateWord},
         clock::Coarse,
         counter::{Event, GroupCounter},
-        limiter::{FIRST_LIMITER, LimitWord},
+        limiter::{ANSWER_WORDS, FIRST_LIMITER, LimitWord},
         member::{Accepts, FULL_RAMP, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
         service::{
-            AddressWords, IPV4, IPV6, SERVICE_FRAGMENTS, Service, ServiceKey, address_words,
+            AddressWords, IPV4, IPV6, SERVICE_FRAGMENTS, Service, ServiceKey, VipWord,
+            address_words,
         },
         slot::{NO_RANK, SlotWord, StandbyWord, TableRef},
         zone::{Zone, ZoneRange},
     },
-    flow_table::{Bucket, CELLS, FlowCells, Owner, Place},
+    flow_table::{
+        self, Bucket, CELLS, Cell as FlowCell, FlowCells, FlowKey, Owner, Place, Segment,
+    },
     path::Tables,
     word::Word,
 };
@@ -60,8 +63,14 @@ pub struct FakeTables {
     pub member_limiters: HashMap<u32, u32>,
     /// The flow table's words, two a cell.
     pub flows: Vec<Cell<u64>>,
+    /// How often a packet of an open connection looked for its cell.
+    pub looked_up: Cell<u64>,
     /// What another CPU makes of a cell between our reading and our exchange: once.
     pub taken_meanwhile: Cell<Option<(Owner, Place)>>,
+    /// Arrivals of answers, by the index of their word.
+    pub answers: Vec<Cell<u64>>,
+    /// Whether packets for VIPs that no service takes are dropped.
+    pub drops_unserved: bool,
     pub zones: RefCell<HashMap<u32, Zone>>,
     /// Cells by pool; of all pools together: the first.
     pub flow_counts: Vec<Cell<u64>>,
@@ -123,13 +132,27 @@ impl FlowCells for FakeTables {
         let words = self.flows.chunks_exact(2 * CELLS as usize).nth(number as usize)?;
         Some(FakeBucket { words, taken_meanwhile: &self.taken_meanwhile })
     }
+    fn nearest(
+        &self,
+        key: FlowKey,
+        segment: Segment,
+        now: Coarse,
+        found: &mut FlowCell,
+    ) -> (bool, bool) {
+        self.looked_up.set(self.looked_up.get() + 1);
+        flow_table::nearest(self, key, segment, now, found)
+    }
 }
 
 impl Tables for FakeTables {
     type Word<'t> = &'t Cell<u64>;
 
-    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
-        self.services.keys().any(|key| (key.address, key.version) == (*address, version))
+    fn vip(&self, address: &AddressWords, version: u8) -> Option<VipWord> {
+        let is_vip = |key: &ServiceKey| (key.address, key.version) == (*address, version);
+        self.services.keys().any(is_vip).then(|| VipWord::new(self.drops_unserved))
+    }
+    fn answer_arrival(&self, index: u32) -> Option<Self::Word<'_>> {
+        self.answers.get(index as usize)
     }
     fn now(&self) -> u64 {
         self.now.get()
@@ -243,6 +266,8 @@ impl FakeTables {
             limiters: (0..FIRST_LIMITER)
                 .map(|_| (Cell::new(LimitWord::UNLIMITED), Cell::new(0)))
                 .collect(),
+            answers: (0..ANSWER_WORDS).map(|_| Cell::new(0)).collect(),
+            drops_unserved: false,
             pools: vec![Cell::default()],
             flow_counts: vec![Cell::default()],
             // An hour after the kernel's start.

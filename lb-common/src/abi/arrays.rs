@@ -8,7 +8,7 @@
 
 use super::{
     backend::Backend,
-    limiter::Limiter,
+    limiter::{ANSWER_WORDS, Limiter},
     limits::{MAX_INTERFACES, MAX_NEXT_HOPS},
     next_hop::NextHopEntry,
     pool::{Descriptor, Group, PoolLine},
@@ -34,6 +34,8 @@ pub enum Array {
     AnyPorts,
     /// [`Zone`]s.
     Zones,
+    /// Arrivals of answers, by hash of whom they go to, or of the VIP ([`ANSWER_WORDS`]).
+    Answers,
     /// The index of [`Self::Services`] by [`super::service::ServiceKey`] ([`crate::service_index`]).
     ServiceIndex,
     /// [`Service`]s, in no order.
@@ -68,12 +70,13 @@ const COUNT: usize = Array::ALL.len();
 
 impl Array {
     /// All of them, in the order of the map.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NextHops,
         Self::Interfaces,
         Self::Bonds,
         Self::AnyPorts,
         Self::Zones,
+        Self::Answers,
         Self::ServiceIndex,
         Self::Services,
         Self::Pools,
@@ -95,6 +98,7 @@ impl Array {
             Self::Interfaces | Self::Bonds => MAX_INTERFACES,
             Self::AnyPorts => ANY_PORT_WORDS,
             Self::Zones => ZONES,
+            Self::Answers => ANSWER_WORDS,
             Self::ServiceIndex => sizes.service_index(),
             Self::Services => sizes.service_records(),
             Self::Pools | Self::FlowCounts => sizes.pools(),

@@ -75,10 +75,6 @@ events! {
     HeldAtHome = 7, "held_at_home";
     /// A limit could not be debited because too many CPUs were at it, or it changed; the connection was refused there.
     LimitContended = 8, "limit_contended";
-    /// A packet looked for its flow in the flow table.
-    FlowLookup = 15, "flow_lookup";
-    /// A packet found its flow in the flow table.
-    FlowHit = 16, "flow_hit";
     /// A flow got a cell of the flow table: a new connection that is away from home, or whose pool has limits, or whose
     /// flow had another one; or a new flow of a tracking UDP service.
     FlowTaken = 17, "flow_taken";
@@ -96,6 +92,11 @@ events! {
     /// no room. The connection went elsewhere all the same; its next packets are sent home, which resets it, once home
     /// takes connections again.
     DisplacedWithoutCell = 22, "displaced_without_cell";
+    /// A ping was not answered, or an ICMP error not sent, because the network that it would go to (a /24 of IPv4, a /56 of
+    /// IPv6) had its part of such answers.
+    AnswerLimitedNetwork = 23, "answer_limited_network";
+    /// A ping was not answered, or an ICMP error not sent, because its VIP had its part of such answers.
+    AnswerLimitedVip = 24, "answer_limited_vip";
 }
 
 /// Entries of the event counter map: room for later events without a new layout.

@@ -1,5 +1,7 @@
 //! Limiters: how fast a group, or a member with a limit of its own, may be given new connections.
 
+use core::num::NonZeroU32;
+
 /// A limiter, alone on its cache line. The daemon writes the limit, packets write the arrival, which the daemon converts
 /// when the limit changes.
 #[repr(C, align(64))]
@@ -24,6 +26,13 @@ pub const ECHOES: u32 = 2;
 pub const SAMPLES: u32 = 3;
 /// The first limiter that groups and members can have.
 pub const FIRST_LIMITER: u32 = 4;
+
+/// Words that networks and VIPs share by hash, for the limits of answers to one of them: arrivals as in [`Limiter`].
+pub const ANSWER_WORDS: u32 = 1 << 13;
+/// Of the answers that are sent in all, those that may go to one network: one of so many parts.
+pub const NETWORK_PART: NonZeroU32 = NonZeroU32::new(10).unwrap();
+/// Of the answers that are sent in all, those in the name of one VIP: one of so many parts.
+pub const VIP_PART: NonZeroU32 = NonZeroU32::new(2).unwrap();
 
 /// A limit, in one word that is changed in place: `{interval 40, burst 24}` from the low end, the burst
 /// in [`LimitWord::PER_CONNECTION`]ths of a connection. Zero is [`LimitWord::UNLIMITED`], all ones is
@@ -57,6 +66,7 @@ impl LimitWord {
     }
 
     /// As [`Self::new`], the burst in [`Self::PER_CONNECTION`]ths of a connection.
+    #[inline(always)]
     pub const fn in_parts(interval: u64, burst: u32) -> Self {
         if interval > Self::MAX_INTERVAL {
             return Self::CLOSED;
@@ -66,6 +76,20 @@ impl LimitWord {
         let least = Self::PER_CONNECTION;
         let burst = if burst < least { least } else { burst };
         Self(interval | (burst as u64) << 40)
+    }
+
+    /// A limit of one of so many equal parts of this one, rate and burst: at least one in the longest interval, and one at
+    /// once.
+    #[inline(always)]
+    #[must_use]
+    pub const fn part(self, parts: NonZeroU32) -> Self {
+        if self.is_unlimited() || self.is_closed() {
+            return self;
+        }
+        let parts = parts.get();
+        let interval = self.interval().wrapping_mul(parts as u64);
+        let interval = if interval < Self::MAX_INTERVAL { interval } else { Self::MAX_INTERVAL };
+        Self::in_parts(interval, (self.0 >> 40) as u32 / parts)
     }
 
     /// Admits nothing: the limit is reached, whatever the arrival. Not closed, because a change replaces it in a moment.

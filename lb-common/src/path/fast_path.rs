@@ -27,6 +27,7 @@ pub(super) fn resolve<T: Tables + ?Sized>(
 ) -> Result<Option<Choice>, Verdict> {
     let query = &VersionedQuery::new(tables, query)?;
     let is_fast = match kind {
+        Kind::OpenConnection if query.may_have_cell(tables) && query.is_quoted() => false,
         Kind::OpenConnection if query.may_have_cell(tables) => match try_known(tables, query) {
             Known::No => true,
             Known::At(choice) => return Ok(Some(choice)),
@@ -51,6 +52,35 @@ pub(super) fn resolve<T: Tables + ?Sized>(
         }
         return Ok(None);
     }
+    resolve_home(tables, query, kind)
+}
+
+/// The same of a packet whose cell, if there is one, the slow path finds.
+///
+/// # Errors
+/// As [`resolve`].
+#[inline(always)]
+pub(super) fn resolve_at_home<T: Tables + ?Sized>(
+    tables: &T,
+    query: &Query,
+    kind: Kind,
+) -> Result<Option<Choice>, Verdict> {
+    let query = &VersionedQuery::new(tables, query)?;
+    let is_at_home = match kind {
+        Kind::OpenConnection => !query.may_have_cell(tables),
+        Kind::NewConnection => query.is_stateless(),
+        Kind::Datagram => !query.service_has(SERVICE_TRACKED),
+    };
+    if is_at_home { resolve_home(tables, query, kind) } else { Ok(None) }
+}
+
+/// The member that has a packet at home, if it takes it and the packet needs no cell.
+#[inline(always)]
+fn resolve_home<T: Tables + ?Sized>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    kind: Kind,
+) -> Result<Option<Choice>, Verdict> {
     // Datagrams of flows that are not tracked move at once.
     let next = if kind == Kind::Datagram { query.next(tables) } else { None };
     let (descriptor, hash) = match next {
@@ -91,18 +121,15 @@ fn try_known<T: Tables + ?Sized>(tables: &T, query: &VersionedQuery<'_>) -> Know
         return Known::Changed;
     }
     if !found {
-        tables.count(Event::FlowLookup);
         return Known::No;
     }
     if cell.has_others() || !flow_table::is_fresh(&cell, (query.zone(), query.segment()), now) {
         return Known::Changed;
     }
-    let Some(choice) = backend_state::choose(tables, query, cell.place.placement()) else {
-        return Known::Changed;
-    };
-    tables.count(Event::FlowLookup);
-    tables.count(Event::FlowHit);
-    Known::At(choice)
+    match backend_state::choose(tables, query, cell.place.placement()) {
+        Some(choice) => Known::At(choice),
+        None => Known::Changed,
+    }
 }
 
 /// The backend of a tracked flow that has a cell for long enough.

@@ -9,12 +9,15 @@
 
 use super::{
     Tables,
+    answers::AnswerLimits,
     icmp_reply::{Head, head},
     parse::{self, Parsed, Version},
 };
 use crate::{
     abi::{limiter, verdict::Verdict},
-    checksum, martian,
+    checksum,
+    flow_hash::FlowTuple,
+    martian,
     wire::{
         self, Packet, ethernet, icmp,
         ipv4::{self, Ipv4},
@@ -84,20 +87,30 @@ impl Parsed {
 /// The answer to a frame at its last hop, which [`Parsed::may_be_answered`].
 ///
 /// # Errors
-/// [`Verdict::HopLimitExceeded`]: no error may be sent, or the limit of errors is reached.
+/// [`Verdict::HopLimitExceeded`]: no error may be sent, or a limit of errors is reached.
 #[inline(always)]
 pub fn time_exceeded<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
 ) -> Result<IcmpError, Verdict> {
-    let error = build(packet, Cause::TimeExceeded).ok_or(Verdict::HopLimitExceeded)?;
-    let is_allowed = tables.debit(limiter::ERRORS, tables.now());
-    if is_allowed { Ok(error) } else { Err(Verdict::HopLimitExceeded) }
+    within_limits(packet, tables, Cause::TimeExceeded).ok_or(Verdict::HopLimitExceeded)
 }
 
-/// The error about a frame; `None`: there is none.
+/// The error about a frame; `None`: there is none, or a limit of errors is reached.
 #[inline(always)]
-pub(super) fn build<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<IcmpError> {
+pub(super) fn within_limits<P: Packet + ?Sized, T: Tables + ?Sized>(
+    packet: &P,
+    tables: &T,
+    cause: Cause,
+) -> Option<IcmpError> {
+    let (flow, error) = build(packet, cause)?;
+    let limits = AnswerLimits::new(tables, limiter::ERRORS, &flow);
+    tables.debit_answer(&limits, tables.now()).then_some(error)
+}
+
+/// The error about a frame, and the frame's addresses; `None`: there is none.
+#[inline(always)]
+fn build<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<(FlowTuple, IcmpError)> {
     match parse::version(packet).ok()? {
         Version::V4 => build_v4(packet, cause),
         Version::V6 => build_v6(packet, cause),
@@ -105,7 +118,7 @@ pub(super) fn build<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<Icmp
 }
 
 #[inline(always)]
-fn build_v4<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<IcmpError> {
+fn build_v4<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<(FlowTuple, IcmpError)> {
     let (parsed, header_length) = parse::ipv4_header(packet).ok()?;
     let macs = packet.bytes(0)?;
     let may_be_told = cause.is_told(Ipv4(packet.bytes(ethernet::LENGTH)?));
@@ -126,11 +139,12 @@ fn build_v4<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<IcmpError> {
         protocol: wire::ICMP,
         payload: (icmp::LENGTH + quoted) as u16,
     };
-    Some(IcmpError { head: Head::V4(head(macs, ethernet::IPV4, &outer.emit(), &message)), quoted })
+    let head = Head::V4(head(macs, ethernet::IPV4, &outer.emit(), &message));
+    Some((parsed.flow, IcmpError { head, quoted }))
 }
 
 #[inline(always)]
-fn build_v6<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<IcmpError> {
+fn build_v6<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<(FlowTuple, IcmpError)> {
     let parsed = parse::ipv6_header(packet).ok()?;
     let macs = packet.bytes(0)?;
     if !has_single_sender(&parsed) {
@@ -150,7 +164,8 @@ fn build_v6<P: Packet + ?Sized>(packet: &P, cause: Cause) -> Option<IcmpError> {
         next_header: wire::ICMPV6,
         payload: length,
     };
-    Some(IcmpError { head: Head::V6(head(macs, ethernet::IPV6, &outer.emit(), &message)), quoted })
+    let head = Head::V6(head(macs, ethernet::IPV6, &outer.emit(), &message));
+    Some((parsed.flow, IcmpError { head, quoted }))
 }
 
 /// Whether a packet is no ICMP message, and its source can be one host's.

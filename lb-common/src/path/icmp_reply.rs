@@ -3,7 +3,9 @@
 
 use super::{
     Tables,
+    answers::AnswerLimits,
     parse::{self, Parsed, Version},
+    unserved,
 };
 use crate::{
     abi::{limiter, service::IPV4, verdict::Verdict},
@@ -52,30 +54,33 @@ pub(super) fn head<const IP: usize, const ALL: usize>(
 /// version.
 ///
 /// # Errors
-/// [`Verdict::OtherProtocol`]: it is none, or it is left to the host's own stack because it has IP options or extension
-/// headers, or is a fragment. [`Verdict::MartianSource`], [`Verdict::EchoLimited`], [`Verdict::EchoChecksum`].
+/// What [`unserved::judge`] makes of [`Verdict::OtherProtocol`]: it is none, or has IP options or extension headers, or is a
+/// fragment. [`Verdict::MartianSource`], [`Verdict::EchoLimited`], [`Verdict::EchoChecksum`].
 #[inline(always)]
 pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
 ) -> Result<Version, Verdict> {
-    let request = request(packet).ok_or(Verdict::OtherProtocol)?;
+    let Some(request) = request(packet) else {
+        return Err(unserved::judge(packet, tables, Verdict::OtherProtocol));
+    };
     let FlowTuple { client, vip, version, .. } = request.flow;
-    if !tables.is_vip(&vip, version) {
-        return Err(Verdict::OtherProtocol);
+    if tables.vip(&vip, version).is_none() {
+        return Err(Verdict::NotOurs);
     }
     if martian::is_martian(&client, &vip, version) {
         return Err(Verdict::MartianSource);
     }
-    // A flood costs no more than this look, and what is damaged takes nothing from the limit.
+    // A flood costs no more than this look, and what is damaged takes nothing from the limits.
     let now = tables.now();
-    if tables.is_full(limiter::ECHOES, now) {
+    let limits = AnswerLimits::new(tables, limiter::ECHOES, &request.flow);
+    if tables.is_answer_full(&limits, now) {
         return Err(Verdict::EchoLimited);
     }
     if !is_intact(packet, &request) {
         return Err(Verdict::EchoChecksum);
     }
-    if !tables.debit(limiter::ECHOES, now) {
+    if !tables.debit_answer(&limits, now) {
         return Err(Verdict::EchoLimited);
     }
     Ok(if version == IPV4 { Version::V4 } else { Version::V6 })

@@ -98,7 +98,6 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
     observer: &mut O,
 ) -> Result<bool, Verdict> {
     let (key, now) = (flow.key, flow.now());
-    tables.count(Event::FlowLookup);
     let mut cell = Cell::NONE;
     let found = if query.is_quoted() {
         // What it quotes has a sequence number of the other direction.
@@ -136,7 +135,6 @@ pub(super) fn try_open<T: Tables + ?Sized, O: Observe>(
             }
         }
     }
-    tables.count(Event::FlowHit);
     observer.remembered(by, placed);
     *to = choice;
     Ok(true)

@@ -8,6 +8,7 @@
 //! known connection still takes it), [`mod@select`] and [`search`] (tables and states).
 
 pub mod admit;
+pub mod answers;
 mod backend_state;
 pub mod encapsulate;
 mod established;
@@ -21,11 +22,13 @@ pub mod parse;
 pub mod parse_slow;
 pub mod probe;
 mod query;
+mod quoted;
 pub mod search;
 pub mod select;
 mod syn;
 pub mod tables;
 mod udp_flow;
+pub mod unserved;
 
 pub use encapsulate::{Head, Shim};
 pub use homes::homes;
@@ -68,13 +71,29 @@ pub struct Forward<'t> {
 /// Decides a frame.
 ///
 /// # Errors
-/// The verdict of a frame that no backend gets.
+/// The verdict of a frame that no backend gets. One of [`Verdict::OtherProtocol`] may be a ping: [`icmp_reply::echo`] has its
+/// verdict.
 #[inline(always)]
 pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
-    let parsed = parse_any(packet)?;
+    let decided = parse::parse(packet).or_else(|verdict| match verdict {
+        Verdict::OtherProtocol => match unserved::judge_unread(packet, tables) {
+            None => parse_slow(packet),
+            Some(verdict) => Err(verdict),
+        },
+        _ => Err(verdict),
+    });
+    let decided = decided.and_then(|parsed| decide_parsed(parsed, tables));
+    decided.map_err(|verdict| match verdict {
+        Verdict::OtherProtocol => verdict,
+        _ => unserved::judge(packet, tables, verdict),
+    })
+}
+
+#[inline(always)]
+fn decide_parsed<T: Tables + ?Sized>(parsed: Parsed, tables: &T) -> Result<Forward<'_>, Verdict> {
     let query = build_query(tables, &parsed)?;
     let mut choice = Choice::NONE;
     resolve(tables, &query, &mut choice, &mut Unobserved)?;
@@ -88,8 +107,17 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
 #[inline(always)]
 pub fn parse_any<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     match parse::parse(packet) {
-        Err(Verdict::OtherProtocol) => parse_slow::parse(packet),
+        Err(Verdict::OtherProtocol) => parse_slow(packet),
         parsed => parsed,
+    }
+}
+
+/// Parses a frame of which [`parse::parse`] says that it is of another protocol.
+#[inline(always)]
+fn parse_slow<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    match parse::version(packet)? {
+        Version::V4 => Err(Verdict::OtherProtocol),
+        Version::V6 => parse_slow::parse_ipv6(packet),
     }
 }
 
@@ -117,6 +145,26 @@ pub fn decide_fast<T: Tables + ?Sized>(
 ) -> Result<Option<Forward<'_>>, Verdict> {
     let query = build_query(tables, &parsed)?;
     match fast_path::resolve(tables, &query, parsed.kind)? {
+        None => {
+            defer(&query);
+            Ok(None)
+        }
+        Some(choice) => forward_by(tables, &query, &choice, parsed).map(Some),
+    }
+}
+
+/// As [`decide_fast`] for a frame that the slow parser has read: it goes home if no cell can say otherwise.
+///
+/// # Errors
+/// As [`decide`].
+#[inline(always)]
+pub fn decide_at_home<T: Tables + ?Sized>(
+    parsed: Parsed,
+    tables: &T,
+    defer: impl FnOnce(&Query),
+) -> Result<Option<Forward<'_>>, Verdict> {
+    let query = build_query(tables, &parsed)?;
+    match fast_path::resolve_at_home(tables, &query, parsed.kind)? {
         None => {
             defer(&query);
             Ok(None)
@@ -196,10 +244,12 @@ pub fn find_service<'t, T: Tables + ?Sized>(
     parsed: &Parsed,
 ) -> Result<&'t Service, Verdict> {
     let key = parsed.flow.service_key();
-    if parsed.is_without_ports {
-        return tables.service(&key.fragments()).ok_or(Verdict::LaterFragment);
-    }
-    tables.service_of_port(&key).ok_or(Verdict::NotOurs)
+    let (key, unserved) = if parsed.is_without_ports {
+        (key.fragments(), Verdict::LaterFragment)
+    } else {
+        (key, Verdict::NotOurs)
+    };
+    tables.service_of_port(&key).ok_or(unserved)
 }
 
 /// Whether a packet of a service is one that may be forwarded at all. Comes before anything is counted against a limit,

@@ -8,10 +8,7 @@ use super::{
     Choice, Query, Tables, encapsulate,
     icmp_error::{self, Cause, IcmpError},
 };
-use crate::{
-    abi::{limiter, verdict::Verdict},
-    wire::Packet,
-};
+use crate::{abi::verdict::Verdict, wire::Packet};
 
 /// Largest packet that fits where a resolved query goes, bytes.
 #[inline(always)]
@@ -26,14 +23,13 @@ pub fn room<T: Tables + ?Sized>(tables: &T, query: &Query, choice: &Choice) -> u
 /// The answer to a frame, where packets of at most `room` bytes fit.
 ///
 /// # Errors
-/// [`Verdict::TooLarge`]: no error may be sent ([`icmp_error`]), or the packet is of IPv4 without DF, or the limit of errors
-/// is reached.
+/// [`Verdict::TooLarge`]: no error may be sent ([`icmp_error`]), or the packet is of IPv4 without DF, or a limit of errors is
+/// reached.
 #[inline(always)]
 pub fn too_large<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
     room: u16,
 ) -> Result<IcmpError, Verdict> {
-    let error = icmp_error::build(packet, Cause::TooLarge(room)).ok_or(Verdict::TooLarge)?;
-    if tables.debit(limiter::ERRORS, tables.now()) { Ok(error) } else { Err(Verdict::TooLarge) }
+    icmp_error::within_limits(packet, tables, Cause::TooLarge(room)).ok_or(Verdict::TooLarge)
 }

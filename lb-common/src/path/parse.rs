@@ -1,5 +1,6 @@
 //! Parse: from a frame to the flow it belongs to. One bounds check per header.
 
+use super::quoted;
 use crate::{
     abi::{
         service::{AddressWords, IPV4, IPV6, V4_MAPPED},
@@ -9,7 +10,7 @@ use crate::{
     wire::{
         self, Packet, ethernet,
         ipv4::{self, Ipv4},
-        ipv6::{self, Ipv6},
+        ipv6::{self, ExtensionsEnd, Ipv6},
         tcp, udp,
     },
 };
@@ -89,15 +90,45 @@ pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
     if ethernet::is_to_group(frame) { Err(Verdict::BroadcastFrame) } else { Ok(version) }
 }
 
+/// Reads only where a frame goes: the address, and the IP version. `None`: it is no IP packet, or for a group of hosts.
+#[inline(always)]
+pub fn destination<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
+    Some(match version(packet).ok()? {
+        Version::V4 => {
+            let ip = Ipv4(packet.bytes(ethernet::LENGTH)?);
+            ([0, 0, V4_MAPPED, ip.destination()], IPV4)
+        }
+        Version::V6 => (Ipv6(packet.bytes(ethernet::LENGTH)?).destination(), IPV6),
+    })
+}
+
+/// Whether an IP frame that [`parse`] cannot read is one that the slow parser may read, or a ping.
+#[inline(always)]
+pub fn may_hold_more<P: Packet + ?Sized>(packet: &P) -> bool {
+    match version(packet) {
+        Ok(Version::V4) => {
+            packet.bytes(ethernet::LENGTH).is_some_and(|ip| Ipv4(ip).protocol() == wire::ICMP)
+        }
+        Ok(Version::V6) => packet.bytes(ethernet::LENGTH).is_some_and(|ip| {
+            let next = Ipv6(ip).next_header();
+            next == wire::ICMPV6 || ipv6::is_extension(next)
+        }),
+        Err(_) => false,
+    }
+}
+
 /// Reads the headers of an IPv4 frame.
 ///
 /// # Errors
-/// As [`parse`]; a fragment without ports is of another protocol here, as it is of IPv6.
+/// As [`parse`].
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let (parsed, header_length) = ipv4_header(packet)?;
     if parsed.is_without_ports {
-        return Err(Verdict::OtherProtocol);
+        return without_ports(parsed);
+    }
+    if parsed.flow.protocol == wire::ICMP {
+        return quoted::parse_ipv4(packet, parsed, header_length);
     }
     parse_transport(packet, parsed, header_length)
 }
@@ -147,7 +178,12 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
 /// As [`parse`].
 #[inline(always)]
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
-    parse_transport(packet, ipv6_header(packet)?, ipv6::LENGTH)
+    let parsed = ipv6_header(packet)?;
+    if parsed.flow.protocol == wire::ICMPV6 {
+        let at = ethernet::LENGTH + ipv6::LENGTH;
+        return quoted::parse_ipv6(packet, parsed, at, ExtensionsEnd::of_none);
+    }
+    parse_transport(packet, parsed, ipv6::LENGTH)
 }
 
 /// Reads only an IPv6 header.
@@ -219,4 +255,22 @@ pub(super) fn parse_transport<P: Packet + ?Sized>(
         _ => return Err(Verdict::OtherProtocol),
     }
     Ok(parsed)
+}
+
+/// A fragment without ports.
+#[inline(always)]
+pub(super) fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
+    let (kind, tcp_flags) =
+        kind_without_ports(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
+    Ok(Parsed { kind, tcp_flags, ..parsed })
+}
+
+/// Kind and control bits for a packet without a readable transport header: as a RST, it changes no cell.
+#[inline(always)]
+pub(super) const fn kind_without_ports(protocol: u8) -> Option<(Kind, u8)> {
+    match protocol {
+        wire::TCP => Some((Kind::OpenConnection, tcp::RST)),
+        wire::UDP => Some((Kind::Datagram, 0)),
+        _ => None,
+    }
 }

@@ -1,75 +1,18 @@
-//! The slow parser, for packets whose ports do not directly follow the IP header.
-//!
-//! An ICMP error belongs to the flow of the packet that it quotes, which a backend sent with the VIP as its source.
-//! The error goes to the backend of that flow unchanged, because its socket must see it (RFC 1122, 4.2.3.9;
-//! RFC 8201).
+//! The slow parser, for packets with IPv6 extension headers, and for ICMP errors about such packets.
 
-use super::parse::{self, Kind, Parsed, Version};
+use super::{
+    parse::{self, Parsed, without_ports},
+    quoted,
+};
 use crate::{
-    abi::{
-        service::{AddressWords, IPV4, IPV6, V4_MAPPED},
-        verdict::Verdict,
-    },
-    flow_hash::FlowTuple,
-    wire::{
-        self, Packet, ethernet, icmp,
-        icmp::Icmp,
-        ipv4::{self, Ipv4},
-        ipv6::{self, Ipv6},
-        tcp, udp,
-    },
+    abi::verdict::Verdict,
+    wire::{self, Packet, ethernet, ipv6},
 };
 
-/// Reads the headers of a frame that [`parse::parse`] found to be of another protocol.
+/// Reads the headers of an IPv6 frame that [`parse::parse`] found to be of another protocol.
 ///
 /// # Errors
 /// The verdict of a frame that no service can have.
-#[inline(always)]
-pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
-    match parse::version(packet)? {
-        Version::V4 => parse_ipv4(packet),
-        Version::V6 => parse_ipv6(packet),
-    }
-}
-
-/// As [`parse()`], of an IPv4 frame.
-///
-/// # Errors
-/// As [`parse()`].
-#[inline(always)]
-pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
-    let (parsed, header_length) = parse::ipv4_header(packet)?;
-    if parsed.is_without_ports {
-        return without_ports(parsed);
-    }
-    if parsed.flow.protocol != wire::ICMP || parsed.is_fragment {
-        return Err(Verdict::OtherProtocol);
-    }
-    let at = ethernet::LENGTH + header_length;
-    let error = Icmp(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
-    if !error.is_error_v4() {
-        return Err(Verdict::OtherProtocol);
-    }
-    let at = at + icmp::LENGTH;
-    let ip = Ipv4(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
-    let header_length = ip.header_length();
-    if ip.version() != IPV4 || header_length < ipv4::LENGTH {
-        return Err(Verdict::OtherProtocol);
-    }
-    let quoted = Quoted {
-        source: [0, 0, V4_MAPPED, ip.source()],
-        destination: [0, 0, V4_MAPPED, ip.destination()],
-        protocol: ip.protocol(),
-        is_without_ports: ip.is_later_fragment(),
-        at: at + header_length,
-    };
-    from_quoted(packet, parsed, &quoted)
-}
-
-/// As [`parse()`], of an IPv6 frame.
-///
-/// # Errors
-/// As [`parse()`].
 #[inline(always)]
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let mut parsed = parse::ipv6_header(packet)?;
@@ -89,84 +32,5 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     if end.protocol != wire::ICMPV6 {
         return parse::parse_transport(packet, parsed, headers);
     }
-    let error = Icmp(packet.bytes(end.at).ok_or(Verdict::OtherProtocol)?);
-    if parsed.is_fragment || !error.is_error_v6() {
-        return Err(Verdict::OtherProtocol);
-    }
-    let at = end.at + icmp::LENGTH;
-    let ip = Ipv6(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
-    let end = ipv6::walk_extensions(packet, ip.next_header(), at + ipv6::LENGTH);
-    let end = end.ok_or(Verdict::OtherProtocol)?;
-    if ip.version() != IPV6 {
-        return Err(Verdict::OtherProtocol);
-    }
-    let quoted = Quoted {
-        source: ip.source(),
-        destination: ip.destination(),
-        protocol: end.protocol,
-        is_without_ports: end.is_later_fragment,
-        at: end.at,
-    };
-    from_quoted(packet, parsed, &quoted)
-}
-
-/// What an error quotes: a packet from a VIP to a client.
-struct Quoted {
-    source: AddressWords,
-    destination: AddressWords,
-    protocol: u8,
-    /// Whether it is a fragment without ports.
-    is_without_ports: bool,
-    /// Where its TCP or UDP header begins, of which at least eight bytes are quoted.
-    at: usize,
-}
-
-/// An error, as a packet of the flow that the quoted packet belongs to, in the client's direction.
-#[inline(always)]
-fn from_quoted<P: Packet + ?Sized>(
-    packet: &P,
-    error: Parsed,
-    quoted: &Quoted,
-) -> Result<Parsed, Verdict> {
-    let (kind, tcp_flags) = kind_without_ports(quoted.protocol).ok_or(Verdict::OtherProtocol)?;
-    let header = if quoted.is_without_ports { 0 } else { udp::LENGTH };
-    let end = ethernet::LENGTH + error.ip_length as usize;
-    // An error goes to the source of the packet that it quotes; any other is forged.
-    if quoted.at + header > end || quoted.source != error.flow.vip {
-        return Err(Verdict::OtherProtocol);
-    }
-    let seen = packet.bytes::<{ udp::LENGTH }>(quoted.at).map(udp::ports);
-    let (service_port, client_port) = match seen {
-        _ if quoted.is_without_ports => (0, 0),
-        Some(ports) => ports,
-        None => return Err(Verdict::OtherProtocol),
-    };
-    let flow = FlowTuple {
-        client: quoted.destination,
-        vip: quoted.source,
-        client_port,
-        service_port,
-        protocol: quoted.protocol,
-        version: error.flow.version,
-    };
-    let is_without_ports = quoted.is_without_ports;
-    Ok(Parsed { flow, kind, tcp_flags, is_without_ports, is_quoted: true, ..error })
-}
-
-/// A fragment without ports.
-#[inline(always)]
-fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
-    let (kind, tcp_flags) =
-        kind_without_ports(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
-    Ok(Parsed { kind, tcp_flags, ..parsed })
-}
-
-/// Kind and control bits for a packet without a readable transport header: as a RST, it changes no cell.
-#[inline(always)]
-const fn kind_without_ports(protocol: u8) -> Option<(Kind, u8)> {
-    match protocol {
-        wire::TCP => Some((Kind::OpenConnection, tcp::RST)),
-        wire::UDP => Some((Kind::Datagram, 0)),
-        _ => None,
-    }
+    quoted::parse_ipv6(packet, parsed, end.at, |next, at| ipv6::walk_extensions(packet, next, at))
 }

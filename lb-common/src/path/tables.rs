@@ -2,6 +2,7 @@
 
 use super::{
     admit,
+    answers::AnswerLimits,
     search::{self, Search, SearchEnd, SearchRequest},
     select::{self, Choice, Observe},
 };
@@ -14,7 +15,7 @@ use crate::{
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
-        service::{AddressWords, Service, ServiceKey},
+        service::{AddressWords, Service, ServiceKey, VipWord},
         slot::{SlotWord, StandbyWord, TableRef},
         zone::Zone,
     },
@@ -38,8 +39,8 @@ pub trait Tables: FlowCells {
     fn service_of_port(&self, key: &ServiceKey) -> Option<&Service> {
         self.service(key).or_else(|| self.service(&key.any_port()))
     }
-    /// Whether some service has an address; `version` is 4 or 6.
-    fn is_vip(&self, address: &AddressWords, version: u8) -> bool;
+    /// The word of an address that some service has; `version` is 4 or 6.
+    fn vip(&self, address: &AddressWords, version: u8) -> Option<VipWord>;
     /// A pool's line.
     fn pool(&self, index: u32) -> Option<PoolLine>;
     /// A pool's descriptor.
@@ -72,6 +73,8 @@ pub trait Tables: FlowCells {
     fn limiter(&self, index: u32) -> Option<(LimitWord, u64)>;
     /// A limiter's arrival.
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>>;
+    /// The arrival of answers to a network or in the name of a VIP, by its word's index.
+    fn answer_arrival(&self, index: u32) -> Option<Self::Word<'_>>;
     /// The limiter of a member with a limit of its own, by the index of its word.
     fn member_limiter(&self, index: u32) -> Option<u32>;
     /// A backend's best state.
@@ -106,6 +109,16 @@ pub trait Tables: FlowCells {
     #[inline(always)]
     fn is_full(&self, limiter: u32, now: Nanoseconds) -> bool {
         search::is_full(self, limiter, now)
+    }
+    /// Whether an answer finds a limit reached: [`AnswerLimits::is_full`].
+    #[inline(always)]
+    fn is_answer_full(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
+        limits.is_full(self, now)
+    }
+    /// Counts an answer against its limits: [`AnswerLimits::debit`].
+    #[inline(always)]
+    fn debit_answer(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
+        limits.debit(self, now)
     }
     /// Position in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
     #[inline(always)]

@@ -162,6 +162,17 @@ pub struct ExtensionsEnd {
     pub is_later_fragment: bool,
 }
 
+impl ExtensionsEnd {
+    /// The end of no extension headers; `None`: there are some.
+    #[inline(always)]
+    pub const fn of_none(next: u8, at: usize) -> Option<Self> {
+        if is_extension(next) {
+            return None;
+        }
+        Some(Self { protocol: next, at, is_fragment: false, is_later_fragment: false })
+    }
+}
+
 /// Walks over the extension headers from `at`, where one of kind `next` begins. `None`: the packet ends before they do,
 /// or there are more than [`MAX_EXTENSIONS`].
 #[inline(always)]
@@ -195,7 +206,8 @@ pub fn walk_extensions<P: Packet + ?Sized>(
     (!is_extension(end.protocol)).then_some(end)
 }
 
+/// Whether a next header is one of those that [`walk_extensions`] walks over.
 #[inline(always)]
-const fn is_extension(protocol: u8) -> bool {
+pub const fn is_extension(protocol: u8) -> bool {
     matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
 }

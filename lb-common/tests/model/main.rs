@@ -51,7 +51,6 @@ fn no_open_connection_is_moved_whose_host_lives() {
     let seen = seen.into_inner();
     for event in [
         Event::DisplacedWithoutCell,
-        Event::FlowHit,
         Event::SynRepeated,
         Event::HeldAtHome,
         Event::SynDropped,

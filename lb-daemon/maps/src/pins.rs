@@ -209,9 +209,9 @@ mod tests {
     #[test]
     fn pins_stand_under_role_and_layout() {
         let pins = Pins::new(Path::new("/sys/fs/bpf"), Component::Balancer);
-        assert_eq!(pins.map("ARRAYS"), Path::new("/sys/fs/bpf/spillway/balancer-v6/maps/ARRAYS"));
-        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v6/links/eth0"));
-        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v6/program"));
+        assert_eq!(pins.map("ARRAYS"), Path::new("/sys/fs/bpf/spillway/balancer-v7/maps/ARRAYS"));
+        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v7/links/eth0"));
+        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v7/program"));
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
     fn the_name_of_a_vlan_interface_survives_a_file_system_without_dots() {
         let pins = Pins::new(Path::new("/b"), Component::Receiver);
         let link = pins.link("bond0.100");
-        assert_eq!(link, Path::new("/b/spillway/receiver-v6/links/bond0:100"));
+        assert_eq!(link, Path::new("/b/spillway/receiver-v7/links/bond0:100"));
         assert_eq!(interface_of("bond0:100"), "bond0.100");
     }
 }

@@ -16,7 +16,7 @@ use lb_common::{
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
-        service::{AddressWords, Service, ServiceKey},
+        service::{AddressWords, Service, ServiceKey, VipWord},
         slot::{SlotWord, StandbyWord, TableRef},
         zone::Zone,
     },
@@ -251,8 +251,14 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
     }
 
     /// Not needed to explain a flow.
-    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
-        (self.service.key.address, self.service.key.version) == (*address, version)
+    fn vip(&self, address: &AddressWords, version: u8) -> Option<VipWord> {
+        let is_its = (self.service.key.address, self.service.key.version) == (*address, version);
+        is_its.then_some(VipWord::new(false))
+    }
+
+    /// As little.
+    fn answer_arrival(&self, _: u32) -> Option<Snapshot> {
+        None
     }
 
     fn pool(&self, index: u32) -> Option<PoolLine> {

@@ -19,7 +19,7 @@ use lb_common::{
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
-        service::{AddressWords, Service, ServiceKey, VipKey, any_port_bit},
+        service::{AddressWords, Service, ServiceKey, VipKey, VipWord, any_port_bit},
         sizes::{MapSizes, Size},
         slot::{SlotWord, StandbyWord, TableRef},
         zone::Zone,
@@ -27,6 +27,7 @@ use lb_common::{
     flow_table::{Bucket as _, Cell, FlowCells, FlowKey, Packets, Position, Segment, Survey},
     path::{
         Choice, Observe, Tables,
+        answers::AnswerLimits,
         search::{SearchEnd, SearchRequest},
     },
     service_index::{self, ServiceIndex},
@@ -196,8 +197,9 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
-        kernel::contains(&ADDRESSES, &VipKey { address: *address, version: u32::from(version) })
+    fn vip(&self, address: &AddressWords, version: u8) -> Option<VipWord> {
+        let key = VipKey { address: *address, version: u32::from(version) };
+        kernel::hash_number(&ADDRESSES, &key).map(VipWord)
     }
 
     #[inline(always)]
@@ -282,6 +284,11 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
+    fn answer_arrival(&self, index: u32) -> Option<Self::Word<'_>> {
+        self.arrays.shared_word(Array::Answers, index, 0)
+    }
+
+    #[inline(always)]
     fn member_limiter(&self, index: u32) -> Option<u32> {
         self.arrays.word(Array::MemberLimiters, index).map(|limiter| limiter as u32)
     }
@@ -346,6 +353,18 @@ impl Tables for Maps {
     #[inline(always)]
     fn is_full(&self, limiter: u32, now: Nanoseconds) -> bool {
         subprograms::is_full(limiter, now) != 0
+    }
+
+    #[inline(always)]
+    fn is_answer_full(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
+        let AnswerLimits { of_all, of_vip, of_network } = *limits;
+        subprograms::is_answer_full(of_all, of_vip, of_network, now) != 0
+    }
+
+    #[inline(always)]
+    fn debit_answer(&self, limits: &AnswerLimits, now: Nanoseconds) -> bool {
+        let AnswerLimits { of_all, of_vip, of_network } = *limits;
+        subprograms::debit_answer(of_all, of_vip, of_network, now) != 0
     }
 
     #[inline(always)]

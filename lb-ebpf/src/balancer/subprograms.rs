@@ -8,6 +8,7 @@ use lb_common::{
     flow_table::{self, Cell, FlowKey, Packets, Position, Segment},
     path::{
         Choice, Search, Unobserved, admit,
+        answers::AnswerLimits,
         search::{self, SearchRequest},
         select,
     },
@@ -45,6 +46,16 @@ global! {
     /// [`search::is_full`]; 0: no.
     fn is_full(limiter: u32, now: u64) -> u64 {
         Maps::open().map_or(0, |maps| u64::from(search::is_full(&maps, limiter, now)))
+    }
+    /// [`AnswerLimits::debit`]; 0: no.
+    fn debit_answer(of_all: u32, of_vip: u32, of_network: u32, now: u64) -> u64 {
+        let limits = AnswerLimits { of_all, of_vip, of_network };
+        Maps::open().map_or(0, |maps| u64::from(limits.debit(&maps, now)))
+    }
+    /// [`AnswerLimits::is_full`]; 0: no.
+    fn is_answer_full(of_all: u32, of_vip: u32, of_network: u32, now: u64) -> u64 {
+        let limits = AnswerLimits { of_all, of_vip, of_network };
+        Maps::open().map_or(0, |maps| u64::from(limits.is_full(&maps, now)))
     }
     /// [`select::stand_in`].
     fn stand_in(table: u32, slot: u32, members: u32, member_count: u32) -> u64 {

@@ -202,6 +202,17 @@ pub fn hash_word<const N: usize, const F: usize>(
     map.get_ptr(key).map(|word| unsafe { word.read_volatile() })
 }
 
+/// A number that a hash map has for a key, as [`hash_word`].
+#[inline(always)]
+pub fn hash_number<K: Pod, const N: usize, const F: usize>(
+    map: &HashMap<K, u32, N, F>,
+    key: &K,
+) -> Option<u32> {
+    // SAFETY: the pointer is to an aligned element, which is readable for as long as the program runs; one volatile
+    // 4-byte load.
+    map.get_ptr(Stacked::new(key).get()).map(|number| unsafe { number.read_volatile() })
+}
+
 /// Whether a hash map has a key.
 #[inline(always)]
 pub fn contains<K: Pod, V: Pod, const N: usize, const F: usize>(

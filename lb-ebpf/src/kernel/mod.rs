@@ -20,8 +20,8 @@ pub use frame::Frame;
 pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call, ticks};
 pub use map::{
-    SharedLine, SharedWord, contains, has_prefix, hash_value, hash_word, lru_word, own_element,
-    per_cpu, shared_line, store, table_word, word,
+    SharedLine, SharedWord, contains, has_prefix, hash_number, hash_value, hash_word, lru_word,
+    own_element, per_cpu, shared_line, store, table_word, word,
 };
 pub use outgoing::Outgoing;
 pub use revalidate::Revalidated;

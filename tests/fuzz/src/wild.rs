@@ -10,7 +10,7 @@ use lb_common::{
         next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pod::{Pod, from_bytes},
         pool::{Descriptor, Group, PoolLine},
-        service::{AddressWords, Service, ServiceKey},
+        service::{AddressWords, Service, ServiceKey, VipWord},
         slot::{SlotWord, StandbyWord, TableRef},
         zone::Zone,
     },
@@ -107,8 +107,11 @@ impl Tables for Wild {
     fn service(&self, key: &ServiceKey) -> Option<&Service> {
         of(&self.services, key.port.into())
     }
-    fn is_vip(&self, address: &AddressWords, _: u8) -> bool {
-        address[3] & 1 == 0
+    fn vip(&self, address: &AddressWords, _: u8) -> Option<VipWord> {
+        (address[3] & 1 == 0).then_some(VipWord(address[3] >> 1))
+    }
+    fn answer_arrival(&self, index: u32) -> Option<Snapshot> {
+        self.word(17, index.into()).map(Snapshot)
     }
     fn pool(&self, index: u32) -> Option<PoolLine> {
         of(&self.words, index).map(|&word| PoolLine {

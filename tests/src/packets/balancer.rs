@@ -241,8 +241,8 @@ impl Balancer {
     fn write(&mut self, fixture: &MapFixture, erase: bool) -> Result<()> {
         self.services(&fixture.service_entries(), erase);
         let mut addresses: HashMap<_, [u8; 20], u32> = map_mut(&mut self.bpf, "ADDRESSES")?;
-        for key in fixture.address_entries() {
-            if erase { addresses.remove(&key) } else { addresses.insert(key, 1, 0) }?;
+        for (key, word) in fixture.address_entries() {
+            if erase { addresses.remove(&key) } else { addresses.insert(key, word, 0) }?;
         }
         for (array, index, mut value) in fixture.elements() {
             if erase {

@@ -14,7 +14,7 @@ use lb_common::{
         next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
         pod::{Pod, from_bytes},
         pool::{Descriptor, Group, PoolLine},
-        service::{AddressWords, Service, ServiceKey, address_of},
+        service::{AddressWords, Service, ServiceKey, VipWord, address_of},
         slot::{SlotWord, StandbyWord, TableRef},
         verdict::Verdict,
         zone::Zone,
@@ -58,6 +58,7 @@ pub struct FakeTables {
     zones: HashMap<u32, Zone>,
     shared_backends: HashMap<[u8; 8], u64>,
     devices: Vec<u32>,
+    drops_unserved: bool,
 }
 
 /// A map value from its bytes.
@@ -68,8 +69,11 @@ fn value<T: Pod>(bytes: &[u8]) -> T {
 impl FakeTables {
     /// The tables that a fixture describes.
     pub fn new(fixture: &MapFixture) -> Self {
-        let mut fake =
-            Self { devices: fixture.devices.iter().copied().collect(), ..Self::default() };
+        let mut fake = Self {
+            devices: fixture.devices.iter().copied().collect(),
+            drops_unserved: fixture.drops_unserved,
+            ..Self::default()
+        };
         for (key, service) in fixture.service_entries() {
             fake.services.insert(value(&key), value(&service));
         }
@@ -268,8 +272,12 @@ impl FlowCells for FakeTables {
 impl Tables for FakeTables {
     type Word<'t> = Snapshot;
 
-    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
-        self.services.keys().any(|key| (key.address, key.version) == (*address, version))
+    fn vip(&self, address: &AddressWords, version: u8) -> Option<VipWord> {
+        let is_vip = |key: &ServiceKey| (key.address, key.version) == (*address, version);
+        self.services.keys().any(is_vip).then(|| VipWord::new(self.drops_unserved))
+    }
+    fn answer_arrival(&self, index: u32) -> Option<Snapshot> {
+        Some(Snapshot(self.word(Array::Answers, index).unwrap_or(0)))
     }
     fn now(&self) -> u64 {
         clock::now().expect("a clock")

@@ -16,7 +16,7 @@ use lb_common::{
     },
     path::{
         self, Choice, Forward, Head, Kind, Parsed, Query, Shim, Version, encapsulate, parse,
-        parse_slow,
+        parse_slow, unserved,
     },
     wire::{Packet, ethernet, ipv4, ipv6, vlan::Tags},
 };
@@ -66,6 +66,8 @@ pub(super) struct Resolved<'d> {
 trait Decision {
     /// Whether it finds out that a packet is at its last hop.
     const LOOKS_AT_HOPS: bool = true;
+    /// Whether it leaves what the fast parser cannot read to the slow one.
+    const HAS_FAST_PARSER: bool = false;
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse::parse_ipv4(frame)
@@ -97,6 +99,8 @@ struct FastPath {
 }
 
 impl Decision for FastPath {
+    const HAS_FAST_PARSER: bool = true;
+
     #[inline(always)]
     fn is_captured(&self) -> bool {
         self.is_captured
@@ -117,18 +121,18 @@ impl Decision for FastPath {
     }
 }
 
-/// The slow parser, which defers the query.
+/// The slow parser, which defers the query of a packet that may have a cell.
 struct SlowParser;
 
 impl Decision for SlowParser {
     #[inline(always)]
-    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        parse_slow::parse_ipv4(frame)
+    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        parse_slow::parse_ipv6(frame)
     }
 
     #[inline(always)]
-    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        parse_slow::parse_ipv6(frame)
+    fn too_large(&mut self, forward: &Forward<'_>) {
+        deferred::set_room(encapsulate::room(forward.backend, forward.descriptor.form()));
     }
 
     #[inline(always)]
@@ -137,8 +141,7 @@ impl Decision for SlowParser {
         maps: &'m Maps,
         parsed: Parsed,
     ) -> Result<Option<Forward<'m>>, Verdict> {
-        deferred::set_query(&path::build_query(maps, &parsed)?);
-        Ok(None)
+        path::decide_at_home(parsed, maps, deferred::set_query)
     }
 }
 
@@ -312,6 +315,12 @@ fn carry_out<D: Decision>(
     (bytes, tags): (u64, Tags),
 ) -> Emitted {
     let decided = match parsed {
+        Err(Verdict::OtherProtocol) if D::HAS_FAST_PARSER => {
+            return match unserved::judge_unread(frame, maps) {
+                None => Emitted::NeedsSlowParser,
+                Some(verdict) => Emitted::AsItIs(verdict),
+            };
+        }
         Err(Verdict::OtherProtocol) => return Emitted::NeedsSlowParser,
         Err(verdict) => Err(verdict),
         Ok(parsed) => decision.decide(maps, parsed),
@@ -322,7 +331,7 @@ fn carry_out<D: Decision>(
         {
             return Emitted::AtLastHop;
         }
-        Err(verdict) => return Emitted::AsItIs(verdict),
+        Err(verdict) => return Emitted::AsItIs(unserved::judge(frame, maps, verdict)),
         Ok(None) => return Emitted::Deferred,
         Ok(Some(forward)) => forward,
     };

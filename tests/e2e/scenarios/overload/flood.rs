@@ -77,7 +77,6 @@ pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
     ensure!(held == away as u64, "{held} cells of open connections, {away} before the flood");
     let after = overload.events()?;
     let news = |event| after.get(&event).unwrap_or(&0) - events.get(&event).unwrap_or(&0);
-    ensure!(news(Event::FlowHit) >= away as u64, "{after:?}, before {events:?}");
     // Each SYN took a cell, of a SYN before it once there was no other, or found none.
     let remembered = news(Event::FlowTaken) + news(Event::FlowNoRoom) + news(Event::SynRepeated);
     ensure!(remembered >= decided, "{decided} decided, {after:?}, before {events:?}");

@@ -233,7 +233,8 @@ fn random_scene(random: &mut Rng) -> MapFixture {
         }
     }
     fixture.bond = one_of(random, [None, Some(5), Some(6)]);
-    let rooms = [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed];
+    fixture.drops_unserved = random.bool();
+    let rooms = [Room::Unlimited, Room::Free, Room::Full, Room::Closed];
     (fixture.errors, fixture.echoes) = (one_of(random, rooms), one_of(random, rooms));
     fixture.form = match random.u8(0..4) {
         0 => Form::Direct,

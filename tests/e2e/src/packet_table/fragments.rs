@@ -118,7 +118,12 @@ fn passed() -> Vec<Row<MapFixture>> {
         row("later fragment of ESP over IPv6", later_v6(&udp_v6(), 50, 0x0579)),
         row("later fragment of TCP where UDP is served", later_v6(&udp_v6(), TCP, 0x0579)),
         row("later fragment for any port", later_v4(&any_port, TCP, &[0; 32], 0x20b9)),
-        row("later fragment for no VIP", later_v4(&elsewhere, UDP, &[0; 32], 0x20b9)),
+        Row::passed(
+            "later fragment for no VIP",
+            MapFixture::new(4),
+            later_v4(&elsewhere, UDP, &[0; 32], 0x20b9),
+            "not_ours",
+        ),
     ]
 }
 

@@ -205,7 +205,7 @@ fn untrue() -> Vec<Row<MapFixture>> {
         };
         let what = format!("too big, IPv{}: sent to another address", version(&flow));
         let frame = too_big(&other, &sent_by_vip(&flow, b""));
-        rows.push(Row::passed(what, fixture(4), frame, "other_protocol"));
+        rows.push(Row::passed(what, fixture(4), frame, "not_ours"));
     }
     let mut of_other_version = sent_by_vip(&v4(), b"");
     of_other_version[0] = 0x65;

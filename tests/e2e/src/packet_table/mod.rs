@@ -5,6 +5,7 @@
 //! they run one after the other.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod answers;
 mod by_hand;
 mod differential;
 mod direct_return;
@@ -31,6 +32,7 @@ mod refused;
 pub mod row;
 mod selection;
 mod tracked_flows;
+mod unserved;
 mod vlan_tags;
 
 use std::{collections::BTreeSet, path::PathBuf};
@@ -44,6 +46,12 @@ use row::Row;
 
 /// Rows of the balancer.
 fn balancer_rows() -> Vec<Row<MapFixture>> {
+    let rows = rows_of_services();
+    let unserved = unserved::rows(&rows);
+    [rows, unserved].concat()
+}
+
+fn rows_of_services() -> Vec<Row<MapFixture>> {
     [
         by_hand::rows(),
         forwarding::rows(),
@@ -64,6 +72,7 @@ fn balancer_rows() -> Vec<Row<MapFixture>> {
         direct_return::rows(),
         not_forwarded::rows(),
         last_hop::rows(),
+        answers::rows(),
     ]
     .concat()
 }

@@ -233,6 +233,6 @@ fn not_served() -> Vec<Row<MapFixture>> {
     }
     let ping =
         Packet::new(Flow::new("[fe80::1]:0", "[2001:db8:80::2]:0")).error(128, 0, [0; 4], b"");
-    rows.push(Row::passed("from fe80::1, a ping of another", fixture(4), ping, "other_protocol"));
+    rows.push(Row::passed("from fe80::1, a ping of another", fixture(4), ping, "not_ours"));
     rows
 }

@@ -15,16 +15,16 @@ pub(crate) fn rows() -> Vec<Row<MapFixture>> {
 }
 
 /// A request or an answer, with its identifier and number, and a payload.
-fn message(packet: &Packet, kind: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn message(packet: &Packet, kind: u8, payload: &[u8]) -> Vec<u8> {
     packet.error(kind, 0, [0x12, 0x34, 0, 7], payload)
 }
 
-fn kinds(flow: &Flow) -> (u8, u8) {
+pub(crate) fn kinds(flow: &Flow) -> (u8, u8) {
     if flow.vip.is_ipv4() { (8, 0) } else { (128, 129) }
 }
 
 /// The answer to a request that `packet` was sent as: the other way round, with a hop limit of 64.
-fn answer(packet: &Packet, flow: &Flow, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn answer(packet: &Packet, flow: &Flow, payload: &[u8]) -> Vec<u8> {
     let (_, reply) = kinds(flow);
     let mut frame = message(&packet.clone().hop_limit(64).turned(), reply, payload);
     let (destination, source) = frame[..12].split_at_mut(6);
@@ -134,14 +134,18 @@ fn damaged() -> Vec<Row<MapFixture>> {
 
 fn passed() -> Vec<Row<MapFixture>> {
     let mut rows = Vec::new();
+    let to4 = |vip: &str| Packet::new(Flow { vip: vip.parse().unwrap(), ..v4() });
+    let to6 = |vip: &str| Packet::new(Flow { vip: vip.parse().unwrap(), ..v6() });
+    for (what, frame) in [
+        ("of another address", message(&to4("198.51.100.2:0"), 8, b"")),
+        ("of another IPv6 address", message(&to6("[2001:db8:80::2]:0"), 128, b"")),
+        ("of a VIP as a mapped address", message(&to6("[::ffff:198.51.100.1]:0"), 128, b"")),
+    ] {
+        rows.push(Row::passed(format!("ping {what}"), fixture(4), frame, "not_ours"));
+    }
     let mut row = |what: &str, frame: Vec<u8>| {
         rows.push(Row::passed(format!("ping {what}"), fixture(4), frame, "other_protocol"));
     };
-    let to4 = |vip: &str| Packet::new(Flow { vip: vip.parse().unwrap(), ..v4() });
-    let to6 = |vip: &str| Packet::new(Flow { vip: vip.parse().unwrap(), ..v6() });
-    row("of another address", message(&to4("198.51.100.2:0"), 8, b""));
-    row("of another IPv6 address", message(&to6("[2001:db8:80::2]:0"), 128, b""));
-    row("of a VIP as a mapped address", message(&to6("[::ffff:198.51.100.1]:0"), 128, b""));
     row("that is an answer", message(&Packet::new(v4()), 0, b""));
     row("that is an IPv6 answer", message(&Packet::new(v6()), 129, b""));
     row("with a code", Packet::new(v4()).error(8, 1, [0; 4], b""));

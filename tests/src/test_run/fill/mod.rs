@@ -25,7 +25,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
     pod::bytes_of,
     pool::LIMITED,
-    service::{SERVICE_REJECTS, SERVICE_TRACKED, Service, address_words},
+    service::{SERVICE_REJECTS, SERVICE_TRACKED, Service, VipKey, VipWord, address_words},
     sizes::MapSizes,
     zone::{Zone, ZoneRange},
 };
@@ -78,6 +78,8 @@ pub enum Situation {
     Tracked,
     /// As limited, and no member takes any packet.
     Unreachable,
+    /// As steady, and packets for VIPs that no service takes are dropped.
+    Unserved,
 }
 
 /// Limiters of the two groups, near and far.
@@ -126,7 +128,11 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     arrays.view(Array::Interfaces).set(u32::from(interface), &own);
     let limited = !matches!(
         situation,
-        Situation::Steady | Situation::RemapStays | Situation::RemapMoves | Situation::Tracked
+        Situation::Steady
+            | Situation::RemapStays
+            | Situation::RemapMoves
+            | Situation::Tracked
+            | Situation::Unserved
     );
     let accepts = if situation == Situation::Unreachable { Accepts::Nothing } else { Accepts::All };
     let full = matches!(situation, Situation::Full | Situation::Spilling);
@@ -181,6 +187,16 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     }
     chunks.publish(balancer)?;
     service::publish(arrays, &services)?;
+    let word = VipWord::new(situation == Situation::Unserved);
+    let mut vips: maps::HashMap<_, [u8; size_of::<VipKey>()], u32> =
+        map_mut(balancer, names::ADDRESSES)?.try_into()?;
+    for address in [VIP4.into(), VIP6.into()] {
+        vips.insert(
+            <[u8; size_of::<VipKey>()]>::try_from(bytes_of(&VipKey::of(address)))?,
+            word.0,
+            0,
+        )?;
+    }
     ensure!(is_captured(balancer)? == (capture.until != 0), "what is captured was not set");
     Ok(())
 }
