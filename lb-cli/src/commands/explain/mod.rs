@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
         let told = told.ok().filter(|told| told.verdict == explained.verdict);
         Ok(told.unwrap_or(explained))
     };
-    print(&origin::ask_or_read(options, &ask, read)?, options.output)
+    print(&origin::ask_or_read(options, ask, read)?, options.output)
 }
 
 fn request(arguments: &Arguments) -> v1::ExplainRequest {
