@@ -138,7 +138,7 @@ impl Default for Settings {
         Self {
             interfaces: ConfiguredInterfaces::default(),
             icmp_errors: 10_000,
-            icmp_echoes: 1_000,
+            icmp_echoes: 10_000,
             loop_counters: LoopCounters::default(),
         }
     }

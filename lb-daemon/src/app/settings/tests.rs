@@ -78,7 +78,7 @@ eth1 = 100
     assert_eq!(arguments.path.interface, ["eth0", "eth1"]);
     assert_eq!(arguments.region.as_ref().unwrap().to_string(), "us");
     assert_eq!(arguments.apply, Some("/etc/spillway/web.toml".into()));
-    assert_eq!((arguments.icmp_errors, arguments.icmp_echoes), (0, 1_000));
+    assert_eq!((arguments.icmp_errors, arguments.icmp_echoes), (0, 10_000));
     let mut vlans = arguments.vlan.clone();
     vlans.sort_by_key(|vlan| format!("{vlan:?}"));
     assert_eq!(vlans, ["eth1=100", "eth2=7"].map(|vlan| vlan.parse().unwrap()));
