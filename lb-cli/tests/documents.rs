@@ -76,6 +76,7 @@ fn fields_of_the_file_form() -> BTreeSet<String> {
         "[[pool]]\nname = \"p\"\n[[pool.backend]]\n?",
         "[[pool]]\nname = \"p\"\n[[pool.group]]\n?",
         "[[service]]\n?",
+        "[[vip]]\n?",
     ] {
         let error = Document::parse(&probe.replace('?', "unknown = 1")).unwrap_err();
         let line = error.lines().find(|line| line.contains("unknown field")).unwrap();

@@ -26,11 +26,11 @@ pub mod peers {
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/spillway.v1.binpb");
 
 /// The schema revision of [`v1::Configuration`]: the highest that the sources list.
-pub const SCHEMA_REVISION: v1::SchemaRevision = v1::SchemaRevision::SchemaRevision1;
+pub const SCHEMA_REVISION: v1::SchemaRevision = v1::SchemaRevision::SchemaRevision2;
 
 /// What revisions after the first added to configurations: the full name of each field or value, as
 /// `spillway.v1.Pool.slots`, and its revision. What a field of a new message has in it need not be listed.
 ///
 /// A fleet computes from it which revision a configuration needs of its balancers, so a daemon leaves such a field unset
 /// where an older one does the same without it.
-pub const ADDED: &[(&str, i32)] = &[];
+pub const ADDED: &[(&str, i32)] = &[("spillway.v1.Configuration.vips", 2)];

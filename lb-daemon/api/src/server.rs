@@ -39,6 +39,7 @@ use lb_secure::{
 
 use lb_health::Tunnels;
 use lb_inspect::stats;
+use lb_publish::publisher::FollowedHost;
 
 /// Time that calls under way have left when the daemon stops.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -70,6 +71,8 @@ pub struct Handles {
     /// Tunnels for VIP probes.
     pub tunnels: Tunnels,
     pub reloads: Reloads,
+    /// What this host is to VIPs.
+    pub host: FollowedHost,
 }
 
 /// Serves until `stop`; then calls under way have [`DEADLINE`]. Of the two unix sockets the second one is only for reading.

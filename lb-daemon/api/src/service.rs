@@ -1,5 +1,7 @@
 //! The calls of `spillway.v1.Spillway`.
 
+use std::net::IpAddr;
+
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, BackendStatus,
     CaptureRequest, CaptureResponse, Configuration, DiffGenerationsRequest,
@@ -28,6 +30,8 @@ use lb_inspect::{
     stats,
 };
 use lb_member::Changes;
+use lb_model::unserved::{self, UnservedDecision};
+use lb_publish::publisher::FollowedHost;
 use lb_store::{Revision, SchemaMismatch};
 
 /// The service `spillway.v1.Spillway`.
@@ -40,15 +44,24 @@ pub(super) struct Api {
     vip_prober: VipProber,
     reloads: Reloads,
     pub(super) audit: Audit,
+    host: FollowedHost,
 }
 
 impl Api {
     pub(super) fn new(handles: Handles, stop: CancellationToken) -> Self {
-        let Handles { changes, audit, counters, tunnels, reloads } = handles;
+        let Handles { changes, audit, counters, tunnels, reloads, host } = handles;
         let commands = changes.commands().clone();
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
         let vip_prober = VipProber::new(commands.clone(), tunnels, audit.clone(), stop);
-        Self { commands, changes, counters, captures, vip_prober, reloads, audit }
+        Self { commands, changes, counters, captures, vip_prober, reloads, audit, host }
+    }
+
+    /// What follows from the configuration in force and this host for packets that no service of a VIP takes; `None`: there is
+    /// no configuration that could be in force.
+    async fn unserved(&self, vip: IpAddr) -> Option<UnservedDecision> {
+        let exported = self.commands.export().await.ok()?;
+        let is_in_force = exported.generation > 0 && exported.unusable.is_none();
+        is_in_force.then(|| unserved::decide(&exported.configuration.vips, &self.host.now(), vip))
     }
 }
 
@@ -232,7 +245,12 @@ impl Spillway for Api {
         let _at_work = working().await;
         let read = move || explain::explain_pinned(&bpffs, &state_directory, &flow);
         match tokio::task::spawn_blocking(read).await {
-            Ok(Ok((generation, explanation))) => {
+            Ok(Ok((generation, mut explanation))) => {
+                if explanation.unserved.is_some()
+                    && let Some(decision) = self.unserved(flow.vip()).await
+                {
+                    explanation.add_cause(&flow, decision);
+                }
                 Ok(Response::new(message::explained(&explanation, generation)))
             }
             Ok(Err(error)) => {

@@ -19,5 +19,5 @@ pub mod receiver_socket;
 mod text;
 
 pub use kernel::Namespace;
-pub use prefix::{Prefix, PrefixError};
+pub use prefix::{Prefix, PrefixError, longest_match};
 pub use text::{FirstOf, Quoted, count, nearest, shell_word, write_hint};

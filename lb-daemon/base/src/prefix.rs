@@ -1,6 +1,7 @@
 //! Prefixes of addresses.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     net::{IpAddr, Ipv4Addr},
     num::ParseIntError,
@@ -47,6 +48,22 @@ impl FromStr for Prefix {
     type Err = PrefixError;
 
     fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let prefix = Self::parse(text)?;
+        let is_all_mapped = text.contains(':') && prefix.address.is_ipv4() && prefix.bits == 0;
+        match prefix.covers_ipv4() || is_all_mapped {
+            true => Err(PrefixError::CoversIpv4 { text: text.to_owned() }),
+            false => Ok(prefix),
+        }
+    }
+}
+
+impl Prefix {
+    /// The prefix that a text spells. Unlike one of [`FromStr`], it may be so short that v4-mapped addresses are in it, so it
+    /// is no key of a trie that has both families.
+    ///
+    /// # Errors
+    /// [`PrefixError`], but for [`PrefixError::CoversIpv4`].
+    pub fn parse(text: &str) -> Result<Self, PrefixError> {
         let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
         let address: IpAddr =
             address.parse().map_err(|_| PrefixError::Address(address.to_owned()))?;
@@ -61,9 +78,6 @@ impl FromStr for Prefix {
             return Err(PrefixError::TooLong { text: text.to_owned(), most });
         }
         let prefix = Self { address, bits };
-        if prefix.covers_ipv4() {
-            return Err(PrefixError::CoversIpv4 { text: text.to_owned() });
-        }
         // One spelling: a v4-mapped address is IPv4.
         let (bits, octets) = prefix.key();
         let network = Self::from_key(bits, octets);
@@ -80,7 +94,36 @@ impl fmt::Display for Prefix {
     }
 }
 
+/// Of prefixes the longest one that contains an address, with its value.
+pub fn longest_match<V>(prefixes: &BTreeMap<Prefix, V>, address: IpAddr) -> Option<(Prefix, &V)> {
+    let address = address.to_canonical();
+    let mut bound = Prefix::containing(address, u8::MAX);
+    loop {
+        let (found, value) = prefixes.range(..=bound).next_back()?;
+        if found.contains(address) {
+            return Some((*found, value));
+        }
+        // What contains the address is before this one in the order, so it contains this one too.
+        bound = Prefix::containing(address, found.common_bits(address)?);
+    }
+}
+
 impl Prefix {
+    /// The prefix of an address that has so many bits, at most all of them.
+    pub fn containing(address: IpAddr, bits: u8) -> Self {
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let (bits, octets) = Self { address, bits: bits.min(most) }.key();
+        Self::from_key(bits, octets)
+    }
+
+    /// How many bits an address and the prefix begin with in common; `None`: they are of different families.
+    fn common_bits(&self, address: IpAddr) -> Option<u8> {
+        let number = |address| u128::from_be_bytes(Self::containing(address, u8::MAX).key().1);
+        let same = (number(self.address) ^ number(address)).leading_zeros();
+        let same = if self.address.is_ipv4() { same.checked_sub(96)? } else { same };
+        (self.address.is_ipv4() == address.is_ipv4()).then_some(self.bits.min(same as u8))
+    }
+
     /// Its first address.
     pub const fn address(&self) -> IpAddr {
         self.address
@@ -97,7 +140,9 @@ impl Prefix {
         let (bits, network) = self.key();
         let most = if address.is_ipv4() { 32 } else { 128 };
         let (_, octets) = Self { address, bits: most }.key();
-        u128::from_be_bytes(octets) & mask(bits) == u128::from_be_bytes(network)
+        // A short IPv6 prefix has the v4-mapped addresses, which stand for IPv4.
+        self.address.is_ipv4() == address.is_ipv4()
+            && u128::from_be_bytes(octets) & mask(bits) == u128::from_be_bytes(network)
     }
 
     /// The key in a trie of the kernel: significant bits, and the address, IPv4 v4-mapped, other bits zero.
@@ -129,6 +174,10 @@ fn mask(bits: u32) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
+    use proptest::{array::uniform4, collection::vec, prelude::*, sample::select};
+
     use super::*;
 
     fn key(text: &str) -> (u32, String) {
@@ -209,5 +258,76 @@ mod tests {
             assert!(refusal(covering).contains("every IPv4 address"), "{covering}");
         }
         assert!("::/81".parse::<Prefix>().is_ok());
+    }
+
+    #[test]
+    fn a_prefix_that_is_no_key_of_a_trie_has_no_ipv4() {
+        for (text, v6) in
+            [("::/0", "2001:db8::1"), ("::/80", "::1"), ("::fffe:0:0/95", "::fffe:0:1")]
+        {
+            let prefix = Prefix::parse(text).unwrap();
+            assert_eq!(prefix.to_string(), text);
+            assert!(prefix.contains(v6.parse().unwrap()), "{text}");
+            assert!(!prefix.contains("192.0.2.1".parse().unwrap()), "{text}");
+        }
+    }
+
+    fn longest(prefixes: &[&str], address: &str) -> Option<String> {
+        let prefixes = prefixes.iter().map(|text| (Prefix::parse(text).unwrap(), ()));
+        let prefixes = prefixes.collect();
+        let found = longest_match(&prefixes, address.parse().unwrap());
+        found.map(|(prefix, ())| prefix.to_string())
+    }
+
+    #[test]
+    fn the_longest_prefix_counts() {
+        let v4 =
+            ["0.0.0.0/0", "203.0.113.0/24", "203.0.113.0/25", "203.0.113.7", "203.0.113.64/26"];
+        for (address, expected) in [
+            ("203.0.113.7", "203.0.113.7/32"),
+            ("203.0.113.6", "203.0.113.0/25"),
+            ("203.0.113.8", "203.0.113.0/25"),
+            ("203.0.113.65", "203.0.113.64/26"),
+            ("203.0.113.128", "203.0.113.0/24"),
+            ("::ffff:203.0.113.128", "203.0.113.0/24"),
+            ("203.0.114.0", "0.0.0.0/0"),
+            ("0.0.0.0", "0.0.0.0/0"),
+            ("255.255.255.255", "0.0.0.0/0"),
+        ] {
+            assert_eq!(longest(&v4, address).as_deref(), Some(expected), "{address}");
+        }
+        assert_eq!(longest(&v4, "2001:db8::1"), None);
+        assert_eq!(longest(&v4[1..], "203.0.112.255"), None);
+        assert_eq!(longest(&[], "203.0.113.7"), None);
+        let both = ["::/0", "203.0.113.0/24"];
+        assert_eq!(longest(&both, "192.0.2.1"), None);
+        assert_eq!(longest(&both, "2001:db8::1").as_deref(), Some("::/0"));
+    }
+
+    fn byte() -> impl Strategy<Value = u8> {
+        select(&[0, 1, 128, 255][..])
+    }
+
+    proptest! {
+        /// As a look at each prefix finds it. Few distinct bytes make prefixes contain each other.
+        #[test]
+        fn the_longest_match_is_that_of_all_prefixes(
+            prefixes in vec((any::<bool>(), uniform4(byte()), 0..=40_u8), 0..30),
+            (is_v4, bytes) in (any::<bool>(), uniform4(byte())),
+        ) {
+            let address = |is_v4, bytes: [u8; 4]| {
+                let v4 = Ipv4Addr::from(bytes);
+                if is_v4 { IpAddr::V4(v4) } else { Ipv6Addr::from(u128::from(v4.to_bits()) << 96).into() }
+            };
+            let prefixes: BTreeMap<Prefix, ()> = prefixes
+                .into_iter()
+                .map(|(is_v4, bytes, bits)| (Prefix::containing(address(is_v4, bytes), bits), ()))
+                .collect();
+            let address = address(is_v4, bytes);
+            let containing = prefixes.keys().filter(|prefix| prefix.contains(address));
+            let expected = containing.max_by_key(|prefix| prefix.bits()).copied();
+            let found = longest_match(&prefixes, address).map(|(prefix, ())| prefix);
+            prop_assert_eq!(found, expected);
+        }
     }
 }

@@ -15,6 +15,7 @@ use proptest::{
     sample::{select, subsequence},
 };
 
+use lb_base::Prefix;
 use lb_model::*;
 
 fn names(prefix: &'static str, count: usize) -> Vec<Name> {
@@ -275,6 +276,12 @@ fn agree(mut pools: BTreeMap<Name, Pool>) -> BTreeMap<Name, Pool> {
     }
 }
 
+/// Prefixes of VIPs, of which longer ones are in shorter ones.
+fn vip_prefix() -> impl Strategy<Value = Prefix> {
+    (select(vec!["192.0.2.1", "2001:db8::1"]), 0..=128u8)
+        .prop_map(|(address, bits)| Prefix::containing(address.parse().unwrap(), bits))
+}
+
 /// A valid configuration.
 pub fn configuration() -> impl Strategy<Value = Configuration> {
     // Each region overflows only to later ones in some order, so there is no circle.
@@ -287,7 +294,11 @@ pub fn configuration() -> impl Strategy<Value = Configuration> {
         regions.collect::<Vec<_>>()
     });
     let checks = btree_map(select(names("check", 3)), health_check(), 0..3);
-    let rest = (option::of(any::<[u64; 2]>()), 1u32..=5);
+    let rest = (
+        option::of(any::<[u64; 2]>()),
+        1u32..=5,
+        btree_map(vip_prefix(), select(Unserved::ALL), 0..4),
+    );
     (regions, checks, rest)
         .prop_flat_map(|(regions, checks, rest)| {
             let pools = pool(checks.keys().cloned().collect());
@@ -298,7 +309,7 @@ pub fn configuration() -> impl Strategy<Value = Configuration> {
             let services = services(pools.keys().cloned().collect());
             (Just(regions), Just(checks), Just(rest), Just(pools), services)
         })
-        .prop_map(|(regions, health_checks, (hash_key, balancers), pools, services)| {
+        .prop_map(|(regions, health_checks, (hash_key, balancers, vips), pools, services)| {
             Configuration {
                 regions: regions
                     .into_iter()
@@ -310,6 +321,7 @@ pub fn configuration() -> impl Strategy<Value = Configuration> {
                 // Several balancers need one.
                 hash_key: hash_key.or((balancers > 1).then_some([5, 6])),
                 balancers: NonZeroU32::new(balancers).unwrap(),
+                vips,
             }
         })
 }

@@ -25,6 +25,7 @@ use lb_model::{
     next_hop::NextHop,
     overrides::Overrides,
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool},
+    unserved::LocalHost,
 };
 use lb_net::{Bonds, ConfiguredInterfaces};
 use lb_publish::{
@@ -59,6 +60,8 @@ pub struct Content {
     pub groups_at_once: Option<usize>,
     /// No plan has described the groups yet.
     pub is_undescribed: bool,
+    /// What this host is to VIPs.
+    pub host: Arc<LocalHost>,
     pub next_hops: BTreeMap<IpAddr, NextHop>,
     /// Backends that lost theirs and await another.
     pub awaited: BTreeSet<IpAddr>,
@@ -347,6 +350,11 @@ impl PacketPath for FakePacketPath {
         content.is_undescribed = false;
         content.applied += 1;
         Ok(ApplySummary::default())
+    }
+
+    fn follow_host(&mut self, host: Arc<LocalHost>) -> Result<(), ReconcileError> {
+        self.content().host = host;
+        Ok(())
     }
 
     fn named(&self) -> Named {

@@ -1,6 +1,12 @@
 //! The balancer's maps, opened by their pins.
 
-use std::{collections::BTreeSet, fmt, ops::Deref, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::Deref,
+    path::Path,
+    sync::Arc,
+};
 
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
@@ -13,9 +19,9 @@ use lb_common::abi::{
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopEntry, NextHopWord},
-    pod::from_bytes,
+    pod::{bytes_of, from_bytes},
     pool::{Descriptor, Group, PoolLine, PoolWord},
-    service::{Service, ServiceKey, VipKey},
+    service::{Service, ServiceKey, VipKey, VipWord},
     sizes::MapSizes,
     slot::{StandbyWord, TableRef, TableShape},
     verdict::Verdict,
@@ -230,10 +236,22 @@ impl<M: AsRef<Mapping>> Maps<M> {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn vips(&self) -> Result<BTreeSet<VipKey>, MapsError> {
-        let keys: Result<Vec<_>, _> = self.vips.keys().collect();
-        let keys = keys.map_err(map_error(names::ADDRESSES))?;
-        Ok(keys.iter().filter_map(|key| from_bytes(key)).collect())
+    pub fn vips(&self) -> Result<BTreeMap<VipKey, VipWord>, MapsError> {
+        let vips: Result<Vec<_>, _> = self.vips.iter().collect();
+        let vips = vips.map_err(map_error(names::ADDRESSES))?;
+        Ok(vips.iter().filter_map(|(key, word)| Some((from_bytes(key)?, VipWord(*word)))).collect())
+    }
+
+    /// What the maps say of an address; `None`: no service has it.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn vip(&self, vip: &VipKey) -> Result<Option<VipWord>, MapsError> {
+        match self.vips.get(&array(bytes_of(vip)), 0) {
+            Ok(word) => Ok(Some(VipWord(word))),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(source) => Err(map_error(names::ADDRESSES)(source)),
+        }
     }
 
     /// The service of a flow, as [`lb_common::path::find_service`] finds it: that of its port, else of any

@@ -9,7 +9,7 @@ use lb_common::abi::{
     names,
     pod::bytes_of,
     pool::{Descriptor, Group, PoolLine, PoolWord},
-    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey, VipWord},
     slot::SlotWord,
     zone::{Zone, ZoneRange},
 };
@@ -27,9 +27,6 @@ use super::{
 
 /// The words of [`lb_common::abi::arrays::Array::AnyPorts`].
 pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
-
-/// Value in maps that are sets, where only the key counts.
-const PRESENT: u32 = 1;
 
 /// The balancer's maps, to read all of them and to write what is published. Panics if an index is out of range, since the
 /// allocators of indices know the limits.
@@ -122,12 +119,12 @@ impl WritableMaps {
         self.services.change(&self.maps, services, removed).map_err(MapsError::ServicesFull)
     }
 
-    /// Adds an address of services.
+    /// Adds an address of services, or gives it another word.
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn add_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
-        self.maps.vips.insert(array(bytes_of(vip)), PRESENT, 0).map_err(map_error(names::ADDRESSES))
+    pub fn set_vip(&mut self, vip: &VipKey, word: VipWord) -> Result<(), MapsError> {
+        self.maps.vips.insert(array(bytes_of(vip)), word.0, 0).map_err(map_error(names::ADDRESSES))
     }
 
     /// Removes an address that no service has any more.

@@ -25,6 +25,7 @@ pub mod room;
 pub mod shares;
 pub mod slots;
 mod source_prefix;
+pub mod unserved;
 
 #[cfg(test)]
 #[path = "../../fake/src/arbitrary.rs"]
@@ -40,5 +41,5 @@ pub use configuration::{
     AdminState, Affinity, AgentCheck, Backend, CheckKind, CheckTls, Configuration, Encapsulation,
     EncapsulationKind, Endpoint, Fragments, GroupSettings, GrpcCheck, HealthCheck, HostProbe,
     HttpCheck, Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Protocol, Rate,
-    Region, Scaler, Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
+    Region, Scaler, Service, Trust, UdpCheck, UdpMode, Unserved, Via, WhenFull, bounds, rate,
 };

@@ -2,6 +2,8 @@
 
 use std::{fmt, net::IpAddr};
 
+use lb_base::Prefix;
+
 use crate::{Name, overrides::Target};
 
 /// What a change, a warning or a condition is about.
@@ -21,6 +23,8 @@ pub enum ObjectReference {
         address: IpAddr,
     },
     Service(Name),
+    /// A range of VIPs.
+    Vip(Prefix),
     /// `hash_key` of the configuration itself.
     HashKey,
     /// `balancers` of the configuration itself.
@@ -39,6 +43,7 @@ impl fmt::Display for ObjectReference {
             }
             Self::Backend { pool: None, address } => write!(f, "backend {address}"),
             Self::Service(name) => write!(f, "service {name}"),
+            Self::Vip(prefix) => write!(f, "vip {prefix}"),
             Self::HashKey => f.write_str("hash key"),
             Self::Balancers => f.write_str("balancers"),
         }

@@ -3,13 +3,15 @@
 use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use futures::TryStreamExt;
+use lb_model::unserved::LocalHost;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::{Handle, MulticastGroup};
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
     NetError, Unresolved, connect,
-    events::{Events, OF_ADDRESSES, OF_ROUTES},
+    events::{Events, OF_ADDRESSES, OF_HOST, OF_ROUTES},
+    forwarding,
     route::route_to,
 };
 
@@ -53,11 +55,31 @@ impl HostAddresses {
     /// Netlink fails.
     pub async fn next(&mut self) -> Result<BTreeSet<IpAddr>, NetError> {
         self.0.due().await?;
-        let list = self.0.handle.address().get().execute();
-        let messages: Vec<_> =
-            list.try_collect().await.map_err(NetError::request("list addresses"))?;
-        self.0.is_due = false;
-        Ok(messages.iter().filter_map(own).collect())
+        self.0.addresses().await
+    }
+}
+
+/// Follows what this host is to VIPs: its addresses, and whether it forwards packets.
+pub struct HostChanges(Readings);
+
+impl HostChanges {
+    /// Subscribes to changes in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// No netlink socket.
+    pub fn follow() -> Result<Self, NetError> {
+        Readings::open(OF_HOST).map(Self)
+    }
+
+    /// What it is, when [`HostAddresses::next`] would return or after a change of forwarding. Cancel-safe.
+    ///
+    /// # Errors
+    /// Netlink fails.
+    pub async fn next(&mut self) -> Result<LocalHost, NetError> {
+        self.0.due().await?;
+        let [forwards_v4, forwards_v6] = forwarding::read().await;
+        let addresses = self.0.addresses().await?;
+        Ok(LocalHost { addresses, forwards_v4, forwards_v6 })
     }
 }
 
@@ -109,6 +131,15 @@ impl Readings {
         let events = Events::open(groups)?;
         let (handle, connection) = connect()?;
         Ok(Self { events, handle, connection, is_due: true })
+    }
+
+    /// Reads the addresses, after which nothing is due.
+    async fn addresses(&mut self) -> Result<BTreeSet<IpAddr>, NetError> {
+        let list = self.handle.address().get().execute();
+        let messages: Vec<_> =
+            list.try_collect().await.map_err(NetError::request("list addresses"))?;
+        self.is_due = false;
+        Ok(messages.iter().filter_map(own).collect())
     }
 
     /// Returns after an event or after [`REFRESH`]; at once if the last reading was not completed.

@@ -40,7 +40,7 @@ pub(super) enum Event {
     LinkGone(u32),
     /// An address of this host.
     Address,
-    /// A route or a rule.
+    /// A route or a rule, or what else was subscribed to.
     Routing,
     /// Events were lost.
     Lost,
@@ -68,6 +68,14 @@ pub(super) const OF_NEXT_HOPS: &[MulticastGroup] = &[
 /// The addresses of this host.
 pub(super) const OF_ADDRESSES: &[MulticastGroup] =
     &[MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+
+/// Addresses of this host, and settings of interfaces, of which forwarding is one (RTM_NEWNETCONF).
+pub(super) const OF_HOST: &[MulticastGroup] = &[
+    MulticastGroup::Ipv4Ifaddr,
+    MulticastGroup::Ipv6Ifaddr,
+    MulticastGroup::Ipv4Netconf,
+    MulticastGroup::Ipv6Netconf,
+];
 
 /// What the kernel takes packets for: routes and rules, and addresses, which have local routes.
 pub(super) const OF_ROUTES: &[MulticastGroup] = &[

@@ -24,6 +24,7 @@ mod addresses;
 pub mod device;
 mod error;
 mod events;
+mod forwarding;
 mod hops;
 mod link;
 mod neighbour;
@@ -41,7 +42,7 @@ use std::{
     sync::Arc,
 };
 
-pub use addresses::{HostAddresses, LocalAddresses};
+pub use addresses::{HostAddresses, HostChanges, LocalAddresses};
 pub use error::{NetError, Unresolved};
 pub use link::{Interface, LinkChanges, UnsupportedVlan, all_interfaces, interface_by_name};
 pub use neighbour_probe::NeighbourProbe;

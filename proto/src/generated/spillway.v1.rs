@@ -226,7 +226,7 @@ pub struct Change {
     /// count, those of one that comes do not.
     #[prost(uint64, tag = "4")]
     pub slots_moved: u64,
-    /// The object in words: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key", "balancers".
+    /// The object in words: "service web", "pool web: backend 10.0.0.1", "region eu", "vip 203.0.113.0/24", "hash key", "balancers".
     #[prost(string, tag = "5")]
     pub text: ::prost::alloc::string::String,
 }
@@ -413,7 +413,7 @@ pub struct ObjectReference {
     /// What it is.
     #[prost(enumeration = "object_reference::Kind", tag = "1")]
     pub kind: i32,
-    /// Its name: of a group that of its region, of a backend its address. Empty: it is the configuration.
+    /// Its name: of a group that of its region, of a backend its address, of a range of VIPs its prefix. Empty: it is the configuration.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     /// Pool of a backend or group. Empty: it has none, or is a backend in all pools that have it.
@@ -452,6 +452,8 @@ pub mod object_reference {
         Backend = 6,
         /// A service.
         Service = 7,
+        /// A range of VIPs.
+        Vip = 8,
     }
     impl Kind {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -468,6 +470,7 @@ pub mod object_reference {
                 Self::Group => "KIND_GROUP",
                 Self::Backend => "KIND_BACKEND",
                 Self::Service => "KIND_SERVICE",
+                Self::Vip => "KIND_VIP",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -481,6 +484,7 @@ pub mod object_reference {
                 "KIND_GROUP" => Some(Self::Group),
                 "KIND_BACKEND" => Some(Self::Backend),
                 "KIND_SERVICE" => Some(Self::Service),
+                "KIND_VIP" => Some(Self::Vip),
                 _ => None,
             }
         }
@@ -596,6 +600,21 @@ pub struct Configuration {
     /// must be one connection a minute or more. 1 to 1000. Unset: 1.
     #[prost(uint32, tag = "6")]
     pub balancers: u32,
+    /// What is set for ranges of VIPs, in any order. Of several that contain a VIP the one with the longest prefix
+    /// counts. At most 10000, no two with the same prefix. Unset: none.
+    #[prost(message, repeated, tag = "7")]
+    pub vips: ::prost::alloc::vec::Vec<VipRange>,
+}
+/// VIPs that begin with the same bits, whether or not services have them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VipRange {
+    /// Their prefix, "203.0.113.0/24" or "2001:db8:f::/48", without bits behind it; an address alone is the prefix of that
+    /// one address. IPv4 must not be written as IPv6. Must be set.
+    #[prost(string, tag = "1")]
+    pub prefix: ::prost::alloc::string::String,
+    /// What becomes of packets that no service takes. Unset: auto.
+    #[prost(enumeration = "Unserved", tag = "2")]
+    pub unserved: i32,
 }
 /// A place where backends are.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -971,6 +990,8 @@ pub enum SchemaRevision {
     Unspecified = 0,
     /// What there was when revisions were introduced.
     SchemaRevision1 = 1,
+    /// Configuration.vips.
+    SchemaRevision2 = 2,
 }
 impl SchemaRevision {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -981,6 +1002,7 @@ impl SchemaRevision {
         match self {
             Self::Unspecified => "SCHEMA_REVISION_UNSPECIFIED",
             Self::SchemaRevision1 => "SCHEMA_REVISION_1",
+            Self::SchemaRevision2 => "SCHEMA_REVISION_2",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -988,6 +1010,46 @@ impl SchemaRevision {
         match value {
             "SCHEMA_REVISION_UNSPECIFIED" => Some(Self::Unspecified),
             "SCHEMA_REVISION_1" => Some(Self::SchemaRevision1),
+            "SCHEMA_REVISION_2" => Some(Self::SchemaRevision2),
+            _ => None,
+        }
+    }
+}
+/// What becomes of packets for a VIP that no service of it takes: of another port or protocol, or later fragments where no
+/// service takes fragments. Pings are answered first, and ICMP errors about connections go to their backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Unserved {
+    /// Auto.
+    Unspecified = 0,
+    /// They are dropped if the VIP is no address of the balancer's host and the host does not forward packets of its IP
+    /// version; else they are left to the host. The balancer follows both.
+    Auto = 1,
+    /// They are left to the host: it answers them if the VIP is an address of it, and else forwards or drops them.
+    Pass = 2,
+    /// They are dropped and counted.
+    Drop = 3,
+}
+impl Unserved {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "UNSERVED_UNSPECIFIED",
+            Self::Auto => "UNSERVED_AUTO",
+            Self::Pass => "UNSERVED_PASS",
+            Self::Drop => "UNSERVED_DROP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "UNSERVED_UNSPECIFIED" => Some(Self::Unspecified),
+            "UNSERVED_AUTO" => Some(Self::Auto),
+            "UNSERVED_PASS" => Some(Self::Pass),
+            "UNSERVED_DROP" => Some(Self::Drop),
             _ => None,
         }
     }
@@ -1608,6 +1670,9 @@ pub struct ExplainResponse {
     /// What the flow table has of the flow. Unset: nothing.
     #[prost(message, optional, tag = "15")]
     pub cell: ::core::option::Option<ExplainedCell>,
+    /// What becomes of it because no service takes it. Unset: a service takes it, or its destination is no VIP.
+    #[prost(message, optional, tag = "16")]
+    pub unserved: ::core::option::Option<ExplainedUnserved>,
 }
 /// A service.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1689,6 +1754,19 @@ pub struct ExplainedRegion {
     /// What was made of it.
     #[prost(enumeration = "ExplainedRegionOutcome", tag = "2")]
     pub outcome: i32,
+}
+/// What becomes of a packet for a VIP that no service of it takes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedUnserved {
+    /// Whether it is dropped. False: it is left to the host.
+    #[prost(bool, tag = "1")]
+    pub drops: bool,
+    /// Why.
+    #[prost(enumeration = "ExplainedUnservedCause", tag = "2")]
+    pub cause: i32,
+    /// Prefix of the configuration's range that says so: "203.0.113.0/24". Empty unless the cause is CONFIGURED.
+    #[prost(string, tag = "3")]
+    pub prefix: ::prost::alloc::string::String,
 }
 /// Who has a packet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1909,6 +1987,47 @@ impl ExplainedRegionOutcome {
             "EXPLAINED_REGION_OUTCOME_CLOSED" => Some(Self::Closed),
             "EXPLAINED_REGION_OUTCOME_NOBODY_USABLE" => Some(Self::NobodyUsable),
             "EXPLAINED_REGION_OUTCOME_NOT_ASKED" => Some(Self::NotAsked),
+            _ => None,
+        }
+    }
+}
+/// Why a packet that no service takes is dropped or left to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExplainedUnservedCause {
+    /// Not known: the packet path does not do yet what follows from configuration and host, or no longer.
+    Unspecified = 0,
+    /// A range of VIPs of the configuration says so.
+    Configured = 1,
+    /// By auto: the VIP is an address of the balancer's host.
+    OwnAddress = 2,
+    /// By auto: the balancer's host forwards packets of the IP version.
+    Forwards = 3,
+    /// By auto: the VIP is no address of the balancer's host, and the host does not forward packets of the IP version.
+    NotOfHost = 4,
+}
+impl ExplainedUnservedCause {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPLAINED_UNSERVED_CAUSE_UNSPECIFIED",
+            Self::Configured => "EXPLAINED_UNSERVED_CAUSE_CONFIGURED",
+            Self::OwnAddress => "EXPLAINED_UNSERVED_CAUSE_OWN_ADDRESS",
+            Self::Forwards => "EXPLAINED_UNSERVED_CAUSE_FORWARDS",
+            Self::NotOfHost => "EXPLAINED_UNSERVED_CAUSE_NOT_OF_HOST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPLAINED_UNSERVED_CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPLAINED_UNSERVED_CAUSE_CONFIGURED" => Some(Self::Configured),
+            "EXPLAINED_UNSERVED_CAUSE_OWN_ADDRESS" => Some(Self::OwnAddress),
+            "EXPLAINED_UNSERVED_CAUSE_FORWARDS" => Some(Self::Forwards),
+            "EXPLAINED_UNSERVED_CAUSE_NOT_OF_HOST" => Some(Self::NotOfHost),
             _ => None,
         }
     }

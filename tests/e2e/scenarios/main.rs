@@ -56,6 +56,7 @@ mod top;
 mod traffic;
 mod tunnel_checks;
 mod unhealthy;
+mod unserved;
 mod unusable_store;
 mod unwritable_disk;
 mod utilisation;
@@ -85,6 +86,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("streaks", streaks::CASES),
     ("slots", slots::CASES),
     ("overrides", overrides::CASES),
+    ("unserved", unserved::CASES),
     ("unusable_store", unusable_store::CASES),
     ("unwritable_disk", unwritable_disk::CASES),
     ("host_changes", host_changes::CASES),

@@ -101,7 +101,8 @@ fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
     // A small table, so that much can be asked in a second.
     configuration.pools[0].slots = Some(31);
     let configuration = Some(configuration);
-    let apply = v1::ApplyRequest { configuration, ..v1::ApplyRequest::default() };
+    let schema_revision = spillway_proto::SCHEMA_REVISION.into();
+    let apply = v1::ApplyRequest { configuration, schema_revision, ..v1::ApplyRequest::default() };
     let apply = ("/spillway.v1.Spillway/Apply", apply.encode_to_vec());
     let endpoint = |address: &str| format!("[{address}]:53");
     let backend = v1::Backend {

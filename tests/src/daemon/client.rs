@@ -113,8 +113,13 @@ impl Client {
     /// As [`Self::call`].
     pub fn apply(&self, configuration: &Configuration, validate_only: bool) -> Answer<ApplyResult> {
         let configuration = Some(configuration.clone());
-        let request =
-            ApplyRequest { configuration, validate_only, force: true, ..ApplyRequest::default() };
+        let request = ApplyRequest {
+            configuration,
+            validate_only,
+            force: true,
+            schema_revision: spillway_proto::SCHEMA_REVISION.into(),
+            ..ApplyRequest::default()
+        };
         let answer = self.call(async |mut c| c.apply(request).await)?;
         Ok(answer.result.unwrap_or_default())
     }

@@ -16,7 +16,7 @@ use spillway_proto::v1;
 
 use crate::{
     arguments::{Options, one_of, parse_endpoint},
-    client::DaemonClient,
+    client::{DaemonClient, block_on},
     failure::{Exit, Failure},
     origin,
     output::{Grid, Report, fields, print},
@@ -54,7 +54,15 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     let read = || {
         let (maps, names) = pinned::open(options)?;
         pinned::warn_of_namespace(&names);
-        explain::explain_with(&maps, &names, &flow).map_err(|error| pinned::maps_failure(&error))
+        let explained = explain::explain_with(&maps, &names, &flow);
+        let explained = explained.map_err(|error| pinned::maps_failure(&error))?;
+        if explained.unserved.is_none() {
+            return Ok(explained);
+        }
+        // Why a VIP's packets are dropped or left to the host is not in the maps. Without a daemon the rest is said.
+        let told = block_on(async { ask(&mut DaemonClient::connect(options).await?).await });
+        let told = told.ok().filter(|told| told.verdict == explained.verdict);
+        Ok(told.unwrap_or(explained))
     };
     print(&origin::ask_or_read(options, ask, read)?, options.output)
 }

@@ -149,7 +149,8 @@ fn no_service_is_an_answer() {
         "\
 packet   udp [2001:db8::7]:1 -> [2001:db8:1::1]:53, datagram
 verdict  not_ours
-why      No service has this address, port and protocol.
+why      No service has this address, port and protocol, and the packet is left
+         to the host.
 "
     );
 }

@@ -200,6 +200,9 @@ pub(super) fn other_concern(
     if (&before.hash_key, before.balancers) != (&after.hash_key, after.balancers) {
         return Some("all pools".into());
     }
+    if before.vips != after.vips {
+        return Some("a range of VIPs, which is no pool's".into());
+    }
     let is_other = |name: &&str| !scope.has_pool(name);
     let changed = differing(&before.pools, &after.pools, |pool| &pool.name);
     if let Some(pool) = changed.iter().map(|pool| pool.name.as_str()).find(is_other) {

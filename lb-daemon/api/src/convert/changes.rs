@@ -159,6 +159,7 @@ pub(super) fn reference(object: &ObjectReference) -> v1::ObjectReference {
             (ReferenceKind::Backend, address.to_string(), pool.as_ref())
         }
         ObjectReference::Service(name) => (ReferenceKind::Service, name.to_string(), None),
+        ObjectReference::Vip(prefix) => (ReferenceKind::Vip, prefix.to_string(), None),
         ObjectReference::HashKey | ObjectReference::Balancers => {
             (ReferenceKind::Configuration, String::new(), None)
         }

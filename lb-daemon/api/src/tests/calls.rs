@@ -114,7 +114,11 @@ async fn no_configuration_is_an_empty_one() {
     let daemon = Daemon::start();
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
-    let empty = v1::ApplyRequest { force: true, ..v1::ApplyRequest::default() };
+    let empty = v1::ApplyRequest {
+        force: true,
+        configuration: None,
+        ..apply(v1::Configuration::default())
+    };
     let answer = client.apply(empty).await.unwrap().into_inner().result.unwrap();
     assert_eq!(answer.generation, 2);
     assert!(answer.changes.iter().all(|change| change.text != "pool web: backend 10.0.0.1"));

@@ -46,6 +46,7 @@ use lb_inspect::stats;
 use lb_model::{Name, StateCause, StateReason, map_memory::Budget};
 use lb_net::NetChange;
 use lb_net::SourceRules;
+use lb_publish::publisher::FollowedHost;
 use lb_secure::{refusals::ApiRefusals, tls::Connection};
 use lb_store::{Revision, Store};
 
@@ -233,7 +234,9 @@ fn serving(
             Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
         // Settings are read again by nothing here.
         let (reloads, _) = Reloads::channel();
-        let handles = Handles { changes: commands.into(), audit, counters, tunnels, reloads };
+        let host = FollowedHost::default();
+        let changes = commands.into();
+        let handles = Handles { changes, audit, counters, tunnels, reloads, host };
         serve((listener, Some(second)), remote, handles, ApiRefusals::default(), stop).await
     })
 }
@@ -246,5 +249,6 @@ fn configuration() -> v1::Configuration {
 }
 
 fn apply(configuration: v1::Configuration) -> v1::ApplyRequest {
-    v1::ApplyRequest { configuration: Some(configuration), ..Default::default() }
+    let schema_revision = spillway_proto::SCHEMA_REVISION.into();
+    v1::ApplyRequest { configuration: Some(configuration), schema_revision, ..Default::default() }
 }

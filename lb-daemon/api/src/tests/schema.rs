@@ -172,7 +172,7 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
     newer.client().await.apply(request).await.unwrap();
     let directory = newer.stop().await;
     lb_fake::stored::rewrite(directory.path(), |description, _, more| {
-        assert_eq!(description["schema"], NOW, "nothing in it is new yet");
+        assert_eq!(description["schema"], Revision::FIRST.number(), "nothing in it is new yet");
         description["schema"] = NEXT.into();
         more.extend([0xc0, 0x3e, 7]);
     })

@@ -16,6 +16,7 @@ mod units;
 
 use std::num::NonZeroU32;
 
+use lb_model::Unserved;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use error::{DocumentError, typographic};
@@ -50,6 +51,9 @@ pub struct Document {
     /// `[[service]]`
     #[serde(default, rename = "service", skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
+    /// `[[vip]]`
+    #[serde(default, rename = "vip", skip_serializing_if = "Vec::is_empty")]
+    pub vips: Vec<Vip>,
 }
 
 impl Document {
@@ -104,4 +108,16 @@ pub struct Region {
     /// Regions that take over, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overflow_to: Vec<String>,
+}
+
+/// `[[vip]]`: what is set for the VIPs of a prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vip {
+    /// The prefix.
+    #[serde(default)]
+    pub prefix: String,
+    /// What becomes of packets that no service takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unserved: Option<Unserved>,
 }

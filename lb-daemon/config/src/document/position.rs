@@ -6,11 +6,12 @@ use toml::{
 };
 
 /// Fields and lists that a file calls otherwise than the message: in a file the unit is part of the value.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 9] = [
     ("regions", "region"),
     ("health_checks", "health_check"),
     ("pools", "pool"),
     ("services", "service"),
+    ("vips", "vip"),
     ("backends", "backend"),
     ("groups", "group"),
     ("capacity_per_second", "capacity"),
@@ -18,7 +19,7 @@ const NAMES: [(&str, &str); 8] = [
 ];
 
 /// The first of these are the lists at the top. Objects have fields that are called as these lists are in a file.
-const TOP: usize = 4;
+const TOP: usize = 5;
 
 /// The message's name of a field of a file, or of an object in it.
 pub(super) fn message_name(in_file: &str, is_top: bool) -> &str {
@@ -165,6 +166,8 @@ health_checks = [\"http\"]
 [[service]]
 name = \"web\"
 port = 70000
+[[vip]]
+prefix = \"192.0.2.1\"
 ";
 
     #[test]
@@ -184,6 +187,8 @@ port = 70000
             ("pools[0].backends[1].address", (32, 3)),
             ("pools[0].backends[1].weight", (30, 3)),
             ("services[0].port", (36, 1)),
+            ("vips[0].prefix", (38, 1)),
+            ("vips[0].unserved", (37, 1)),
         ] {
             let found = find_field(FILE, path);
             assert_eq!(found, Some(expected), "{path}");

@@ -146,6 +146,7 @@ impl Reader<'_> {
                 },
             ),
             services: self.list(&mut root, &file, ("service", "services", "name"), Self::object),
+            vips: self.list(&mut root, &file, ("vip", "vips", "prefix"), Self::object),
             ..self.object(root, &file)
         }
     }

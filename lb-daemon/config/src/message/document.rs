@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use lb_model::{
-    AdminState, Affinity, EncapsulationKind, Fragments, Isolation, Protocol, UdpMode, WhenFull,
+    AdminState, Affinity, EncapsulationKind, Fragments, Isolation, Protocol, UdpMode, Unserved,
+    WhenFull,
 };
 
 use super::enums::{ApiEnum, to_number};
-use crate::document::{Backend, Document, Group, Pool, PortRange, Region, Service};
+use crate::document::{Backend, Document, Group, Pool, PortRange, Region, Service, Vip};
 
 /// A message has a value that the file form of this version lacks: it comes from a newer daemon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,7 @@ impl From<Document> for v1::Configuration {
             services: document.services.into_iter().map(Into::into).collect(),
             hash_key: document.hash_key.unwrap_or_default(),
             balancers: number(document.balancers),
+            vips: document.vips.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -37,8 +39,15 @@ impl TryFrom<v1::Configuration> for Document {
     type Error = UnknownValue;
 
     fn try_from(message: v1::Configuration) -> Result<Self, UnknownValue> {
-        let v1::Configuration { regions, health_checks, pools, services, hash_key, balancers } =
-            message;
+        let v1::Configuration {
+            regions,
+            health_checks,
+            pools,
+            services,
+            hash_key,
+            balancers,
+            vips,
+        } = message;
         Ok(Self {
             hash_key: text(hash_key),
             balancers: NonZeroU32::new(balancers),
@@ -46,6 +55,7 @@ impl TryFrom<v1::Configuration> for Document {
             health_checks: each(health_checks)?,
             pools: each(pools)?,
             services: each(services)?,
+            vips: each(vips)?,
         })
     }
 }
@@ -209,6 +219,24 @@ impl TryFrom<v1::Service> for Service {
             fragments: Fragments::from_api(message.fragments).map_err(|_| unknown("fragments"))?,
             name: message.name,
         })
+    }
+}
+
+impl From<Vip> for v1::VipRange {
+    fn from(vip: Vip) -> Self {
+        Self { prefix: vip.prefix, unserved: to_number(vip.unserved) }
+    }
+}
+
+impl TryFrom<v1::VipRange> for Vip {
+    type Error = UnknownValue;
+
+    fn try_from(message: v1::VipRange) -> Result<Self, UnknownValue> {
+        let unserved = Unserved::from_api(message.unserved).map_err(|_| {
+            let name = message.prefix.clone();
+            UnknownValue { object: "vip", name, field: "unserved" }
+        })?;
+        Ok(Self { prefix: message.prefix, unserved })
     }
 }
 

@@ -3,7 +3,7 @@
 use lb_model::overrides::Kind as OverrideKind;
 use lb_model::{
     AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, MemberState,
-    Protocol, UdpMode, Via, WhenFull,
+    Protocol, UdpMode, Unserved, Via, WhenFull,
 };
 use spillway_proto::v1;
 
@@ -65,6 +65,7 @@ api_enums! {
     OverrideKind = OverrideKind { Drain, Disable, Weight, Scale }
     Protocol = Protocol { Tcp, Udp }
     UdpMode = UdpMode { Stateless, Tracked }
+    Unserved = Unserved { Auto, Pass, Drop }
     Via = Via { Address, Tunnel }
     WhenFull = WhenFull { Nearest, Reject }
 }

@@ -3,9 +3,10 @@
 
 use std::{net::IpAddr, time::Duration};
 
+use lb_base::Prefix;
 use lb_model::{
     Backend, CheckKind, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck,
-    HostProbe, Name, Pool, Ports, Rate, Region, Service, Trust, Via,
+    HostProbe, Name, Pool, Ports, Rate, Region, Service, Trust, Unserved, Via,
 };
 use prost::Message;
 use spillway_proto::v1;
@@ -38,6 +39,7 @@ fn without_pools(configuration: &Configuration) -> v1::Configuration {
         services: configuration.services.iter().map(service).collect(),
         hash_key: configuration.hash_key.map(hash_key).unwrap_or_default(),
         balancers: configuration.balancers.get(),
+        vips: configuration.vips.iter().map(vip).collect(),
     }
 }
 
@@ -130,6 +132,10 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
         fragments: service.fragments.to_api().into(),
         etag: String::new(),
     }
+}
+
+fn vip((prefix, unserved): (&Prefix, &Unserved)) -> v1::VipRange {
+    v1::VipRange { prefix: prefix.to_string(), unserved: unserved.to_api().into() }
 }
 
 fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {

@@ -11,6 +11,7 @@ mod shares;
 mod slots;
 mod unread;
 mod values;
+mod vip;
 
 use std::sync::Arc;
 
@@ -83,6 +84,7 @@ fn configuration<'k>(
             values::without_etag(at, &m.etag, service::service(at, m, &pool_names))
         }),
         hash_key: invalid.value(values::hash_key(&message.hash_key)).flatten(),
+        vips: vip::vips(&message.vips, &mut invalid),
         ..Configuration::default()
     };
     if let Some(balancers) = invalid.value(values::balancers(message.balancers)) {

@@ -24,6 +24,7 @@ use lb_config::{Requested, document::Document};
 use lb_model::{
     Ipv4Prefix, Name, capacity::Portions, map_memory::Budget, own_addresses::OwnAddresses,
 };
+use lb_publish::publisher::FollowedHost;
 use lb_store::{Revision, StoreCounters};
 
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,8 @@ pub struct Settings {
     /// The prefix that sources of IPv4 tunnels are from.
     pub source_prefix: Option<Ipv4Prefix>,
     pub balancer_addresses: BalancerAddresses,
+    /// What this host is to VIPs.
+    pub host: FollowedHost,
     /// Where the directory of names is written for the command line.
     pub state_directory: PathBuf,
     /// How much the maps hold.

@@ -93,7 +93,7 @@ impl<P: PacketPath, W: MemberPath, R: PathReader> Loops<P, W, R> {
         let status = StatusLoop::new(settings.clone(), reader, queries, status_updates);
         store.count_in(settings.store_counters.clone());
         let names = Names::new(settings.state_directory.clone(), settings.conditions.clone());
-        let (publisher, publishing) = PublisherLoop::new(path, publisher.clone());
+        let (publisher, publishing) = PublisherLoop::new(path, publisher.clone(), &settings.host);
         let state = State {
             storing: Storing::new(store, settings.conditions.clone()),
             settings,

@@ -91,6 +91,7 @@ impl<'a> LogFields<'a> {
                 Self { pool: pool.as_ref(), backend: Some(address), ..none }
             }
             ObjectReference::HealthCheck(_)
+            | ObjectReference::Vip(_)
             | ObjectReference::HashKey
             | ObjectReference::Balancers => none,
         }

@@ -1,9 +1,9 @@
 //! The packet that is asked about.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use lb_common::{
-    abi::service::{IPV4, IPV6, address_words},
+    abi::service::{IPV4, IPV6, VipKey, address_words},
     flow_hash::FlowTuple,
     path::{Kind, Parsed},
     wire::{ipv4, ipv6, tcp, udp},
@@ -70,6 +70,15 @@ impl Flow {
     /// What the packet program would look up.
     pub fn tuple(&self) -> FlowTuple {
         self.parsed().flow
+    }
+
+    /// Its destination.
+    pub fn vip(&self) -> IpAddr {
+        self.vip.ip()
+    }
+
+    pub(super) fn vip_key(&self) -> VipKey {
+        VipKey::of(self.vip.ip())
     }
 
     /// What the packet program would read of the smallest such packet, its sequence number 0.

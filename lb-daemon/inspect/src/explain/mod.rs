@@ -5,6 +5,7 @@ mod flow;
 mod reason;
 mod regions;
 mod trace;
+mod unserved;
 
 use std::{borrow::Cow, path::Path};
 
@@ -17,6 +18,7 @@ use serde::{Serialize, Serializer};
 pub use flow::{Flow, FlowError};
 pub use regions::{Region, RegionOutcome};
 pub use trace::{explain, no_service};
+pub use unserved::{UnservedPart, unserved};
 
 use crate::names::Names;
 use lb_maps::{MapsError, PinnedMaps, directory::Directory};
@@ -60,6 +62,8 @@ pub struct Explanation {
     pub verdict: Cow<'static, str>,
     /// Who has the packet.
     pub choice: Option<Chosen>,
+    /// What becomes of a packet for a VIP that no service takes; `null`: a service takes it, or its destination is no VIP.
+    pub unserved: Option<UnservedPart>,
     pub why: String,
 }
 
@@ -198,7 +202,10 @@ pub fn explain_with(
     let view = service.map(|service| maps.service_view(service)).transpose()?.flatten();
     Ok(match view {
         Some(view) => explain(&view, names, view.service(), flow),
-        None => no_service(flow),
+        None => match maps.vip(&flow.vip_key())? {
+            Some(word) => unserved(flow, word.drops_unserved()),
+            None => no_service(flow),
+        },
     })
 }
 
@@ -224,6 +231,7 @@ impl Explanation {
             remembered: None,
             verdict: Self::FORWARDED.into(),
             choice: None,
+            unserved: None,
             why: String::new(),
         }
     }

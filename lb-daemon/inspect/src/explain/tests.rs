@@ -15,7 +15,10 @@ use super::*;
 use crate::names;
 use lb_common_fake::FakeTables;
 use lb_maps::directory::Directory;
-use lb_model::Protocol;
+use lb_model::{
+    Protocol,
+    unserved::{UnservedCause, UnservedDecision},
+};
 
 fn names() -> Names {
     Names(Directory {
@@ -323,4 +326,67 @@ fn the_last_resort_is_called_so() {
         explain(&fake, false).why,
         "no healthy backend can take it; 10.0.0.1 is the pool's last resort (panic threshold)"
     );
+}
+
+#[test]
+fn a_packet_that_no_service_of_a_vip_takes_is_dropped_or_left_to_the_host_for_a_reason() {
+    let flow = flow("198.51.100.7:40000", "192.0.2.1:81", Protocol::Tcp, false);
+    let decided = |drops, cause| {
+        let mut explanation = unserved(&flow, drops);
+        explanation.add_cause(&flow, UnservedDecision { drops, cause });
+        let Explanation { verdict, unserved, why, .. } = explanation;
+        let unserved = unserved.unwrap();
+        assert_eq!(unserved.drops, drops);
+        (verdict.into_owned(), unserved.cause.unwrap(), unserved.prefix, why)
+    };
+    let begin = "no service of this VIP takes the packet, so it is ";
+    for (drops, cause, name, end) in [
+        (
+            true,
+            UnservedCause::NotOfHost,
+            "not_of_host",
+            "dropped: the VIP is no address of the host, and the host does not forward IPv4 packets",
+        ),
+        (
+            false,
+            UnservedCause::Forwards,
+            "forwards",
+            "left to the host, which forwards IPv4 packets",
+        ),
+        (
+            false,
+            UnservedCause::OwnAddress,
+            "own_address",
+            "left to the host: the VIP is an address of the host",
+        ),
+    ] {
+        let verdict = if drops { "unserved" } else { "not_ours" };
+        let expected = (verdict.to_owned(), name, None, format!("{begin}{end}"));
+        assert_eq!(decided(drops, cause), expected);
+    }
+    let prefix = "192.0.2.0/24";
+    let by_range = UnservedCause::Configured(prefix.parse().unwrap());
+    for (drops, verdict, what) in
+        [(true, "unserved", "dropped"), (false, "not_ours", "left to the host")]
+    {
+        let why = format!("{begin}{what}: `unserved` of vip {prefix} says so");
+        let expected = (verdict.to_owned(), "configured", Some(prefix.to_owned()), why);
+        assert_eq!(decided(drops, by_range), expected);
+    }
+}
+
+/// The maps count: what follows from a configuration that packets do not see yet is no reason.
+#[test]
+fn without_a_reason_that_fits_the_maps_none_is_named() {
+    let flow = flow("198.51.100.7:40000", "192.0.2.1:81", Protocol::Tcp, false);
+    let mut explanation = unserved(&flow, false);
+    let before = format!("{explanation:?}");
+    explanation.add_cause(&flow, UnservedDecision { drops: true, cause: UnservedCause::NotOfHost });
+    assert_eq!(format!("{explanation:?}"), before);
+    assert_eq!(
+        explanation.why,
+        "no service of this VIP takes the packet, so it is left to the host"
+    );
+    let elsewhere = no_service(&flow);
+    assert_eq!((elsewhere.unserved, &*elsewhere.verdict), (None, "not_ours"));
 }

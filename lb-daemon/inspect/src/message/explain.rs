@@ -9,7 +9,8 @@ use spillway_proto::v1;
 use lb_config::message::ApiEnum;
 
 use crate::explain::{
-    Chosen, Entry, Explanation, Flow, FlowCell, Region, RegionOutcome, ServicePart, Slot, Zone,
+    Chosen, Entry, Explanation, Flow, FlowCell, Region, RegionOutcome, ServicePart, Slot,
+    UnservedPart, Zone,
 };
 use lb_model::{Affinity, Encapsulation, EncapsulationKind};
 
@@ -53,7 +54,34 @@ pub fn explained(explanation: &Explanation, generation: u64) -> v1::ExplainRespo
         verdict: explanation.verdict.clone().into_owned(),
         choice: explanation.choice.as_ref().map(choice),
         why: explanation.why.clone(),
+        unserved: explanation.unserved.as_ref().map(unserved),
     }
+}
+
+/// Causes of the API in the order of [`UnservedPart::CAUSES`].
+const CAUSES: [v1::ExplainedUnservedCause; 4] = [
+    v1::ExplainedUnservedCause::Configured,
+    v1::ExplainedUnservedCause::OwnAddress,
+    v1::ExplainedUnservedCause::Forwards,
+    v1::ExplainedUnservedCause::NotOfHost,
+];
+
+fn unserved(part: &UnservedPart) -> v1::ExplainedUnserved {
+    let place = UnservedPart::CAUSES.iter().position(|name| Some(*name) == part.cause);
+    let cause = place.map_or(v1::ExplainedUnservedCause::Unspecified, |place| CAUSES[place]);
+    let prefix = part.prefix.clone().unwrap_or_default();
+    v1::ExplainedUnserved { drops: part.drops, cause: cause.into(), prefix }
+}
+
+fn unserved_part(message: v1::ExplainedUnserved) -> Result<UnservedPart, UnknownAnswer> {
+    let known = v1::ExplainedUnservedCause::try_from(message.cause);
+    let known = known.map_err(|_| UnknownAnswer { field: "unserved.cause" })?;
+    let place = CAUSES.iter().position(|cause| *cause == known);
+    Ok(UnservedPart {
+        drops: message.drops,
+        cause: place.map(|place| UnservedPart::CAUSES[place]),
+        prefix: Some(message.prefix).filter(|prefix| !prefix.is_empty()),
+    })
 }
 
 fn cell(cell: &FlowCell) -> v1::ExplainedCell {
@@ -151,6 +179,7 @@ pub fn explanation(flow: &Flow, answer: v1::ExplainResponse) -> Result<Explanati
         remembered,
         verdict: answer.verdict.into(),
         choice: answer.choice.map(chosen).transpose()?,
+        unserved: answer.unserved.map(unserved_part).transpose()?,
         why: answer.why,
         ..Explanation::for_flow(flow)
     })
@@ -340,16 +369,31 @@ mod tests {
         let nothing = crate::explain::no_service(&flow());
         let back = explanation(&flow(), explained(&nothing, 3)).unwrap();
         assert_eq!(format!("{back:?}"), format!("{nothing:?}"));
+        for (drops, causes) in [(true, [0, 3]), (false, [1, 2])] {
+            let not_known = crate::explain::unserved(&flow(), drops);
+            let known = causes.map(|place| {
+                let cause = Some(UnservedPart::CAUSES[place]);
+                let prefix = (place == 0).then(|| "192.0.2.0/24".into());
+                let unserved = Some(UnservedPart { drops, cause, prefix });
+                Explanation { unserved, ..not_known.clone() }
+            });
+            for sent in known.into_iter().chain([not_known]) {
+                let message = explained(&sent, 3);
+                let back = explanation(&flow(), message).unwrap();
+                assert_eq!(format!("{back:?}"), format!("{sent:?}"));
+            }
+        }
     }
 
     #[test]
     fn a_value_of_a_newer_daemon_is_named() {
         let good = || explained(&whole(Encapsulation::Direct, None, State::Open), 3);
         type Change = fn(&mut v1::ExplainResponse);
-        let changes: [(Change, &str); 6] = [
+        let changes: [(Change, &str); 7] = [
             (|a| a.zone.as_mut().unwrap().number = 65_536, "zone.number"),
             (|a| a.cell.as_mut().unwrap().state = 99, "cell.state"),
             (|a| a.memory = 99, "memory"),
+            (|a| a.unserved.get_or_insert_default().cause = 99, "unserved.cause"),
             (|a| a.regions[0].outcome = 99, "regions.outcome"),
             (|a| a.service.as_mut().unwrap().affinity = 99, "service.affinity"),
             (|a| a.choice.as_mut().unwrap().encapsulation = 99, "choice.encapsulation"),

@@ -22,6 +22,8 @@ pub const ROUNDS: RangeInclusive<u32> = 1..=100;
 pub const JITTERS: RangeInclusive<u32> = 0..=50;
 /// Statuses of HTTP.
 pub const STATUSES: RangeInclusive<u32> = 100..=599;
+/// Most prefixes of VIPs.
+pub const MOST_VIP_RANGES: usize = 10_000;
 /// Balancers that share the capacities.
 pub const BALANCERS: RangeInclusive<u32> = 1..=1000;
 

@@ -9,8 +9,11 @@ mod pool;
 mod ports;
 pub mod rate;
 mod service;
+mod vip;
 
 use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
+
+use lb_base::Prefix;
 
 pub use health_check::{
     AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HostProbe, HttpCheck, Trust, UdpCheck,
@@ -24,6 +27,7 @@ pub use pool::{
 pub use ports::{Endpoint, PortList, Ports};
 pub use rate::Rate;
 pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
+pub use vip::Unserved;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
@@ -39,6 +43,8 @@ pub struct Configuration {
     pub hash_key: Option<[u64; 2]>,
     /// Balancers that share the capacities.
     pub balancers: NonZeroU32,
+    /// What becomes of packets for VIPs in a prefix that no service takes. The longest prefix of a VIP counts.
+    pub vips: BTreeMap<Prefix, Unserved>,
 }
 
 impl Configuration {
@@ -49,6 +55,7 @@ impl Configuration {
         services: BTreeMap::new(),
         hash_key: None,
         balancers: NonZeroU32::MIN,
+        vips: BTreeMap::new(),
     };
 
     /// A pool, to be changed in this configuration alone.

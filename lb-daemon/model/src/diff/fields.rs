@@ -10,7 +10,7 @@ use lb_base::bytes::Bytes;
 use super::FieldChange;
 use crate::{
     Backend, CheckKind, CheckTls, Configuration, GroupSettings, GrpcCheck, HealthCheck, HttpCheck,
-    Name, Pool, Region, Service, Trust, UdpCheck,
+    Name, Pool, Region, Service, Trust, UdpCheck, Unserved,
 };
 
 pub(super) fn region(old: &Region, new: &Region) -> Vec<FieldChange> {
@@ -73,6 +73,12 @@ pub(super) fn service(old: &Service, new: &Service) -> Vec<FieldChange> {
     let idle = (old.idle_timeout.map(Shown), new.idle_timeout.map(Shown));
     fields.compare("idle_timeout", Optional(idle.0), Optional(idle.1));
     fields.compare("fragments", old.fragments, new.fragments);
+    fields.0
+}
+
+pub(super) fn vip(old: &Unserved, new: &Unserved) -> Vec<FieldChange> {
+    let mut fields = Fields::default();
+    fields.compare("unserved", old, new);
     fields.0
 }
 

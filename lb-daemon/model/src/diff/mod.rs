@@ -91,6 +91,7 @@ pub fn between(old: &Configuration, new: &Configuration, diffs: &TableDiffs<'_>)
         }
     }
     each(ObjectReference::Service, &old.services, &new.services, fields::service, &mut changes);
+    each(ObjectReference::Vip, &old.vips, &new.vips, fields::vip, &mut changes);
     if old.hash_key != new.hash_key {
         let fields = fields::hash_key(old.hash_key, new.hash_key);
         let (kind, object) = (Kind::Changed, ObjectReference::HashKey);

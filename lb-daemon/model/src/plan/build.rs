@@ -14,6 +14,7 @@ use crate::{
     WhenFull,
     ids::{BackendId, Ids},
     maglev::{BuildError, Member, MemberKey, TableSpec},
+    unserved,
 };
 
 /// Why a configuration cannot be planned. A validated one with its own ids always can.
@@ -106,7 +107,10 @@ pub fn build(
         };
         plan.pools.insert(index, planned);
     }
+    let vips = &inputs.configuration.vips;
     for (name, service) in &inputs.configuration.services {
+        let vip = service.address;
+        plan.unserved.entry(vip).or_insert_with(|| unserved::configured(vips, vip));
         let planned = planned_service(inputs.ids, name, service)?;
         plan.services.extend(keys(service).into_iter().map(|key| (key, planned)));
     }

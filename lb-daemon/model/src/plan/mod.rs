@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use build::{PlanError, PlanInputs, build, regions};
 
 use crate::{
-    Affinity, GroupSettings, Ipv4Prefix, Name, Rate,
+    Affinity, GroupSettings, Ipv4Prefix, Name, Rate, Unserved,
     ids::BackendId,
     maglev::{TableId, TableSpec},
 };
@@ -45,6 +45,8 @@ impl MarkedOut {
 pub struct Plan {
     /// Services by what packets are looked up as: a service has an entry for each of its ports.
     pub services: BTreeMap<ServiceKey, PlannedService>,
+    /// VIPs of services, and what the configuration says of packets for them that no service takes.
+    pub unserved: BTreeMap<IpAddr, Unserved>,
     /// Pools by index, whether a service names them or not: a pool's health is known before its
     /// first packet. A pool that stays as it is stays the same allocation.
     pub pools: BTreeMap<u32, Arc<PlannedPool>>,

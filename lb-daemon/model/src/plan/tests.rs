@@ -233,6 +233,13 @@ proptest! {
             prop_assert_eq!(planned.isolated, pool.isolation == Isolation::OnFailure);
             prop_assert_eq!(planned.panics, pool.panic_threshold_percent != 0);
         }
+        let vips: BTreeSet<_> = configuration.services.values().map(|it| it.address).collect();
+        prop_assert!(plan.unserved.keys().eq(&vips));
+        for (vip, unserved) in &plan.unserved {
+            let containing = configuration.vips.iter().filter(|(prefix, _)| prefix.contains(*vip));
+            let longest = containing.max_by_key(|(prefix, _)| prefix.bits());
+            prop_assert_eq!(*unserved, longest.map_or(Unserved::Auto, |(_, unserved)| *unserved));
+        }
         let mut keys = BTreeSet::new();
         for (name, service) in &configuration.services {
             let protocol = service.protocol.number();
@@ -269,7 +276,7 @@ proptest! {
         second in arbitrary::configuration(),
         replaced in any::<u8>(),
         removed in any::<u8>(),
-        others in any::<[bool; 3]>(),
+        others in any::<[bool; 4]>(),
         out in any::<prop::sample::Index>(),
     ) {
         let mut next = first.clone();
@@ -280,7 +287,7 @@ proptest! {
                 next.pools.remove(name);
             }
         }
-        let [regions, balancers, hash_key] = others;
+        let [regions, balancers, hash_key, vips] = others;
         if regions {
             next.regions = second.regions;
         }
@@ -289,6 +296,9 @@ proptest! {
         }
         if hash_key {
             next.hash_key = second.hash_key;
+        }
+        if vips {
+            next.vips = second.vips;
         }
         next.services.retain(|_, service| next.pools.contains_key(&service.pool));
 
@@ -324,5 +334,23 @@ proptest! {
             prop_assert!(Arc::ptr_eq(pool, &reusing.pools[index]));
         }
         prop_assert!(Arc::ptr_eq(&again.backends, &reusing.backends));
+    }
+
+    /// What is set for VIPs changes no pool, table or service.
+    #[test]
+    fn a_plan_with_other_ranges_of_vips_is_the_same_but_for_them(
+        first in arbitrary::configuration(),
+        second in arbitrary::configuration(),
+    ) {
+        let next = Configuration { vips: second.vips, ..first.clone() };
+        let (ids, own) = (ids(&first), name("region1"));
+        let before = inputs(&first, Some(&own), &ids);
+        let earlier = build(&before, None).unwrap();
+        let after = build(&inputs(&next, Some(&own), &ids), Some((&before, &earlier))).unwrap();
+        for (index, pool) in &after.pools {
+            prop_assert!(Arc::ptr_eq(pool, &earlier.pools[index]));
+        }
+        prop_assert!(Arc::ptr_eq(&after.backends, &earlier.backends));
+        prop_assert_eq!(&Plan { unserved: earlier.unserved.clone(), ..after }, &earlier);
     }
 }

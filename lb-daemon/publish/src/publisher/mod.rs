@@ -1,22 +1,28 @@
 //! The loop that publishes plans. It owns the packet path's maps but for member words: it builds tables, writes what packets
 //! cannot reach yet, sets the words that make them reach it, and waits until no packet reads what was replaced. The state
-//! loop sends it one command at a time; changes of health never wait for it.
+//! loop sends it one command at a time; changes of health never wait for it. It also follows what this host is to VIPs, by
+//! itself, so that such a change waits for no disk.
 
 mod commands;
+mod host;
 mod publisher_loop;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
     net::IpAddr,
+    sync::Arc,
 };
 
 pub use commands::Publisher;
 pub(crate) use commands::PublisherCommand;
+pub use host::FollowedHost;
 pub use publisher_loop::PublisherLoop;
 
 use crate::reconcile::{ApplySummary, PoolHomes, ReconcileError};
-use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
+use lb_model::{
+    ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan, unserved::LocalHost,
+};
 
 /// The maps of a packet path but for member words.
 pub trait PacketPath: Send {
@@ -53,6 +59,13 @@ pub trait PacketPath: Send {
         &mut self,
         pools: &BTreeSet<u32>,
     ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
+
+    /// Takes over what this host is to VIPs, for all that is published from now on, and corrects the words of VIPs that are
+    /// published.
+    ///
+    /// # Errors
+    /// The kernel refused a word. The same call writes what is left.
+    fn follow_host(&mut self, host: Arc<LocalHost>) -> Result<(), ReconcileError>;
 
     /// Frees next hops that are no longer used.
     ///

@@ -2,7 +2,7 @@ use std::{future::Future, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::{PacketPath, PublishedPools, Publisher, PublisherCommand};
+use super::{FollowedHost, PacketPath, PublishedPools, Publisher, PublisherCommand};
 use crate::reconcile::ReconcileError;
 use lb_base::{
     background::lower_thread_priority,
@@ -11,6 +11,7 @@ use lb_base::{
     loops::{LoopCounters, LoopEnd, SECOND, beating, ticks},
     queue::UnboundedReceiver,
 };
+use lb_model::unserved::LocalHost;
 
 /// Executes the state loop's commands in turn, and frees next hops that are no longer used.
 #[derive(Debug)]
@@ -18,14 +19,22 @@ pub struct PublisherLoop<P> {
     path: P,
     commands: UnboundedReceiver<PublisherCommand>,
     published: watch::Sender<Arc<PublishedPools>>,
+    host: watch::Receiver<Arc<LocalHost>>,
+    /// Whether the packet path did not take over all that follows from the host.
+    is_behind_host: bool,
     counters: LoopCounters,
 }
 
 impl<P: PacketPath> PublisherLoop<P> {
-    pub fn new(path: P, counters: LoopCounters) -> (Self, Publisher) {
+    pub fn new(path: P, counters: LoopCounters, host: &FollowedHost) -> (Self, Publisher) {
         let (publisher, commands, published) =
             Publisher::channel(counters.queue(), path.published());
-        (Self { path, commands, published, counters }, publisher)
+        let mut host = host.changes();
+        // What it is now is taken over before the first command.
+        host.mark_changed();
+        let publisher_loop =
+            Self { path, commands, published, host, is_behind_host: false, counters };
+        (publisher_loop, publisher)
     }
 
     /// Runs until the state loop is gone. It blocks its thread while it builds tables and waits for packets, so it needs its
@@ -38,6 +47,11 @@ impl<P: PacketPath> PublisherLoop<P> {
             tokio::select! {
                 biased;
                 _ = beat.tick() => heartbeat.beat(),
+                // Its sender lives as long as the daemon. Without one nothing changes any more.
+                Ok(()) = self.host.changed() => {
+                    let _turn = counters.turn();
+                    self.follow_host();
+                }
                 command = self.commands.recv() => match command {
                     Some(command) => {
                         let _turn = counters.turn();
@@ -47,6 +61,9 @@ impl<P: PacketPath> PublisherLoop<P> {
                 },
                 _ = second.tick() => {
                     let _turn = counters.turn();
+                    if self.is_behind_host {
+                        self.follow_host();
+                    }
                     beating(&mut beat, &heartbeat, self.free_next_hops()).await;
                 }
             }
@@ -74,6 +91,21 @@ impl<P: PacketPath> PublisherLoop<P> {
             }
             PublisherCommand::Named(reply) => drop(reply.send(Ok(self.path.named()))),
         }
+    }
+
+    fn follow_host(&mut self) {
+        let host = Arc::clone(&self.host.borrow_and_update());
+        let followed = self.path.follow_host(host);
+        if let Err(error) = &followed
+            && !self.is_behind_host
+        {
+            let error = error_chain::message(error);
+            tracing::error!(
+                error,
+                "what of VIPs is left to this host cannot be changed, retried every second: {error}"
+            );
+        }
+        self.is_behind_host = followed.is_err();
     }
 
     /// Shows the state loop what packets see now.

@@ -42,6 +42,8 @@ pub struct ApplySummary {
     /// Entries of services set, one per port.
     pub services: usize,
     pub services_removed: usize,
+    /// VIPs that are new, or have another word.
+    pub vips: usize,
     /// Limits raised or lowered in groups that did not change otherwise.
     pub limits: usize,
 }
@@ -65,7 +67,8 @@ impl Reconciler {
     }
 
     pub(super) fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
-        map_change::plan_change(&self.published, &self.free_space, plan).map_err(|error| {
+        let (published, free_space, host) = (&self.published, &self.free_space, &self.host);
+        map_change::plan_change(published, free_space, plan, host).map_err(|error| {
             let pools =
                 self.published.pools.values().filter(|pool| pool.previous.is_some()).count();
             match error {
@@ -189,14 +192,16 @@ impl Reconciler {
         })
     }
 
-    /// Adds new services before it removes old ones.
+    /// Adds new services before it removes old ones. The word of a VIP is there before its first service.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
+        // Removals first, to make room. For an instant the services that go have no VIP, so packets that none of them takes are
+        // left to the host.
+        change.vips.removed.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
+        change.vips.set.iter().try_for_each(|(vip, word)| self.maps.set_vip(vip, *word))?;
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
         self.maps.set_any_ports(&std::array::from_fn(|word| before[word] | after[word]));
         self.maps.change_services(&change.services, &change.removed_services)?;
         self.maps.set_any_ports(&after);
-        // Removals first, to make room.
-        change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
-        change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
+        Ok(())
     }
 }

@@ -36,7 +36,7 @@ fn key(table: &SlotTable) -> (TableRef, Option<TableName>) {
 ///
 /// It does not contain indices, so it depends only on the configuration and not on earlier ones, and is equal on all
 /// balancers with the same configuration, own region and hash key. It leaves out what differs between balancers (source
-/// addresses, next hops, MTU) and what changes without an apply (health, and the limits that follow it). But a region
+/// addresses, next hops, MTU, what of VIPs is left to the host) and what changes without an apply (health, and the limits that follow it). But a region
 /// that is marked out comes last in the order.
 pub fn checksum<M: Access>(maps: &Maps<M>, tables: &mut TableChecksums) -> Result<u64, MapsError> {
     let pools = pool_checksums(maps, tables)?;

@@ -14,7 +14,7 @@ use lb_common::abi::{
     pool::{Descriptor, Group, GroupHead, ISOLATED, LIMITED, PANIC},
     service::{
         SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
-        Service, ServiceKey, VipKey,
+        Service, ServiceKey,
     },
     slot::{TABLE_HEAD, TableRef, TableShape},
 };
@@ -23,6 +23,7 @@ use super::{
     ReconcileError,
     free_space::{Extent, FreeSpace, Indices},
     published::{LimitTerms, Published, PublishedGroup, PublishedMember, PublishedPool, Version},
+    vips::{self, VipChange},
 };
 use lb_maps::{NewTable, TableName};
 use lb_model::{
@@ -30,6 +31,7 @@ use lb_model::{
     ids::BackendId,
     maglev::TableSpec,
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool, PlannedService},
+    unserved::LocalHost,
 };
 
 #[derive(Debug)]
@@ -46,9 +48,8 @@ pub(super) struct MapChange {
     /// New and changed services.
     pub(super) services: Vec<Service>,
     pub(super) removed_services: Vec<ServiceKey>,
-    /// New addresses of services.
-    pub(super) vips: Vec<VipKey>,
-    pub(super) removed_vips: Vec<VipKey>,
+    /// Addresses of services.
+    pub(super) vips: VipChange,
     /// All that is published after the change.
     pub(super) published: Published,
     /// What is free after the change; what the change replaces is still taken.
@@ -61,6 +62,7 @@ pub(super) fn plan_change(
     old: &Published,
     free_space: &FreeSpace,
     plan: &Plan,
+    host: &LocalHost,
 ) -> Result<MapChange, ReconcileError> {
     if !Arc::ptr_eq(&old.backends, &plan.backends) {
         check_numbers(old, plan)?;
@@ -73,11 +75,11 @@ pub(super) fn plan_change(
         removed_pools: old.pools.keys().filter(|p| !plan.pools.contains_key(p)).copied().collect(),
         services: Vec::new(),
         removed_services: Vec::new(),
-        vips: Vec::new(),
-        removed_vips: Vec::new(),
+        vips: VipChange::default(),
         published: Published {
             planned: plan.pools.clone(),
             backends: Arc::clone(&plan.backends),
+            unserved: plan.unserved.clone(),
             tables: old.tables.clone(),
             ..Published::default()
         },
@@ -90,7 +92,7 @@ pub(super) fn plan_change(
             None => change.pool(old, plan, index, pool)?,
         }
     }
-    change.services(old, plan);
+    change.services(old, plan, host);
     let named = change.published.table_refs();
     change.published.tables.retain(|_, table| named.contains(table));
     Ok(change)
@@ -305,7 +307,7 @@ impl MapChange {
         }
     }
 
-    fn services(&mut self, old: &Published, plan: &Plan) {
+    fn services(&mut self, old: &Published, plan: &Plan, host: &LocalHost) {
         for (key, planned) in &plan.services {
             let service = service(*key, planned);
             if old.services.get(key) != Some(&service) {
@@ -315,19 +317,14 @@ impl MapChange {
         }
         let gone = old.services.keys().filter(|key| !plan.services.contains_key(key));
         self.removed_services.extend(gone.copied());
-        self.published.vips = plan.services.keys().map(vip).collect();
-        self.vips.extend(self.published.vips.difference(&old.vips));
-        self.removed_vips.extend(old.vips.difference(&self.published.vips));
+        self.published.vips = vips::words(&plan.unserved, host);
+        self.vips = VipChange::between(&old.vips, &self.published.vips);
     }
 
     /// What the change replaces. It is free once the change is published and a grace period has passed.
     pub(super) fn unused(&self, old: &Published) -> Unused {
         Unused::between(old, &self.published)
     }
-}
-
-fn vip(key: &ServiceKey) -> VipKey {
-    VipKey { address: key.address, version: key.version.into() }
 }
 
 /// A pool's versions after a new current one. The previous version is the one before the first of several
@@ -490,7 +487,8 @@ mod tests {
             for (pools, starts) in plans {
                 let before: BTreeMap<u32, Extent> =
                     published.pools.iter().map(|(index, pool)| (*index, pool.zones)).collect();
-                let change = plan_change(&published, &free_space, &plan(&pools)).unwrap();
+                let (plan, host) = (plan(&pools), LocalHost::default());
+                let change = plan_change(&published, &free_space, &plan, &host).unwrap();
                 let after: BTreeMap<u32, Extent> =
                     change.published.pools.iter().map(|(at, pool)| (*at, pool.zones)).collect();
                 prop_assert!(after.keys().eq(pools.keys()));

@@ -21,6 +21,7 @@ mod published;
 mod reader;
 mod scan;
 mod table_space;
+mod vips;
 mod words;
 
 use std::{net::IpAddr, path::Path, sync::Arc};
@@ -35,7 +36,7 @@ use words::Steps;
 
 use lb_base::{Namespace, loops::LoopCounters};
 use lb_maps::{Attached, MapsError, MemberMaps, PinnedMaps, WritableMaps, directory::Directory};
-use lb_model::{Name, ids::Ids};
+use lb_model::{Name, ids::Ids, unserved::LocalHost};
 use lb_net::ConfiguredInterfaces;
 
 pub use apply::ApplySummary;
@@ -56,6 +57,8 @@ pub struct Reconciler {
     free_space: FreeSpace,
     /// What the owner of member words knows of pools and backends; `None` if it was not sent all of it yet.
     planned: Option<PlannedMembers>,
+    /// What this host is to VIPs.
+    host: Arc<LocalHost>,
     /// To the owner of member words.
     steps: Steps,
     /// Whether a change failed half-way: then the maps must be read again first.
@@ -77,8 +80,16 @@ impl Reconciler {
         let (published, free_space) = scan::scan_published(&mut maps)?;
         let (words, steps) = MemberWords::new(member_maps, &published, settings)?;
         let shown = watch::Sender::new(Arc::new(reader::read_groups(&published)));
-        let reconciler =
-            Self { maps, published, free_space, planned: None, steps, stale: false, shown };
+        let reconciler = Self {
+            maps,
+            published,
+            free_space,
+            planned: None,
+            host: Arc::default(),
+            steps,
+            stale: false,
+            shown,
+        };
         Ok((reconciler, words))
     }
 

@@ -1,15 +1,21 @@
 //! What the publisher has the reconciler do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     ApplySummary, ReconcileError, Reconciler,
     map_change::Unused,
     published::{Published, PublishedPool},
+    vips,
 };
 use crate::publisher::{MovedSlots, PacketPath, PublishedPools};
 use lb_maps::TableName;
-use lb_model::{ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan};
+use lb_model::{
+    ids::Named, maglev::BuiltTables, map_memory::TableMemory, plan::Plan, unserved::LocalHost,
+};
 
 impl PacketPath for Reconciler {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
@@ -42,6 +48,7 @@ impl PacketPath for Reconciler {
             tables: change.tables.len(),
             services: change.services.len(),
             services_removed: change.removed_services.len(),
+            vips: change.vips.set.len(),
             limits: 0,
         };
         self.stale = true;
@@ -93,6 +100,23 @@ impl PacketPath for Reconciler {
         }
         self.stale &= done.is_err();
         done
+    }
+
+    fn follow_host(&mut self, host: Arc<LocalHost>) -> Result<(), ReconcileError> {
+        self.host = host;
+        // What is known of the maps may be wrong then. The plan is published again, with the words that follow from this host.
+        if self.stale {
+            return Ok(());
+        }
+        let words = vips::words(&self.published.unserved, &self.host);
+        // Those that no plan has described yet stay as an earlier daemon left them.
+        for (vip, word) in words {
+            if self.published.vips.get(&vip).is_some_and(|there| *there != word) {
+                self.maps.set_vip(&vip, word)?;
+                self.published.vips.insert(vip, word);
+            }
+        }
+        Ok(())
     }
 
     async fn free_next_hops(&mut self) -> Result<(), ReconcileError> {

@@ -10,14 +10,14 @@ use std::{
 use lb_common::abi::{
     limiter::NO_LIMITER,
     pool::{Descriptor, Group, PoolWord},
-    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey, any_port_bit},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey, VipWord, any_port_bit},
     slot::{TABLE_HEAD, TableRef},
 };
 
 use super::free_space::Extent;
 use lb_maps::{AnyPorts, TableName};
 use lb_model::{
-    GroupSettings, Name, Rate,
+    GroupSettings, Name, Rate, Unserved,
     ids::BackendId,
     plan::{PlannedBackend, PlannedPool},
 };
@@ -26,8 +26,10 @@ use lb_model::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published {
     pub(super) services: BTreeMap<ServiceKey, Service>,
-    /// Addresses of services.
-    pub(super) vips: BTreeSet<VipKey>,
+    /// Addresses of services, and what becomes of packets for them that no service takes.
+    pub(super) vips: BTreeMap<VipKey, VipWord>,
+    /// What the plan says of these addresses; empty if no plan has described them yet.
+    pub(super) unserved: BTreeMap<IpAddr, Unserved>,
     /// By index.
     pub(super) pools: BTreeMap<u32, PublishedPool>,
     /// By index. A group that a change leaves as it is stays the same allocation.

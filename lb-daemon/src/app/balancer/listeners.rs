@@ -99,6 +99,7 @@ pub(super) fn start_listeners(
         counters: counters.clone(),
         tunnels,
         reloads,
+        host: start.shared.host.clone(),
     };
     let (local, remote) = ((resources.listener, resources.read_only), resources.tls_connections);
     let api = tokio::spawn(lb_api::serve(local, remote, handles, live.api_refused, stop.clone()));

@@ -113,6 +113,7 @@ fn settings(
         region: arguments.region.clone(),
         source_prefix: resources.sources.prefix_v4,
         balancer_addresses: shared.balancer_addresses.clone(),
+        host: shared.host.clone(),
         state_directory: arguments.state_dir.clone(),
         publish_counters: shared.live.publish.clone(),
         health_counters: shared.live.health.clone(),

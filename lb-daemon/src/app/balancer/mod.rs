@@ -31,6 +31,7 @@ use lb_inspect::stats;
 use lb_maps::Pins;
 use lb_member::Membership;
 use lb_observe::metrics::Live;
+use lb_publish::publisher::FollowedHost;
 use listeners::{ListenerLinks, ListenerTasks, start_listeners};
 use loops::{LoopLinks, LoopTasks, start_loops};
 use resources::Resources;
@@ -60,7 +61,8 @@ pub(super) async fn run(
     let sources = arguments.sources()?;
     tokio::spawn(configured_addresses::follow(sources, fleet_address, shared.conditions.clone()));
     let named = own_addresses::of_settings(&arguments, fleet_address)?;
-    own_addresses::follow(named, shared.balancer_addresses.clone()).await?;
+    let followed = (shared.balancer_addresses.clone(), shared.host.clone());
+    own_addresses::follow(named, followed).await?;
     let audit = resources.listeners.audit.clone();
     shared.override_ends = OverrideEnds::new(audit.clone());
     let pins = Pins::new(&arguments.options().bpffs, lb_maps::Component::Balancer);
@@ -96,6 +98,7 @@ struct Shared {
     /// The file of `--apply`.
     followed: FollowedFile,
     balancer_addresses: BalancerAddresses,
+    host: FollowedHost,
     override_ends: OverrideEnds,
 }
 

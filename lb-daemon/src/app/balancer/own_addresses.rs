@@ -1,4 +1,7 @@
-//! The addresses of this balancer that services do not get unless that is forced: those that its settings name, and those by
+//! What this host has to do with VIPs. Its addresses, and whether it forwards packets, say what becomes of packets for a VIP that
+//! no service takes, where the configuration does not.
+//!
+//! And the addresses of this balancer that services do not get unless that is forced: those that its settings name, and those by
 //! which others reach the host.
 //!
 //! A VIP may be an address of the host too, so that neighbours find it by ARP. Addresses of `lo` and of dummy interfaces are
@@ -9,11 +12,15 @@ use std::net::IpAddr;
 use crate::app::{Failure, arguments::BalancerArguments};
 use lb_base::error_chain;
 use lb_control::BalancerAddresses;
-use lb_model::own_addresses::{OwnAddress, OwnAddresses};
+use lb_model::{
+    own_addresses::{OwnAddress, OwnAddresses},
+    unserved::LocalHost,
+};
 use lb_net::{
-    HostAddresses, NetError,
+    HostChanges, NetError,
     survey::{self, Address, Device},
 };
+use lb_publish::publisher::FollowedHost;
 
 /// Those that the settings name; `fleet`: where other balancers reach this one.
 pub(super) fn of_settings(
@@ -34,17 +41,22 @@ pub(super) fn of_settings(
     Ok(named.map(|(address, setting)| (address, OwnAddress::Setting(setting))).collect())
 }
 
-/// Adds those of the host to those that the settings `named`, for as long as the daemon runs. Returns after the first reading.
-pub(super) async fn follow(named: OwnAddresses, into: BalancerAddresses) -> Result<(), Failure> {
+/// Follows the host, and adds its addresses to those that the settings `named`, for as long as the daemon runs. Returns after the first reading.
+pub(super) async fn follow(
+    named: OwnAddresses,
+    into: (BalancerAddresses, FollowedHost),
+) -> Result<(), Failure> {
     let failed = |error: NetError| Failure::from_chain(&error);
     // Subscribed before the first reading, so that no change is missed.
-    let mut changes = HostAddresses::follow().map_err(failed)?;
+    let mut changes = HostChanges::follow().map_err(failed)?;
     read(&mut changes, &named, &into).await.map_err(failed)?;
     tokio::spawn(async move {
         loop {
             if let Err(error) = read(&mut changes, &named, &into).await {
                 let error = error_chain::message(&error);
                 tracing::warn!(error, "addresses of this balancer are not followed: {error}");
+                // What follows from an earlier reading may be wrong by now.
+                into.1.set(LocalHost::default());
                 return;
             }
         }
@@ -53,11 +65,11 @@ pub(super) async fn follow(named: OwnAddresses, into: BalancerAddresses) -> Resu
 }
 
 async fn read(
-    changes: &mut HostAddresses,
+    changes: &mut HostChanges,
     named: &OwnAddresses,
-    into: &BalancerAddresses,
+    (into, host): &(BalancerAddresses, FollowedHost),
 ) -> Result<(), NetError> {
-    changes.next().await?;
+    host.set(changes.next().await?);
     let (devices, addresses) = survey::own_addresses().await?;
     let mut own = of_host(&devices, &addresses);
     own.extend(named.clone());

@@ -34,7 +34,8 @@ fn earlier(format: u32, number: u64) -> (TempDir, Generation) {
         configuration.pools.insert(name(pool), Arc::new(lb_model::Pool::default()));
     }
     let expected = generation(number, configuration, &Ids::default());
-    let expected = Generation { who: String::new(), why: String::new(), changes: None, ..expected };
+    let (who, why, schema) = (String::new(), String::new(), Revision::FIRST);
+    let expected = Generation { who, why, changes: None, schema, ..expected };
     let mut description = serde_json::json!({"number": number, "applied_at": expected.applied_at, "schema": expected.schema});
     let mut values: Values =
         vec![("format".into(), format.to_le_bytes().into()), ("hash_key".into(), [7; 16].into())];
@@ -118,7 +119,7 @@ fn an_unusable_generation_of_an_earlier_store_is_kept_with_unknown_fields() {
     replace(&state, &rows.clone().into_iter().collect(), checksum);
     let mut store = Store::open_any_schema(state.path()).unwrap();
     assert_eq!((store.generation(), store.number()), (None, 4));
-    let cause = "it has schema revision 99, and this version supports 1";
+    let cause = "it has schema revision 99, and this version supports 2";
     assert_eq!(store.history()[0].unusable.as_deref(), Some(cause));
     commit(&mut store, generation(5, Configuration::default(), &expected.ids));
     assert_eq!(store.history()[0].unusable.as_deref(), Some(cause));

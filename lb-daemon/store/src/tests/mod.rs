@@ -209,12 +209,12 @@ fn a_newer_schema_is_refused_unless_requested() {
     let before = lb_fake::stored::configuration(state.path()).unwrap();
     assert!(before.ends_with(&[0xc0, 0x3e, 7]));
     let (cause, hint) = refusal(&state);
-    let expected = "holds a configuration with schema revision 2 of a newer spillwayd, and this one supports 1";
+    let expected = "holds a configuration with schema revision 3 of a newer spillwayd, and this one supports 2";
     assert_eq!(cause, expected);
     assert!(hint.contains("--any-schema"), "{hint}");
     let store = Store::open_any_schema(state.path()).unwrap();
     let unusable = store.unusable().unwrap();
-    assert_eq!(unusable.cause, "it has schema revision 2, and this version supports 1");
+    assert_eq!(unusable.cause, "it has schema revision 3, and this version supports 2");
     assert!(unusable.message.is_some() && !unusable.is_whole());
     drop(store);
     assert_eq!(lb_fake::stored::configuration(state.path()).unwrap(), before);

@@ -141,7 +141,7 @@ pub(super) fn commit_newer(fleet: &FleetFixture) -> Result<u64> {
     let piece = generation["pieces"][0].as_str().context("no piece")?;
     let mut bytes = get_bytes(fleet, &format!("chunks/{piece}"))?;
     ensure!(bytes.starts_with(&[0x08, 0x01]), "{:?}", &bytes[..8]);
-    bytes[1] = 2;
+    bytes[1] = 3;
     let digest = Digest::new(&bytes).to_string();
     put_bytes(fleet, &format!("chunks/{digest}"), &bytes)?;
     let number = generation["number"].as_u64().context("no number")? + 1;
@@ -177,7 +177,7 @@ pub(super) fn newer_configuration(sandbox: &Sandbox) -> Result<()> {
     fleet.spillway(2, &["fleet", "leave", "--yes"])?;
     let export = configuration(&fleet, 1)?;
     let newer = commit_newer(&fleet)?;
-    let words = "older than the configuration of the fleet (schema revision 1, the fleet has 2)";
+    let words = "older than the configuration of the fleet (schema revision 2, the fleet has 3)";
     for at in 0..2 {
         wait_for_condition(&fleet, at, ("fleet configuration", words))?;
         ensure!(is_ready(&fleet, at)?, "one that serves goes on");

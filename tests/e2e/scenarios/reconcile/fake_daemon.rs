@@ -5,6 +5,7 @@ use std::{
     net::{IpAddr, Ipv4Addr},
     path::Path,
     process::Command,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,6 +18,7 @@ use lb_model::{
     maglev::BuiltTables,
     next_hop::NextHop,
     plan::{self, MarkedOut, Plan, PlanInputs},
+    unserved::LocalHost,
 };
 use lb_publish::{
     publisher::PacketPath as _,
@@ -36,6 +38,8 @@ pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 250);
 pub(crate) struct FakeDaemon {
     options: Options,
     pub(crate) own: Option<Name>,
+    /// What its host is to VIPs.
+    pub(crate) local_host: LocalHost,
     /// What of pools is marked out.
     pub(crate) out: BTreeMap<Name, MarkedOut>,
     pub(crate) configuration: Configuration,
@@ -120,6 +124,7 @@ impl FakeDaemon {
         let mut daemon = Self {
             options,
             own: None,
+            local_host: LocalHost::default(),
             out: BTreeMap::new(),
             configuration: Configuration::default(),
             ids: Ids::default(),
@@ -142,7 +147,14 @@ impl FakeDaemon {
         let (reconciler, words) = Reconciler::open(maps, member_maps, Settings::default())?;
         let runtime = Builder::new_current_thread().build()?;
         self.running = Some(Running { _attached: attached, reconciler, words, runtime });
-        Ok(())
+        // As the publisher does before its first command.
+        self.follow_host()
+    }
+
+    /// Makes the maps follow the host as it is now.
+    pub(crate) fn follow_host(&mut self) -> Result<()> {
+        let host = Arc::new(self.local_host.clone());
+        Ok(self.reconciler().follow_host(host)?)
     }
 
     pub(crate) fn bpffs(&self) -> &Path {

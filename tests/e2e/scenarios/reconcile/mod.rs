@@ -15,6 +15,7 @@ mod random;
 mod remap;
 mod services;
 mod sizes;
+mod vips;
 
 use lb_e2e::harness::Case;
 
@@ -48,6 +49,7 @@ pub(crate) const CASES: &[Case] = &[
         "services_that_stand_are_found_by_every_packet",
         services::standing_services_are_found,
     ),
+    Case::waits("words_of_vips_follow_configuration_and_host", vips::words_follow),
     Case::works("churn_leaks_nothing", bulk::churn_leaks_nothing),
     Case::waits("look_ups_in_chunks_are_inlined", chunks::inlined),
     Case::waits("chunks_left_half_way_are_removed", chunks::left_half_way),

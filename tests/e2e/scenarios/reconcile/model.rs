@@ -18,7 +18,7 @@ use lb_common::abi::{
 };
 use lb_maps::{PinnedMaps, PoolView};
 use lb_model::{
-    Affinity, Backend, Fragments, Isolation, Name, Pool, Ports, Service, WhenFull, maglev,
+    Affinity, Backend, Fragments, Isolation, Name, Pool, Ports, Service, Unserved, WhenFull, maglev,
 };
 use lb_tests::packets::layout;
 
@@ -73,10 +73,29 @@ fn services(daemon: &FakeDaemon, maps: &PinnedMaps) -> Result<()> {
     let addresses: BTreeSet<IpAddr> =
         daemon.configuration.services.values().map(|service| service.address).collect();
     let vips = maps.vips()?;
-    let found: BTreeSet<_> =
-        vips.iter().map(|vip| address_of(&vip.address, vip.version as u8)).collect();
-    ensure!(found == addresses && vips.len() == addresses.len(), "addresses: {found:?}");
+    let found: BTreeMap<_, _> = vips
+        .iter()
+        .map(|(vip, word)| (address_of(&vip.address, vip.version as u8), word.drops_unserved()))
+        .collect();
+    let expected = addresses.into_iter().map(|vip| (vip, drops_unserved(daemon, vip))).collect();
+    ensure!(found == expected, "VIPs, and whether they drop: {found:?}, expected {expected:?}");
+    ensure!(vips.len() == found.len(), "a VIP has two keys: {vips:?}");
     Ok(())
+}
+
+/// Whether packets for a VIP are dropped that no service takes.
+fn drops_unserved(daemon: &FakeDaemon, vip: IpAddr) -> bool {
+    let ranges = daemon.configuration.vips.iter().filter(|(prefix, _)| prefix.contains(vip));
+    let longest = ranges.max_by_key(|(prefix, _)| prefix.bits());
+    match longest.map_or(Unserved::Auto, |(_, unserved)| *unserved) {
+        Unserved::Drop => true,
+        Unserved::Pass => false,
+        Unserved::Auto => {
+            let host = &daemon.local_host;
+            let forwards = if vip.is_ipv4() { host.forwards_v4 } else { host.forwards_v6 };
+            !forwards && !host.addresses.contains(&vip)
+        }
+    }
 }
 
 /// What packets of a service are looked up as.

@@ -4,10 +4,12 @@ use std::{net::IpAddr, num::NonZeroU32, time::Duration};
 
 use crate::reconcile::model;
 use fastrand::Rng;
+use lb_base::Prefix;
 use lb_common::abi::member::Accepts;
 use lb_model::{
-    AdminState, Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name, Pool,
-    PortList, Ports, Protocol, Rate, Region, Scaler, Service, WhenFull,
+    AdminState, Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name,
+    NamedValue as _, Pool, PortList, Ports, Protocol, Rate, Region, Scaler, Service, Unserved,
+    WhenFull, unserved::LocalHost,
 };
 
 /// States to choose from, up more often.
@@ -149,6 +151,28 @@ pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
     }
 }
 
+/// Adds a range of VIPs, or removes it.
+pub(crate) fn vip_range(rng: &mut Rng, configuration: &mut Configuration) {
+    let prefix = Prefix::containing(vip(rng), rng.u8(20..=128));
+    if configuration.vips.remove(&prefix).is_none() {
+        let unserved = *rng.choice(Unserved::ALL).unwrap();
+        configuration.vips.insert(prefix, unserved);
+    }
+}
+
+pub(crate) fn vip(rng: &mut Rng) -> IpAddr {
+    match rng.u8(..3) {
+        0 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
+        n => IpAddr::from([192, 0, 2, n]),
+    }
+}
+
+/// What a host is to VIPs.
+pub(crate) fn local_host(rng: &mut Rng) -> LocalHost {
+    let addresses = (0..rng.u8(..3)).map(|_| vip(rng)).collect();
+    LocalHost { addresses, forwards_v4: rng.bool(), forwards_v6: rng.bool() }
+}
+
 /// One port, a range, or any.
 fn ports(rng: &mut Rng) -> Ports {
     let first = rng.u16(80..90);
@@ -162,10 +186,7 @@ fn ports(rng: &mut Rng) -> Ports {
 fn service(rng: &mut Rng, configuration: &mut Configuration) {
     let pools: Vec<_> = configuration.pools.keys().cloned().collect();
     let Some(pool) = rng.choice(pools) else { return };
-    let address = match rng.u8(..3) {
-        0 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
-        n => IpAddr::from([192, 0, 2, n]),
-    };
+    let address = vip(rng);
     let protocol = if rng.bool() { Protocol::Tcp } else { Protocol::Udp };
     let tracked = protocol == Protocol::Udp && rng.bool();
     let rejects = (protocol == Protocol::Tcp || tracked) && rng.bool();

@@ -15,6 +15,7 @@ use lb_health::Tunnels;
 use lb_inspect::stats;
 use lb_model::map_memory::Budget;
 use lb_net::SourceRules;
+use lb_publish::publisher::FollowedHost;
 use lb_secure::refusals::ApiRefusals;
 use lb_store::Store;
 use prost::{
@@ -100,7 +101,9 @@ impl Daemon {
 
     /// Puts a configuration in force that has nothing in it but the numbers of generations before.
     pub(super) fn begin_anew(&self) {
-        let nothing = v1::ApplyRequest { force: true, ..v1::ApplyRequest::default() };
+        let schema_revision = spillway_proto::SCHEMA_REVISION.into();
+        let nothing =
+            v1::ApplyRequest { force: true, schema_revision, ..v1::ApplyRequest::default() };
         let nothing = nothing.encode_to_vec();
         let method = |path: &str| Method { path: path.into(), streams: false, writes: true };
         self.call(&method("/spillway.v1.Spillway/Apply"), &nothing).expect("nothing is valid");
@@ -144,8 +147,8 @@ async fn serving(
         Tunnels::new(SourceRules::default(), |_| Err("this test has no packet program".into()));
     // Settings are read again by nothing here.
     let (reloads, _) = Reloads::channel();
-    let handles =
-        Handles { changes: commands.into(), audit: Audit::default(), counters, tunnels, reloads };
+    let (audit, host) = (Audit::default(), FollowedHost::default());
+    let handles = Handles { changes: commands.into(), audit, counters, tunnels, reloads, host };
     serve((listener, None), None, handles, ApiRefusals::default(), stop).await.expect("it serves");
 }
 

@@ -16,6 +16,7 @@ use lb_model::{
     next_hop::NextHop,
     overrides::Overrides,
     plan::Plan,
+    unserved::LocalHost,
 };
 use lb_net::{Bonds, ConfiguredInterfaces};
 use lb_publish::{
@@ -67,6 +68,10 @@ impl PacketPath for Quiet {
         content.states = members.map(|member| (member.clone(), state(&member))).collect();
         content.plan = plan.clone();
         Ok(ApplySummary::default())
+    }
+
+    fn follow_host(&mut self, _: Arc<LocalHost>) -> Result<(), ReconcileError> {
+        Ok(())
     }
 
     fn named(&self) -> Named {

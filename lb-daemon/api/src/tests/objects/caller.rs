@@ -38,8 +38,12 @@ impl Caller {
         request: &str,
     ) -> Result<DynamicMessage, Status> {
         let method = self.method(method);
-        let request = DynamicMessage::parse_text_format(method.input(), request)
+        let mut request = DynamicMessage::parse_text_format(method.input(), request)
             .unwrap_or_else(|error| panic!("{request}: {error}"));
+        if method.input().get_field_by_name("schema_revision").is_some() {
+            let own = Value::EnumNumber(spillway_proto::SCHEMA_REVISION.into());
+            request.set_field_by_name("schema_revision", own);
+        }
         self.grpc.ready().await.unwrap();
         let path = format!("/spillway.v1.Objects/{}", method.name());
         let codec = Dynamic(method.output());

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use lb_base::bytes::Bytes;
 use lb_model::{
     AdminState, Affinity, EncapsulationKind, Fragments, HostProbe, Isolation, NamedValue, Protocol,
-    UdpMode, Via, WhenFull,
+    UdpMode, Unserved, Via, WhenFull,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -151,6 +151,7 @@ prop_compose! {
         pools in vec(pool(), 0..3),
         services in vec(service(), 0..3),
         balancers in number(),
+        vips in vec((".{0,8}", option::of(select(Unserved::ALL))), 0..3),
     ) -> Document {
         let region = |(name, overflow_to)| Region { name, overflow_to };
         Document {
@@ -160,6 +161,7 @@ prop_compose! {
             health_checks,
             pools,
             services,
+            vips: vips.into_iter().map(|(prefix, unserved)| Vip { prefix, unserved }).collect(),
         }
     }
 }

@@ -175,7 +175,7 @@ fn what_is_not_toml_is_reported_once_for_each_line() {
                 "line 1, column 12: hash_key: invalid type: integer `1`, expected a string",
                 "line 2, column 1: duplicate key",
                 "line 3, column 1: unknown field `x`, expected one of `hash_key`, `balancers`, `region`, `health_check`, \
-                 `pool`, `service`",
+                 `pool`, `service`, `vip`",
             ],
         ),
     ] {

@@ -101,6 +101,13 @@ protocol = "udp"
 pool = "web"
 udp = "tracked"
 idle_timeout = "1m"
+
+[[vip]]
+prefix = "192.0.2.0/24"
+unserved = "drop"
+
+[[vip]]
+prefix = "2001:db8::1"
 "#;
 
 #[test]
@@ -243,6 +250,10 @@ fn a_file_says_what_the_message_says() {
         ],
         hash_key: "000102030405060708090a0b0c0d0e0f".into(),
         balancers: 2,
+        vips: vec![
+            v1::VipRange { prefix: "192.0.2.0/24".into(), unserved: v1::Unserved::Drop.into() },
+            v1::VipRange { prefix: "2001:db8::1".into(), unserved: 0 },
+        ],
     };
     assert_eq!(v1::Configuration::from(Document::parse(FILE).unwrap()), expected);
 }

@@ -111,7 +111,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         prop::collection::vec(check, 0..3),
         prop::collection::vec(pool, 0..3),
         prop::collection::vec(service, 0..3),
-        (text(), number()),
+        (text(), number(), prop::collection::vec((text(), number()), 0..3)),
     )
         .prop_map(|(regions, health_checks, pools, services, rest)| v1::Configuration {
             regions: regions
@@ -123,6 +123,11 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             services,
             hash_key: rest.0,
             balancers: rest.1,
+            vips: rest
+                .2
+                .into_iter()
+                .map(|(prefix, unserved)| v1::VipRange { prefix, unserved: unserved.cast_signed() })
+                .collect(),
         })
 }
 

@@ -48,6 +48,7 @@ fn every_field_is_told_with_both_values() {
         service.fragments = Fragments::Served;
         new.hash_key = Some([1, 2]);
         new.balancers = NonZeroU32::new(3).unwrap();
+        new.vips.insert("203.0.113.0/24".parse().unwrap(), Unserved::Drop);
     });
     assert_eq!(
         changes,
@@ -106,6 +107,7 @@ fn every_field_is_told_with_both_values() {
                 ],
                 0,
             ),
+            entry(Kind::Added, "vip 203.0.113.0/24", &[], 0),
             entry(
                 Kind::Changed,
                 "hash key",
@@ -115,6 +117,21 @@ fn every_field_is_told_with_both_values() {
             entry(Kind::Changed, "balancers", &["balancers: 1 -> 3"], 0),
         ]
     );
+}
+
+#[test]
+fn a_range_of_vips_is_called_by_its_prefix() {
+    let configuration = |unserved: Option<Unserved>| Configuration {
+        vips: unserved.map(|it| ("203.0.113.7".parse().unwrap(), it)).into_iter().collect(),
+        ..Configuration::EMPTY
+    };
+    let changes = |old, new| between(&configuration(old), &configuration(new));
+    let (drop, pass) = (Some(Unserved::Drop), Some(Unserved::Pass));
+    let vip = "vip 203.0.113.7/32";
+    let changed = entry(Kind::Changed, vip, &["unserved: drop -> pass"], 0);
+    assert_eq!(changes(drop, pass), [changed]);
+    assert_eq!(changes(drop, None), [entry(Kind::Removed, vip, &[], 0)]);
+    assert_eq!(changes(drop, drop), []);
 }
 
 fn request(path: &str, host: Option<&str>, min: u16, max: u16) -> HttpCheck {

@@ -10,7 +10,7 @@ use super::*;
 use crate::arbitrary;
 use crate::{
     AdminState, Affinity, Backend, CheckKind, Fragments, HealthCheck, Name, Ports, Protocol,
-    Region, Service, Via, WhenFull,
+    Region, Service, Unserved, Via, WhenFull,
 };
 
 fn name(text: &str) -> Name {

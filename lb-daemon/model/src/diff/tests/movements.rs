@@ -29,6 +29,7 @@ fn what_moves_no_connection_is_not_said_to() {
     assert_eq!(moved("eu", |_| {}), []);
     let quiet = moved("eu", |new| {
         new.balancers = NonZeroU32::new(4).unwrap();
+        new.vips.insert("0.0.0.0/0".parse().unwrap(), Unserved::Drop);
         new.health_checks.get_mut(&name("tcp")).unwrap().port = 81;
         let pool = web(new);
         pool.health_checks.clear();

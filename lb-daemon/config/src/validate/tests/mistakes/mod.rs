@@ -63,6 +63,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Row> {
         pools::BACKENDS,
         services::SERVICES,
         WHOLE,
+        VIPS,
     ];
     kinds.into_iter().flatten()
 }
@@ -151,5 +152,71 @@ const WHOLE: &[Row] = &[
         |m| m.hash_key = "+123456789abcdef+123456789abcdef".into(),
         "hash_key: give 32 hexadecimal digits; these are 32 bytes",
         "hash_key",
+    ),
+];
+
+/// Makes the only range of VIPs one of this prefix.
+fn vip(message: &mut v1::Configuration, prefix: &str) {
+    message.vips = vec![v1::VipRange { prefix: prefix.into(), unserved: 0 }];
+}
+
+const VIPS: &[Row] = &[
+    (|m| vip(m, ""), r#"vips[0] "": prefix: must be set"#, "vips[0].prefix"),
+    (
+        |m| vip(m, "shop.example"),
+        r#"vips[0] "shop.example": prefix: "shop.example" is not an IPv4 or IPv6 address or prefix; write 203.0.113.0/24"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| vip(m, "203.0.113.0/"),
+        r#"vips[0] "203.0.113.0/": prefix: "203.0.113.0/" is not an IPv4 or IPv6 address or prefix; write 203.0.113.0/24"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| vip(m, "203.0.113.0/33"),
+        r#"vips[0] "203.0.113.0/33": prefix: "203.0.113.0/33" has more bits than the 32 of an address"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| vip(m, "2001:db8::/129"),
+        r#"vips[0] "2001:db8::/129": prefix: "2001:db8::/129" has more bits than the 128 of an address"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| vip(m, "203.0.113.1/24"),
+        r#"vips[0] "203.0.113.1/24": prefix: "203.0.113.1/24" has bits set behind the prefix; give 203.0.113.0/24"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| vip(m, "2001:db8::1/64"),
+        r#"vips[0] "2001:db8::1/64": prefix: "2001:db8::1/64" has bits set behind the prefix; give 2001:db8::/64"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| vip(m, "::ffff:203.0.113.0/120"),
+        r#"vips[0] "::ffff:203.0.113.0/120": prefix: "::ffff:203.0.113.0/120" is IPv4 written as IPv6; give 203.0.113.0/24"#,
+        "vips[0].prefix",
+    ),
+    (
+        |m| {
+            vip(m, "203.0.113.7");
+            m.vips.push(v1::VipRange { prefix: "203.0.113.0/24".into(), unserved: 0 });
+            m.vips.push(v1::VipRange { prefix: "203.0.113.7/32".into(), unserved: 0 });
+        },
+        r#"vips[2] "203.0.113.7/32": prefix: 203.0.113.7/32 is already the prefix of vips[0]"#,
+        "vips[2].prefix",
+    ),
+    (
+        |m| {
+            vip(m, "203.0.113.0/24");
+            m.vips[0].unserved = 4;
+        },
+        r#"vips[0] "203.0.113.0/24": unserved: 4 is not a value that this version knows"#,
+        "vips[0].unserved",
+    ),
+    (
+        |m| m.vips = vec![v1::VipRange::default(); 10_001],
+        "vips: 10001 ranges; at most 10000 are allowed",
+        "vips",
     ),
 ];
