@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -14,6 +14,8 @@ use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Node;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::attacks::raw_flood::{self, FASTEST, RawFlood};
 
 /// Questions of honest clients, each of which is asked [`TRIES`] times: packets are lost where floods fill queues.
 const ASKED: u32 = 40;
@@ -111,49 +113,26 @@ fn beside<T>(
     (question, event, packets): (Question, Event, &[Vec<u8>]),
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let (client, [_, limited]) = (&fixture.fabric.client, question.verdicts());
-    let (is_done, sent) = (&AtomicBool::new(false), &AtomicU64::new(0));
-    let flood = || {
-        client.enter(|| -> Result<()> {
-            let raw = sender()?;
-            let to = SockAddr::from(Tunnel::Ipip.endpoint(0));
-            for packet in packets.iter().cycle() {
-                if is_done.load(Ordering::Relaxed) {
-                    break;
-                }
-                // A full queue loses a packet, no more.
-                if raw.send_to(packet, &to).is_ok() {
-                    sent.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            Ok(())
-        })?
-    };
-    let begun = Instant::now();
-    let done = std::thread::scope(|scope| {
-        let flood = scope.spawn(flood);
+    let [_, limited] = question.verdicts();
+    let flood = RawFlood { to: Tunnel::Ipip.endpoint(0), packets, per_second: FASTEST };
+    let (done, rate) = raw_flood::beside(&fixture.fabric.client, flood, |sent| {
         // Not before it has used up what a burst may have.
         let before = fixture.count(event)?;
-        let spent = until("the flood is limited", PATIENCE, || {
+        until("the flood is limited", PATIENCE, || {
             Ok((fixture.count(event)? > before + 5_000).then_some(()))
-        });
-        let begun = (sent.load(Ordering::Relaxed), fixture.balancer.packets(limited)?);
-        let done = spent.and_then(|()| work());
-        let ended = (sent.load(Ordering::Relaxed), fixture.balancer.packets(limited)?);
-        is_done.store(true, Ordering::Relaxed);
-        flood.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        })?;
+        let now = || -> Result<_> {
+            Ok((sent.load(Ordering::Relaxed), fixture.balancer.packets(limited)?))
+        };
+        let begun = now()?;
+        let done = work()?;
+        let ended = now()?;
         let (sent, limited) = (ended.0 - begun.0, ended.1 - begun.1);
         ensure!(limited * 2 > sent, "{question:?}: {limited} of {sent} were refused an answer");
-        done
+        Ok(done)
     })?;
-    let rate = sent.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
     harness::note(format!("{question:?}: {rate:.0} packets a second"));
     Ok(done)
-}
-
-/// A socket for whole IP packets.
-fn sender() -> Result<Socket> {
-    Ok(Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255)))?)
 }
 
 /// Asks a VIP so often; returns how many answers came from it.
@@ -161,7 +140,7 @@ fn ask(client: &Node, question: Question, vip: SocketAddr, times: u32) -> Result
     client.enter(|| {
         let mut answers = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
         answers.bind(&SocketAddr::new(HONEST.into(), 0).into())?;
-        let (raw, to) = (sender()?, SockAddr::from(vip));
+        let (raw, to) = (raw_flood::sender()?, SockAddr::from(vip));
         let packet = question.packet(HONEST, vip);
         let mut answered = 0;
         for _ in 0..times {

@@ -5,8 +5,10 @@ mod answers;
 mod datagrams;
 mod fixture;
 mod handshakes;
+mod raw_flood;
 mod remap;
 mod syns;
+mod unserved;
 
 use lb_e2e::harness::Case;
 
@@ -16,5 +18,9 @@ pub(crate) const CASES: &[Case] = &[
     Case::measures("forged_acks_during_a_remap_break_no_connection", remap::acks),
     Case::measures("one_datagram_a_source_moves_no_tracked_flow", datagrams::at_a_tracked_service),
     Case::measures("floods_that_ask_for_answers_leave_others_theirs", answers::leave_others_theirs),
+    Case::measures(
+        "what_no_service_takes_and_forged_errors_cost_others_nothing",
+        unserved::and_forged_errors,
+    ),
     Case::alone("tracking_random_sources_leaves_a_part_of_the_throughput", datagrams::throughput),
 ];
