@@ -319,7 +319,7 @@ fn without_pins_commands_that_read_them_name_what_to_start() {
             (
                 3,
                 format!(
-                    "error: {bpffs}/spillway/balancer-v6: no balancer is pinned there\n\
+                    "error: {bpffs}/spillway/balancer-v7: no balancer is pinned there\n\
                      hint: start it (`systemctl start spillway-balancer`), or name its BPF file \
                      system with --bpffs\n"
                 )

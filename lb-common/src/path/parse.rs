@@ -9,6 +9,7 @@ use crate::{
     flow_hash::FlowTuple,
     wire::{
         self, Packet, ethernet,
+        icmp::{self, Icmp},
         ipv4::{self, Ipv4},
         ipv6::{self, ExtensionsEnd, Ipv6},
         tcp, udp,
@@ -100,6 +101,17 @@ pub fn destination<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)>
         }
         Version::V6 => (Ipv6(packet.bytes(ethernet::LENGTH)?).destination(), IPV6),
     })
+}
+
+/// Whether a frame asks for a neighbour or says where one is, over IPv6: without extension headers, as all systems send it.
+#[inline(always)]
+pub fn is_neighbour_discovery<P: Packet + ?Sized>(packet: &P) -> bool {
+    let Ok(Version::V6) = version(packet) else { return false };
+    let Some(ip) = packet.bytes(ethernet::LENGTH) else { return false };
+    Ipv6(ip).next_header() == wire::ICMPV6
+        && packet
+            .bytes(ethernet::LENGTH + ipv6::LENGTH)
+            .is_some_and(|message| icmp::v6::is_neighbour_discovery(Icmp(message).kind()))
 }
 
 /// Whether an IP frame that [`parse`] cannot read is one that the slow parser may read, or a ping.

@@ -1,5 +1,5 @@
 //! Packets that no service takes. One for a VIP is dropped or left to the host, as the VIP's word says; one for any other
-//! address is the host's.
+//! address is the host's. So is neighbour discovery, by which routers find a VIP that the host has.
 
 use super::{parse, tables::Tables};
 use crate::{abi::verdict::Verdict, wire::Packet};
@@ -31,7 +31,7 @@ pub fn judge<P: Packet + ?Sized, T: Tables + ?Sized>(
     let Some((address, version)) = parse::destination(packet) else { return verdict };
     match tables.vip(&address, version) {
         None => Verdict::NotOurs,
-        Some(word) if word.drops_unserved() => Verdict::Unserved,
-        Some(_) => verdict,
+        Some(word) if !word.drops_unserved() || parse::is_neighbour_discovery(packet) => verdict,
+        Some(_) => Verdict::Unserved,
     }
 }

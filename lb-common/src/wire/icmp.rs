@@ -47,6 +47,13 @@ pub mod v6 {
     /// A header field is wrong.
     pub const PARAMETER_PROBLEM: u8 = 4;
 
+    /// Whether a message is of neighbour discovery (RFC 4861, 4): routers and neighbours that are asked for, that say where
+    /// they are, or that redirect.
+    #[inline(always)]
+    pub const fn is_neighbour_discovery(kind: u8) -> bool {
+        matches!(kind, 133..=137)
+    }
+
     /// "Hop limit exceeded in transit" (RFC 4443, 3.3); not sealed.
     #[inline(always)]
     pub const fn time_exceeded() -> [u8; super::LENGTH] {
