@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use lb_tests::process::pause;
 use lb_tests::topology::Node;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -44,7 +45,7 @@ pub(crate) fn beside<T>(
                 }
                 if number % BATCH == 0 {
                     let due = Duration::from_secs(number) / flood.per_second as u32;
-                    std::thread::sleep(due.saturating_sub(begun.elapsed()));
+                    pause(due.saturating_sub(begun.elapsed()));
                 }
                 // A full queue loses a packet, no more.
                 if raw.send_to(packet, &to).is_ok() {
