@@ -2,6 +2,7 @@
 //! They are read by the reader that the command line uses.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod accepts;
 mod bulk;
 mod capacity;
 mod chunks;
@@ -26,6 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("half_a_million_connections_leave_at_once", remap::half_a_million_leave),
     Case::waits("what_does_not_differ_is_not_touched", histories::untouched),
     Case::waits("a_health_change_is_one_store", histories::health_is_one_word),
+    Case::waits("words_say_what_the_best_member_of_a_pool_accepts", accepts::best_member),
     Case::waits("a_limit_alone_changes_one_limiter", capacity::a_limit_alone),
     Case::waits("limits_are_this_balancers_portions", capacity::portions),
     Case::waits("the_packet_paths_clock_is_known_to_the_tick", capacity::clock_is_known),

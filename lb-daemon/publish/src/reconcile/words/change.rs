@@ -9,7 +9,7 @@ use std::{
 
 use lb_common::abi::{
     backend::Backend,
-    member::{FULL_RAMP, MemberWord},
+    member::{Accepts, FULL_RAMP, MemberWord},
     service::{IPV4, IPV6, address_of, address_words},
 };
 
@@ -123,7 +123,7 @@ impl MemberWords {
             self.changing.insert(group.group.limiter);
             if is_new {
                 // Some of its members may offer more than all that the pool had.
-                self.raise_pool(group.pool);
+                self.raise_pool(group.pool, Accepts::All);
                 self.locations.add(at, &group);
                 for member in &group.members {
                     self.raise_backend_state(&member.address)?;
@@ -157,11 +157,15 @@ impl MemberWords {
 impl MemberWords {
     /// Lets go of the words of groups that packets no longer see.
     pub(in crate::reconcile) fn remove_groups(&mut self, groups: &[u32]) {
+        let mut pools = BTreeSet::new();
         for at in groups {
             if let Some(group) = self.groups.remove(at) {
                 self.locations.remove(*at, &group);
+                pools.insert(group.pool);
             }
         }
+        // Their members may have been the best of a pool in which nothing else changes.
+        pools.into_iter().for_each(|pool| self.lower_pool(pool));
     }
 
     /// Writes the remaining limits of groups that were added. Returns how many there were.

@@ -201,6 +201,15 @@ impl Changed {
         (self.after.effective_accepts() as u8) < self.before.effective_accepts() as u8
     }
 
+    /// Whether packets of its pool may find more with it than before.
+    fn offers_more(&self) -> bool {
+        self.after.offers() as u8 > self.before.offers() as u8
+    }
+
+    fn offers_less(&self) -> bool {
+        (self.after.offers() as u8) < self.before.offers() as u8
+    }
+
     /// Whether it counts differently for its group's capacity.
     fn counts_anew(&self) -> bool {
         let counts = |status: MemberStatus| (status.state, status.last_resort);
@@ -229,8 +238,13 @@ impl MemberWords {
         let mut limits: BTreeSet<u32> = BTreeSet::new();
         let mut ranks: BTreeMap<u32, Vec<u16>> = BTreeMap::new();
         let mut rises = false;
-        if changed.iter().any(|each| each.after.offers() as u8 > each.before.offers() as u8) {
-            self.raise_pool(pool);
+        // No search finds a member without a word.
+        let has_word =
+            |each: &&Changed| self.locations.get(&each.address).iter().any(|at| at.pool == pool);
+        let offered = changed.iter().filter(|each| each.offers_more()).filter(has_word);
+        let most = offered.map(|each| each.after.offers()).max_by_key(|offers| *offers as u8);
+        if let Some(most) = most {
+            self.raise_pool(pool, most);
         }
         for each in &changed {
             let own = self.locations.get(&each.address).iter().filter(|at| at.pool == pool);
@@ -263,7 +277,7 @@ impl MemberWords {
         for each in changed.iter().filter(|each| each.falls()) {
             self.write_backend_state(&each.address);
         }
-        if changed.iter().any(|each| (each.after.offers() as u8) < each.before.offers() as u8) {
+        if changed.iter().any(Changed::offers_less) {
             self.lower_pool(pool);
         }
         changed.len()

@@ -22,14 +22,15 @@ impl MemberStatus {
 }
 
 impl MemberWords {
-    /// Before members of a pool offer more, or others join them: packets have to look.
-    pub(super) fn raise_pool(&mut self, pool: u32) {
-        if self.pool_accepts.remove(&pool).is_some() {
-            self.write_pool_accepts(pool, Accepts::All);
+    /// Before members of a pool offer so much, or others join them. It is raised no further: until a member falls nothing lowers
+    /// it again.
+    pub(super) fn raise_pool(&mut self, pool: u32, to: Accepts) {
+        if self.pool_accepts.get(&pool).is_some_and(|most| (*most as u8) < to as u8) {
+            self.write_pool_accepts(pool, to);
         }
     }
 
-    /// After members of a pool offer less.
+    /// After members of a pool offer less, or have left it.
     pub(super) fn lower_pool(&mut self, pool: u32) {
         let most = self.most_offered(pool);
         if self.pool_accepts.get(&pool).copied().unwrap_or(Accepts::All) != most {
