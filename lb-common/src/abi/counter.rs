@@ -73,7 +73,8 @@ events! {
     /// shares), or at the one that a remap takes it from, because the flow table had no room for it. If its region is full, a
     /// service that rejects refuses it.
     HeldAtHome = 7, "held_at_home";
-    /// A limit could not be debited because too many CPUs were at it, or it changed; the connection was refused there.
+    /// A limit could not be debited because too many CPUs were at it, or it changed; the connection was refused there, or the
+    /// answer not sent.
     LimitContended = 8, "limit_contended";
     /// A flow got a cell of the flow table: a new connection that is away from home, or whose pool has limits, or whose
     /// flow had another one; or a new flow of a tracking UDP service.

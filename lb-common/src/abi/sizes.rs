@@ -221,7 +221,7 @@ impl MapSizes {
     /// Entries of a map by its name; `None`: no setting sizes it. ([`super::arrays::Array::entries`] has the arrays.)
     pub fn entries(&self, map: &str) -> Option<u32> {
         Some(match map {
-            ADDRESSES => self.get(Size::Services),
+            ADDRESSES => GENERATIONS * self.get(Size::Services),
             SERVICE_COUNTERS => self.services(),
             SHARED_BACKENDS => self.members(),
             GROUP_COUNTERS => self.group_limiters(),
@@ -287,7 +287,7 @@ mod tests {
             .with(Size::Flows, 4_100);
         for (map, entries) in [
             (SERVICE_COUNTERS, 9),
-            (ADDRESSES, 8),
+            (ADDRESSES, 16),
             (GROUP_COUNTERS, 16),
             (BACKEND_COUNTERS, 21),
             (SHARED_BACKENDS, 60),

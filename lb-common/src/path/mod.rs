@@ -78,17 +78,28 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
-    let decided = parse::parse(packet).or_else(|verdict| match verdict {
+    let decided = parse_for(packet, tables).and_then(|parsed| decide_parsed(parsed, tables));
+    decided.map_err(|verdict| match verdict {
+        Verdict::OtherProtocol => verdict,
+        _ => unserved::judge(packet, tables, verdict),
+    })
+}
+
+/// Parses a frame that may be for one of some services.
+///
+/// # Errors
+/// The verdict of a frame that no backend gets.
+#[inline(always)]
+pub fn parse_for<P: Packet + ?Sized, T: Tables + ?Sized>(
+    packet: &P,
+    tables: &T,
+) -> Result<Parsed, Verdict> {
+    parse::parse(packet).or_else(|verdict| match verdict {
         Verdict::OtherProtocol => match unserved::judge_unread(packet, tables) {
             None => parse_slow(packet),
             Some(verdict) => Err(verdict),
         },
         _ => Err(verdict),
-    });
-    let decided = decided.and_then(|parsed| decide_parsed(parsed, tables));
-    decided.map_err(|verdict| match verdict {
-        Verdict::OtherProtocol => verdict,
-        _ => unserved::judge(packet, tables, verdict),
     })
 }
 
@@ -100,7 +111,7 @@ fn decide_parsed<T: Tables + ?Sized>(parsed: Parsed, tables: &T) -> Result<Forwa
     forward_by(tables, &query, &choice, parsed)
 }
 
-/// Parses a frame, with what only the slow path reads.
+/// Parses a frame whatever it is for, with what only the slow path reads.
 ///
 /// # Errors
 /// The verdict of a frame that no backend gets, whatever the tables say.

@@ -103,12 +103,14 @@ pub fn destination<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)>
     })
 }
 
-/// Whether a frame asks for a neighbour or says where one is, over IPv6: without extension headers, as all systems send it.
+/// Whether a frame asks for a neighbour or says where one is, over IPv6, and comes from this link: with the greatest hop
+/// limit (RFC 4861, 7.1.1), and without extension headers, as all systems send it.
 #[inline(always)]
 pub fn is_neighbour_discovery<P: Packet + ?Sized>(packet: &P) -> bool {
     let Ok(Version::V6) = version(packet) else { return false };
     let Some(ip) = packet.bytes(ethernet::LENGTH) else { return false };
     Ipv6(ip).next_header() == wire::ICMPV6
+        && Ipv6(ip).hop_limit() == u8::MAX
         && packet
             .bytes(ethernet::LENGTH + ipv6::LENGTH)
             .is_some_and(|message| icmp::v6::is_neighbour_discovery(Icmp(message).kind()))

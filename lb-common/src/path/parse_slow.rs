@@ -1,4 +1,4 @@
-//! The slow parser, for packets with IPv6 extension headers, and for ICMP errors about such packets.
+//! The slow parser, for packets with IPv6 extension headers, and for ICMPv6 errors that are or quote such packets, or had tags.
 
 use super::{
     parse::{self, Parsed, without_ports},

@@ -28,7 +28,8 @@ fn forwards_or_unknown(directory: &Path) -> bool {
 }
 
 /// `lo` is left out: no packet from a network comes in by it. So is `default`, which only interfaces get that are made later.
-/// `all` counts, because the kernel forwards IPv6 by it alone.
+/// `all` counts, because the kernel forwards IPv6 by it alone. Linux 6.17 and later forward IPv6 by `force_forwarding` of an
+/// interface, too.
 fn forwards(directory: &Path) -> io::Result<bool> {
     let mut is_read = false;
     for entry in fs::read_dir(directory)? {
@@ -36,12 +37,14 @@ fn forwards(directory: &Path) -> io::Result<bool> {
         if ["lo", "default"].iter().any(|name| entry.file_name() == *name) {
             continue;
         }
-        match fs::read_to_string(entry.path().join("forwarding")) {
-            Ok(text) if text.trim() == "0" => is_read = true,
-            Ok(_) => return Ok(true),
-            // The interface has gone meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        for name in ["forwarding", "force_forwarding"] {
+            match fs::read_to_string(entry.path().join(name)) {
+                Ok(text) if text.trim() == "0" => is_read = true,
+                Ok(_) => return Ok(true),
+                // The interface has gone meanwhile, or the kernel does not have the setting.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     if is_read { Ok(false) } else { Err(ErrorKind::NotFound.into()) }

@@ -93,11 +93,12 @@ pub(super) struct BalancerArguments {
     /// tags that the packet came with if it leaves by the same interface, else none]
     #[arg(long, value_name = "NAME=ID")]
     pub(super) vlan: Vec<Vlan>,
-    /// Most ICMP errors a second to clients whose packets are too large or at their last hop; 0: none
+    /// Most ICMP errors a second to clients whose packets are too large or at their last hop, a tenth of them to one network
+    /// and half in the name of one VIP; 0: none
     #[arg(long, value_name = "NUMBER", value_parser = answers())]
     #[arg(default_value_t = reconcile::Settings::default().icmp_errors)]
     pub(super) icmp_errors: u32,
-    /// Most pings of virtual addresses to answer a second; 0: none
+    /// Most pings of virtual addresses to answer a second, a tenth of them to one network and half at one VIP; 0: none
     #[arg(long, value_name = "NUMBER", value_parser = answers())]
     #[arg(default_value_t = reconcile::Settings::default().icmp_echoes)]
     pub(super) icmp_echoes: u32,

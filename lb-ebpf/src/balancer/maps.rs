@@ -57,7 +57,7 @@ const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
 /// Addresses of services, which can be pinged.
 #[btf_map]
-static ADDRESSES: HashMap<VipKey, u32, { SIZES.get(Size::Services) as usize }> = HashMap::new();
+static ADDRESSES: HashMap<VipKey, u32, { 2 * SIZES.get(Size::Services) as usize }> = HashMap::new();
 #[btf_map]
 static SHARED_BACKENDS: HashMap<u64, u64, { SIZES.members() as usize }, ON_DEMAND> = HashMap::new();
 /// The daemon walks through it in its own memory.

@@ -70,7 +70,7 @@ fn untag(context: &XdpContext) -> u64 {
     Frame::in_subprogram(context).untag().0
 }
 
-/// The slow parser, for ICMP errors and frames with IPv6 extension headers; defers the query.
+/// The slow parser ([`emit::parse_slow_path`]); defers the query.
 #[inline(never)]
 fn parse_slow_path(context: &XdpContext, tags: u64) -> u32 {
     emit::parse_slow_path(&mut Frame::in_subprogram(context), Tags(tags))

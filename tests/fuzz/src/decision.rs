@@ -3,7 +3,7 @@
 
 use lb_common::{
     abi::verdict::Verdict,
-    path::{self, Forward, Tables, encapsulate, oversize},
+    path::{self, Forward, Tables, encapsulate, oversize, unserved},
 };
 
 use crate::{ip, maps, wild::Wild};
@@ -30,9 +30,14 @@ fn at_once_is_no_other<T: Tables>(frame: &[u8], tables: &T) {
         whole,
         "it says so again"
     );
-    let parsed = path::parse_any(frame);
+    let parsed = path::parse_for(frame, tables);
     let mut asked = false;
     let at_once = parsed.and_then(|parsed| path::decide_fast(parsed, tables, |_| asked = true));
+    let at_once = at_once.map_err(|verdict| match verdict {
+        // It may be a ping.
+        Verdict::OtherProtocol => verdict,
+        _ => unserved::judge(frame, tables, verdict),
+    });
     match at_once {
         Ok(None) => assert!(asked, "neither an answer nor a question"),
         at_once => {

@@ -92,7 +92,7 @@ pub(super) fn forwarding(facts: &Facts) -> Vec<Finding> {
     let Some(balancer) = &facts.balancer else { return Vec::new() };
     let families = [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")];
     let judge = |(v4, name): (bool, &'static str)| {
-        let mut vips = balancer.vips.iter().filter(|vip| vip.is_ipv4() == v4);
+        let mut vips = balancer.passing_vips.iter().filter(|vip| vip.is_ipv4() == v4);
         // A VIP on this host is never forwarded.
         let looping = vips.find(|vip| facts.network.own(**vip).is_empty());
         match (facts.sysctls.get(name)?, looping) {
@@ -103,8 +103,9 @@ pub(super) fn forwarding(facts: &Facts) -> Vec<Finding> {
             (value, Some(vip)) => Some(
                 Finding::warning("forwarding", name, format!("is {value}; not needed"))
                     .why(format!(
-                        "packets to {vip} that match no service go back to the router, and loop \
-                         until their hop limit ends"
+                        "packets to {vip} that no service takes go back to the router, and loop \
+                         until their hop limit ends; if the host is a router, set unserved = \
+                         \"drop\" of the VIP"
                     ))
                     .mend(format!("sysctl -w {name}=0")),
             ),

@@ -29,6 +29,8 @@ pub(crate) struct BalancerFacts {
     pub(crate) region: Option<String>,
     /// Addresses of the services.
     pub(crate) vips: BTreeSet<IpAddr>,
+    /// Those of which packets that no service takes are left to the host.
+    pub(crate) passing_vips: BTreeSet<IpAddr>,
     /// Backends in order of address.
     pub(crate) backends: Vec<PinnedBackend>,
     /// The prefix that flows have their own source of IPv4 tunnels from.
@@ -89,6 +91,9 @@ impl BalancerFacts {
 
     fn from_maps(bpffs: &Path, maps: &PinnedMaps, names: &Names) -> Result<Self, MapsError> {
         let vips = maps.services()?.iter().map(|service| service.key.ip()).collect();
+        let passing_vips = maps.vips()?.into_iter().filter(|(_, word)| !word.drops_unserved());
+        let passing_vips =
+            passing_vips.map(|(vip, _)| address_of(&vip.address, vip.version as u8)).collect();
         let (mut backends, mut source_prefix) = (BTreeMap::new(), None);
         for pool in 0..maps.pool_count() {
             let word = maps.pool(pool);
@@ -137,6 +142,7 @@ impl BalancerFacts {
             interfaces: watch_drops(|| interfaces(bpffs, maps, names))?,
             region: names.0.own_region.clone(),
             vips,
+            passing_vips,
             backends: backends.into_values().collect(),
             source_prefix,
             too_large: too_large.map_or(0, |(_, counter)| counter.packets),

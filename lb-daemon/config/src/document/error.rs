@@ -90,7 +90,7 @@ impl fmt::Display for DocumentError {
 impl std::error::Error for DocumentError {}
 
 /// Lists of a file, whose headers have two brackets; the last two are in a pool.
-const LISTS: [&str; 6] = ["region", "health_check", "pool", "service", "backend", "group"];
+const LISTS: [&str; 7] = ["region", "health_check", "pool", "service", "vip", "backend", "group"];
 
 /// A parser's error in the words of someone who writes the file. `field` is what a mistake in a value, and `object` what any
 /// other is about, both with a colon at the end, unless it is about the form of a header.

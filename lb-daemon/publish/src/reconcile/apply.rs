@@ -192,16 +192,14 @@ impl Reconciler {
         })
     }
 
-    /// Adds new services before it removes old ones. The word of a VIP is there before its first service.
+    /// Adds new services before it removes old ones. The word of a VIP is there before its first service, and until after its
+    /// last one.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
-        // Removals first, to make room. For an instant the services that go have no VIP, so packets that none of them takes are
-        // left to the host.
-        change.vips.removed.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.set.iter().try_for_each(|(vip, word)| self.maps.set_vip(vip, *word))?;
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
         self.maps.set_any_ports(&std::array::from_fn(|word| before[word] | after[word]));
         self.maps.change_services(&change.services, &change.removed_services)?;
         self.maps.set_any_ports(&after);
-        Ok(())
+        change.vips.removed.iter().try_for_each(|vip| self.maps.remove_vip(vip))
     }
 }

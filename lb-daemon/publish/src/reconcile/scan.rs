@@ -27,7 +27,11 @@ pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, Free
 impl Reconciler {
     /// Reads again what is published, and has the owner of member words do the same.
     pub(super) async fn rescan(&mut self) -> Result<(), ReconcileError> {
-        (self.published, self.free_space) = scan_published(&mut self.maps)?;
+        let (published, free_space) = scan_published(&mut self.maps)?;
+        // The maps do not say it, and words of VIPs go on following the host meanwhile.
+        let unserved = std::mem::take(&mut self.published.unserved);
+        self.published = Published { unserved, ..published };
+        self.free_space = free_space;
         // What the owner knows of pools and backends may be of a change that did not get through.
         self.planned = None;
         self.show();

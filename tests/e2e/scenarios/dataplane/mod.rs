@@ -208,7 +208,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options)?);
     let before = xdp("ia")?;
     let said = refusal(Receiver::open(&options, &AllowLists::default()))?;
-    let expected = "ia: already used by balancer-v6, and an interface can have only one component: stop \
+    let expected = "ia: already used by balancer-v7, and an interface can have only one component: stop \
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
@@ -223,7 +223,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     detach(&bpffs, Component::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;
-    ensure!(said == expected.replace("balancer-v6", "receiver-v6"), "{said}");
+    ensure!(said == expected.replace("balancer-v7", "receiver-v7"), "{said}");
     Ok(())
 }
 

@@ -165,7 +165,11 @@ fn passed() -> Vec<Row<MapFixture>> {
         frame.extend([0; 8]);
         row(&format!("{short} bytes short, the rest behind the packet"), frame);
     }
-    row("of nobody's, a neighbour's question", message(&Packet::new(v6()), 135, &[0; 16]));
+    let neighbour = Packet::new(v6()).hop_limit(255);
+    row("of nobody's, a neighbour's question", message(&neighbour, 135, &[0; 16]));
+    row("of nobody's, a neighbour's redirect", message(&neighbour, 137, &[0; 32]));
+    row("of nobody's, a question from afar", message(&Packet::new(v6()), 135, &[0; 16]));
+    row("of nobody's, a multicast listener's report", message(&neighbour, 143, &[0; 16]));
     rows
 }
 

@@ -58,10 +58,10 @@ fn is_for_vip(row: &Row<MapFixture>) -> bool {
     row.fixture.services.iter().any(|service| service.vip == destination)
 }
 
-/// Neighbour discovery, of types 133 to 137.
+/// Neighbour discovery, of types 133 to 137, from this link.
 fn is_of_neighbours(row: &Row<MapFixture>) -> bool {
     row.frame[12..14] == [0x86, 0xdd]
-        && row.frame[20] == 58
+        && row.frame[20..22] == [58, 255]
         && row.frame.get(54).is_some_and(|kind| (133..=137).contains(kind))
 }
 

@@ -128,6 +128,7 @@ pub(super) fn balancer() -> Facts {
     facts.balancer = Some(BalancerFacts {
         region: Some("eu".into()),
         vips: [ip("203.0.113.1")].into(),
+        passing_vips: [ip("203.0.113.1")].into(),
         backends: vec![PinnedBackend {
             address: ip("10.1.0.11"),
             mtu: 1540,

@@ -77,4 +77,15 @@ pub(super) const FORWARDING: &[Row] = &[
         "sysctl -w net.ipv4.ip_forward=0",
     ),
     (balancer, |f| set(f, "net.ipv6.conf.all.forwarding", 1), "nothing", Ok, "", ""),
+    (
+        balancer,
+        |f| {
+            set(f, "net.ipv4.ip_forward", 1);
+            f.balancer.as_mut().unwrap().passing_vips.clear();
+        },
+        "nothing",
+        Ok,
+        "",
+        "",
+    ),
 ];

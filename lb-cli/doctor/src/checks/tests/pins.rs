@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
         |f| maps_problem(f, MapsProblemKind::Incomplete),
         "pins",
         Problem,
-        "/sys/fs/bpf/spillway/balancer-v6",
+        "/sys/fs/bpf/spillway/balancer-v7",
         RESTART,
     ),
     (
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         |f| maps_problem(f, MapsProblemKind::Unreadable),
         "pins",
         Problem,
-        "/sys/fs/bpf/spillway/balancer-v6",
+        "/sys/fs/bpf/spillway/balancer-v7",
         "spillway detach --component balancer  # after stopping the daemon; then start it again",
     ),
     (
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
         |f| maps_problem(f, MapsProblemKind::Changing),
         "pins",
         Warning,
-        "/sys/fs/bpf/spillway/balancer-v6",
+        "/sys/fs/bpf/spillway/balancer-v7",
         "spillway doctor  # again",
     ),
     (
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
         refused_beside,
         "pins",
         Problem,
-        "/sys/fs/bpf/spillway/receiver-v6",
+        "/sys/fs/bpf/spillway/receiver-v7",
         "spillway detach --component receiver",
     ),
     (
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         unread_beside,
         "pins",
         Warning,
-        "/sys/fs/bpf/spillway/balancer-v6",
+        "/sys/fs/bpf/spillway/balancer-v7",
         "spillway doctor  # again",
     ),
     (
