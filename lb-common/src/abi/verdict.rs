@@ -59,8 +59,7 @@ macro_rules! verdicts {
 verdicts! {
     /// Not IP, or a kind of Ethernet frame the balancer leaves alone (one with more than two VLAN tags included).
     NotIp = 0, "not_ip", Pass;
-    /// No service has this address, port and protocol, and the packet is left to the host. Also a frame of a service that a
-    /// switch flooded on its way to a backend.
+    /// No service has this address, port and protocol, and the packet is left to the host.
     NotOurs = 1, "not_ours", Pass;
     /// For a VIP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them, nor a ping; left to
     /// the host.
