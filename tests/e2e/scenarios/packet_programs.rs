@@ -60,12 +60,13 @@ fn no_path_panics(_: &Sandbox) -> Result<()> {
 /// entry points, and the functions by which it fills and copies memory.
 fn the_fast_path_calls_only_what_is_rare(_: &Sandbox) -> Result<()> {
     // The packets of a capture, a service that is not at the first places of the index, a zone where flows have cells
-    // (of a packet, of an ICMP error), a remap, tags of a VLAN, a marked-out member. Rust's own names begin with the
+    // (of a packet, of a datagram), what no service takes, a remap, tags of a VLAN, a marked-out member. Rust's own names begin with the
     // module.
     let rare = [
         "capture_after",
         "find_further",
         "find_nearest",
+        "find_vip",
         "find_youngest",
         "leads_elsewhere",
         "put_tags",

@@ -113,7 +113,7 @@ fn a_range_is_one_service(sandbox: &Sandbox) -> Result<()> {
         for port in [79, 81, 6999, 7010] {
             let (from, to) = (random.client(tunnel.vip()), tunnel.endpoint(port));
             let said = explained(&fixture, "tcp", from, to)?;
-            ensure!(said == ("not_ours".into(), None), "{to}: {said:?}");
+            ensure!(said == ("unserved".into(), None), "{to}: {said:?}");
         }
     }
     let rows = services(&fixture)?;
@@ -125,7 +125,7 @@ fn a_range_is_one_service(sandbox: &Sandbox) -> Result<()> {
     let changed = apply(&fixture, &services_of("[80, \"7000-7004\"]"))?;
     ensure!(changed.contains("ports: 80,7000-7009 -> 80,7000-7004"), "{changed}");
     let from = random.client(v4.vip());
-    ensure!(explained(&fixture, "tcp", from, v4.endpoint(7009))?.0 == "not_ours");
+    ensure!(explained(&fixture, "tcp", from, v4.endpoint(7009))?.0 == "unserved");
     ensure!(name_of(&fixture.fabric.client, from, v4.endpoint(7004)).is_ok());
     Ok(())
 }
@@ -292,12 +292,10 @@ fn fragments_meet_their_datagram(sandbox: &Sandbox) -> Result<()> {
     apply(&fixture, &services_of("dropped"))?;
     for (tunnel, _) in tunnels {
         let (from, to) = (random.client(tunnel.vip()), tunnel.endpoint(PORT));
-        let before =
-            (fixture.balancer.packets("fragment")?, fixture.balancer.packets("later_fragment")?);
+        let before = (fixture.balancer.packets("fragment")?, fixture.balancer.packets("unserved")?);
         let answer = sent(client, from, to, &random.bytes(LARGE))?;
         ensure!(answer.is_none(), "{from} to {to}: {answer:?}");
-        let after =
-            (fixture.balancer.packets("fragment")?, fixture.balancer.packets("later_fragment")?);
+        let after = (fixture.balancer.packets("fragment")?, fixture.balancer.packets("unserved")?);
         ensure!((after.0 - before.0, after.1 - before.1) == (1, 5), "{before:?}, then {after:?}");
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Floods of packets that no connection is made of: what no service of a VIP takes, and forged ICMP errors. They leave nothing
-//! behind, and honest clients beside them lose nothing.
+//! Floods of packets that no connection is made of: what no service of a VIP takes, what a service takes that has nobody, and
+//! forged ICMP errors. They leave nothing behind, and honest clients beside them lose nothing.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::Ordering;
@@ -25,10 +25,13 @@ const FIRST: Ipv4Addr = Ipv4Addr::new(100, 70, 0, 0);
 const FORWARDED: u64 = 50_000;
 /// A port that no service has.
 const UNKNOWN: u16 = 4_711;
+/// A port whose service has nobody.
+const DEAD: u16 = 4_002;
 
 pub(crate) fn and_forged_errors(sandbox: &Sandbox) -> Result<()> {
     let mut attack = AttackFixture::start(sandbox, "unserved", CELLS)?;
     attack.apply(["", ""])?;
+    add_dead_service(&attack)?;
     let client = attack.fixture.fabric.client.clone();
     let mut connections = LongConnections::new(&client)?;
     for pool in [Pool::Attacked, Pool::Other] {
@@ -41,10 +44,12 @@ pub(crate) fn and_forged_errors(sandbox: &Sandbox) -> Result<()> {
 
     let vip = Pool::Attacked.endpoint_v4(ECHO)?;
     type Forge = fn(Ipv4Addr, SocketAddrV4) -> Vec<u8>;
-    let floods: [(&str, &str, u64, Forge); 4] = [
+    let floods: [(&str, &str, u64, Forge); 6] = [
         ("SYNs to an unknown port", "unserved", FASTEST, unknown_port),
         ("ESP", "unserved", FASTEST, another_protocol),
         ("fragments without ports", "unserved", FASTEST, later_fragment),
+        ("SYNs to a dead service", "no_backend", FASTEST, dead_syn),
+        ("ACKs to a dead service", "no_backend", FASTEST, dead_ack),
         ("forged \"fragmentation needed\"", "transmitted", FORWARDED, error),
     ];
     for (what, verdict, per_second, forge) in floods {
@@ -80,12 +85,33 @@ pub(crate) fn and_forged_errors(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
+/// Adds a service whose only backend is disabled.
+fn add_dead_service(attack: &AttackFixture) -> Result<()> {
+    let (balancer, vip) = (&attack.fixture.balancer, Pool::Attacked.endpoint(DEAD).ip());
+    let backend = attack.fixture.fabric.backends[0].v4;
+    let dead = format!(
+        "\n[[pool]]\nname = \"dead\"\nhealth_checks = [\"page\"]\n\n[[pool.backend]]\naddress = \"{backend}\"\n\
+         region = \"eu\"\nadmin_state = \"disabled\"\n\n[[service]]\nname = \"dead\"\naddress = \"{vip}\"\n\
+         port = {DEAD}\nprotocol = \"tcp\"\npool = \"dead\"\n"
+    );
+    balancer.apply(&(balancer.cli(&["export"])? + &dead))?;
+    attack.fixture.wait_up(&[])
+}
+
 fn packet(client: Ipv4Addr, vip: SocketAddrV4) -> Packet {
     Packet::new(Flow { client: SocketAddrV4::new(client, 40_000).into(), vip: vip.into() })
 }
 
 fn unknown_port(client: Ipv4Addr, vip: SocketAddrV4) -> Vec<u8> {
     packet(client, SocketAddrV4::new(*vip.ip(), UNKNOWN)).tcp("S")
+}
+
+fn dead_syn(client: Ipv4Addr, vip: SocketAddrV4) -> Vec<u8> {
+    packet(client, SocketAddrV4::new(*vip.ip(), DEAD)).tcp("S")
+}
+
+fn dead_ack(client: Ipv4Addr, vip: SocketAddrV4) -> Vec<u8> {
+    packet(client, SocketAddrV4::new(*vip.ip(), DEAD)).tcp("A")
 }
 
 fn another_protocol(client: Ipv4Addr, vip: SocketAddrV4) -> Vec<u8> {

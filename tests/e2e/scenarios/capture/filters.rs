@@ -29,6 +29,7 @@ struct Datagram {
 pub(crate) fn each(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "filters", Health::QUICK)?;
     without_icmp_errors(&mut fixture)?;
+    leave_unserved_to_host(&fixture)?;
     let client = &fixture.fabric.client;
     let datagrams = datagrams();
     // Who has a flow, by whose name comes back.
@@ -76,6 +77,13 @@ pub(crate) fn each(sandbox: &Sandbox) -> Result<()> {
     let of_backend: Vec<_> = backends.iter().map(|backend| backend.as_ref() == Some(one)).collect();
     takes("backend", &["--backend", one], &of_backend)?;
     takes("nobody", &["--backend", "192.0.2.77", "--duration", "2s"], &of(&|_| false))
+}
+
+/// Otherwise nothing that this host gets would pass.
+fn leave_unserved_to_host(fixture: &Fixture) -> Result<()> {
+    let pass = "\n[[vip]]\nprefix = \"0.0.0.0/0\"\nunserved = \"pass\"\n";
+    fixture.balancer.apply(&(fixture.balancer.cli(&["export"])? + pass))?;
+    fixture.wait_up(&[])
 }
 
 /// In turn of all kinds.

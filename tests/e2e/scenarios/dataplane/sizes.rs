@@ -49,13 +49,13 @@ const SMALL: [(Size, u32); 8] = [
 
 /// What the maps of these sizes have, two generations and three versions side by side.
 const SMALL_MAPS: [(&str, u32); 6] = [
-    ("ADDRESSES", 8),
-    // Bytes: a head of 64; 65,536 times 32 (next hops); 2 times 65,536 words; 64 words; 65,536 times 16 (zones); 1,096 words of index (a cache line for its
+    ("ADDRESSES", 16),
+    // Bytes: a head of 64; 65,536 times 32 (next hops); 2 times 65,536 words; 64 words; 65,536 times 16 (zones); 8,192 words (answers); 1,096 words of index (a cache line for its
     // head, and two areas of 512 entries and 32 more); 141, 6, 18 and 21 times 32, 32, 128 and 32 (services, pools,
     // descriptors, backends); 60 words (members); 13 times 32 (groups); 104 words (standbys); 60 words (limiters of
     // members); 24 times 64 (limiters); 21 words (states); 6 words (cells of
     // pools); each a whole number of cache lines.
-    ("ARRAYS", 4_215_488),
+    ("ARRAYS", 4_281_024),
     ("BACKEND_COUNTERS", 21),
     ("GROUP_COUNTERS", 16),
     ("SERVICE_COUNTERS", 9),

@@ -93,7 +93,7 @@ pub(super) fn metrics_and_page(sandbox: &Sandbox) -> Result<()> {
                 ("fleet_generation", 2.0),
                 ("fleet_revision", revision),
                 ("fleet_revision_in_force", revision),
-                ("fleet_schema_revision", 1.0),
+                ("fleet_schema_revision", 2.0),
                 ("fleet_epoch", 0.0),
                 ("fleet_epoch_open", 0.0),
             ],

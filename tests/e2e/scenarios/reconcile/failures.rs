@@ -10,7 +10,7 @@ use lb_common::abi::{
     member::{Accepts, MemberWord},
     names,
     service::VipKey,
-    sizes::{MapSizes, Size},
+    sizes::MapSizes,
 };
 use lb_maps::{Arrays, Component, Mapping, Pins};
 use lb_publish::reconcile::MemberPath as _;
@@ -60,7 +60,7 @@ impl Strangers {
         let pin = Pins::new(bpffs, Component::Balancer).map(names::ADDRESSES);
         let mut addresses = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
         let mut refused = false;
-        for n in 0..MapSizes::DEFAULT.get(Size::Services) {
+        for n in 0..=room() {
             refused = addresses.insert(stranger(n), 1, 0).is_err();
         }
         ensure!(refused, "there is room left");
@@ -68,13 +68,17 @@ impl Strangers {
     }
 
     fn leave(mut self) {
-        for n in 0..MapSizes::DEFAULT.get(Size::Services) {
+        for n in 0..=room() {
             let _never_came_in = self.0.remove(&stranger(n));
         }
     }
 }
 
 /// A key that no service has.
+fn room() -> u32 {
+    MapSizes::DEFAULT.entries(names::ADDRESSES).unwrap_or_default()
+}
+
 fn stranger(n: u32) -> [u8; size_of::<VipKey>()] {
     std::array::from_fn(|at| if at < 4 { n.to_ne_bytes()[at] } else { 0xff })
 }
