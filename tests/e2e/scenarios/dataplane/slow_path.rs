@@ -54,11 +54,13 @@ fn arrays(pins: &Pins) -> Result<Vec<u32>> {
     Ok(programs)
 }
 
-/// What the pinned program does with a ping of somebody else, which the fast path cannot parse.
+/// What the pinned program does with a ping of somebody else in a VLAN, whose tag the slow path takes off.
 fn ping(pins: &Pins) -> Result<u32> {
-    let mut frame = [0; 14 + 20 + 8];
-    // IPv4; 20 bytes of header; 28 bytes in all; TTL 64, ICMP; echo request.
-    for (at, value) in [(12, 8), (14, 0x45), (17, 28), (22, 64), (23, 1), (34, 8)] {
+    let mut frame = [0; 18 + 20 + 8];
+    // A tag; IPv4; 20 bytes of header; 28 bytes in all; TTL 64, ICMP; echo request.
+    for (at, value) in
+        [(12, 0x81), (15, 7), (16, 8), (18, 0x45), (21, 28), (26, 64), (27, 1), (38, 8)]
+    {
         frame[at] = value;
     }
     let path: &Path = &pins.program();
