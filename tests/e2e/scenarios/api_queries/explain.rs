@@ -65,7 +65,7 @@ pub(crate) fn comes_true(sandbox: &Sandbox) -> Result<()> {
     let vip = Tunnel::Ipip.endpoint(HTTP).to_string();
     // What nobody serves is an answer too.
     let nobody = explain(&client, "198.51.100.7:4000", "203.0.113.1:81", Protocol::Tcp)?;
-    ensure!((nobody.service.is_none(), &*nobody.verdict) == (true, "not_ours"), "{nobody:?}");
+    ensure!((nobody.service.is_none(), &*nobody.verdict) == (true, "unserved"), "{nobody:?}");
     for (from, field) in [("198.51.100.7", "client"), ("[2001:db8::7]:4000", "vip")] {
         let status = explain(&client, from, &vip, Protocol::Tcp).err().context("it is answered")?;
         ensure!(status.code() == Code::InvalidArgument, "{from}: {status}");

@@ -97,7 +97,7 @@ pub(super) fn mixed(sandbox: &Sandbox) -> Result<()> {
     wait_held_back(1, &["lb-9"])?;
     let table = fleet.spillway(0, &["fleet", "status"])?;
     let words =
-        ["held back  fields of schema revision 1 wait", "(version 0.0.9, schema revision 0)"];
+        ["held back  fields of schema revision 2 wait", "(version 0.0.9, schema revision 0)"];
     ensure!(words.iter().all(|word| table.contains(word)), "{table}");
     let sentence = "needs schema revision 1 at every balancer of the fleet";
     let words = [sentence, "lb-9 (version 0.0.9, schema revision 0, not alive)", "hint: "];
