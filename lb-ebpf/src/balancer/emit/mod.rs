@@ -37,13 +37,13 @@ use crate::{
 /// the frame, here and below; `is_captured`: it is captured.
 #[inline(always)]
 pub(super) fn emit_fast(frame: &mut Frame<'_>, tags: Tags, is_captured: bool) -> u32 {
-    emit_by(frame, &mut FastPath { is_captured }, tags)
+    emit_by(frame, &mut FastPath::<false> { is_captured }, tags)
 }
 
 /// As [`emit_fast`], of a frame that had tags.
 #[inline(always)]
 pub(super) fn emit_fast_tagged(frame: &mut Frame<'_>, tags: Tags, is_captured: bool) -> u32 {
-    emit_by(frame, &mut TaggedFastPath(FastPath { is_captured }), tags)
+    emit_by(frame, &mut FastPath::<true> { is_captured }, tags)
 }
 
 /// As [`emit_fast`], with the slow parser; a frame that it cannot parse either belongs to no flow.
@@ -70,10 +70,8 @@ pub(super) struct Resolved<'d> {
 
 /// Parses a frame and decides it. (A trait, because a closure would be one function for both IP versions.)
 trait Decision {
-    /// Whether it finds out that a packet is at its last hop.
-    const LOOKS_AT_HOPS: bool = true;
-    /// Whether it finds out that no service takes a packet.
-    const LOOKS_FOR_SERVICE: bool = true;
+    /// Whether the query was made before, when it was found out that a service takes the packet, and not at its last hop.
+    const HAS_QUERY: bool = false;
     /// Whether it leaves what the fast parser cannot read to the slow one.
     const HAS_FAST_PARSER: bool = false;
     #[inline(always)]
@@ -100,14 +98,24 @@ trait Decision {
     ) -> Result<Option<Forward<'m>>, Verdict>;
 }
 
-/// The fast path, for steady state.
-struct FastPath {
+/// The fast path, for steady state. That of frames that had tags has less stack, and leaves ICMP errors to the slow parser.
+struct FastPath<const TAGGED: bool> {
     /// Whether the frame is captured.
     is_captured: bool,
 }
 
-impl Decision for FastPath {
+impl<const TAGGED: bool> Decision for FastPath<TAGGED> {
     const HAS_FAST_PARSER: bool = true;
+
+    #[inline(always)]
+    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        if TAGGED { parse::parse_ipv4_without_errors(frame) } else { parse::parse_ipv4(frame) }
+    }
+
+    #[inline(always)]
+    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        if TAGGED { parse::parse_ipv6_without_errors(frame) } else { parse::parse_ipv6(frame) }
+    }
 
     #[inline(always)]
     fn is_captured(&self) -> bool {
@@ -126,42 +134,6 @@ impl Decision for FastPath {
         parsed: Parsed,
     ) -> Result<Option<Forward<'m>>, Verdict> {
         path::decide_fast(parsed, maps, deferred::set_query)
-    }
-}
-
-/// The fast path of frames that had tags, which has less stack: it leaves ICMP errors to the slow parser.
-struct TaggedFastPath(FastPath);
-
-impl Decision for TaggedFastPath {
-    const HAS_FAST_PARSER: bool = true;
-
-    #[inline(always)]
-    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        parse::parse_ipv4_without_errors(frame)
-    }
-
-    #[inline(always)]
-    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        parse::parse_ipv6_without_errors(frame)
-    }
-
-    #[inline(always)]
-    fn is_captured(&self) -> bool {
-        self.0.is_captured
-    }
-
-    #[inline(always)]
-    fn too_large(&mut self, forward: &Forward<'_>) {
-        self.0.too_large(forward);
-    }
-
-    #[inline(always)]
-    fn decide<'m>(
-        &mut self,
-        maps: &'m Maps,
-        parsed: Parsed,
-    ) -> Result<Option<Forward<'m>>, Verdict> {
-        self.0.decide(maps, parsed)
     }
 }
 
@@ -187,8 +159,7 @@ impl Decision for SlowParser {
 
 /// The query is resolved: of the frame only what goes into the outer header is read.
 impl Decision for Resolved<'_> {
-    const LOOKS_AT_HOPS: bool = false;
-    const LOOKS_FOR_SERVICE: bool = false;
+    const HAS_QUERY: bool = true;
 
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
@@ -368,14 +339,12 @@ fn carry_out<D: Decision>(
     };
     let forward = match decided {
         Err(Verdict::HopLimitExceeded)
-            if D::LOOKS_AT_HOPS && parsed.is_ok_and(|parsed| parsed.may_be_answered()) =>
+            if !D::HAS_QUERY && parsed.is_ok_and(|parsed| parsed.may_be_answered()) =>
         {
             return Emitted::AtLastHop;
         }
-        Err(verdict) if D::LOOKS_FOR_SERVICE => {
-            return Emitted::AsItIs(unserved::judge(frame, maps, verdict));
-        }
-        Err(verdict) => return Emitted::AsItIs(verdict),
+        Err(verdict) if D::HAS_QUERY => return Emitted::AsItIs(verdict),
+        Err(verdict) => return Emitted::AsItIs(unserved::judge(frame, maps, verdict)),
         Ok(None) => return Emitted::Deferred,
         Ok(Some(forward)) => forward,
     };
