@@ -59,9 +59,12 @@ mod tests {
     fn directory(interfaces: &[(&str, &str)]) -> TempDir {
         let directory = TempDir::new().unwrap();
         for (interface, value) in interfaces {
+            // `force_forwarding` of an interface stands behind a slash.
+            let (interface, setting) =
+                interface.split_once('/').unwrap_or((interface, "forwarding"));
             let interface = directory.path().join(interface);
-            fs::create_dir(&interface).unwrap();
-            fs::write(interface.join("forwarding"), format!("{value}\n")).unwrap();
+            fs::create_dir_all(&interface).unwrap();
+            fs::write(interface.join(setting), format!("{value}\n")).unwrap();
         }
         directory
     }
@@ -73,6 +76,8 @@ mod tests {
             (&[("all", "0"), ("eth0", "0"), ("eth1", "1")][..], true),
             (&[("all", "0"), ("default", "1"), ("eth0", "0"), ("lo", "1")][..], false),
             (&[("all", "1"), ("eth0", "0")][..], true),
+            (&[("all", "0"), ("eth0", "0"), ("eth0/force_forwarding", "0")][..], false),
+            (&[("all", "0"), ("eth0", "0"), ("eth0/force_forwarding", "1")][..], true),
         ] {
             let directory = directory(interfaces);
             assert_eq!(forwards_or_unknown(directory.path()), expected, "{interfaces:?}");

@@ -9,10 +9,11 @@ use lb_common::abi::{
     arrays::Array,
     member::{Accepts, MemberWord},
     names,
-    service::VipKey,
+    service::{VipKey, VipWord},
     sizes::MapSizes,
 };
 use lb_maps::{Arrays, Component, Mapping, Pins};
+use lb_model::unserved::LocalHost;
 use lb_publish::reconcile::MemberPath as _;
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
@@ -105,6 +106,12 @@ pub(crate) fn refused_half_way(sandbox: &Sandbox) -> Result<()> {
     ensure!(word(&daemon, "pool0", SHARED)?.1.accepts() == Accepts::Nothing);
     let words = [word(&daemon, "pool0", moved)?.1, word(&daemon, "pool1", moved)?.1];
     ensure!(words[0].next_hop() == words[1].next_hop(), "{words:?}");
+    // So must a change of the host reach the VIPs.
+    daemon.local_host = LocalHost { forwards_v4: false, ..LocalHost::default() };
+    daemon.follow_host()?;
+    let vip = VipKey::of(daemon.configuration.services[&name("service0")].address);
+    let word = daemon.read()?.vip(&vip)?;
+    ensure!(word.is_some_and(VipWord::drops_unserved), "{word:?}");
 
     strangers.leave();
     daemon.apply()?;
