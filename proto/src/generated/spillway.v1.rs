@@ -1016,7 +1016,8 @@ impl SchemaRevision {
     }
 }
 /// What becomes of packets for a VIP that no service of it takes: of another port or protocol, or later fragments where no
-/// service takes fragments. Pings are answered first, and ICMP errors about connections go to their backends.
+/// service takes fragments. Pings are answered first, and ICMP errors about connections go to their backends. Neighbour
+/// discovery (RFC 4861) is always left to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Unserved {
