@@ -107,8 +107,12 @@ fn refresh(frame: &mut Frame<'_>) -> Option<()> {
         packet[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd]);
         let head = packet.first_chunk_mut::<22>()?.last_chunk_mut::<8>()?;
         *head = (u64::from_le_bytes(*head) & !(0xff << 56) | 64 << 56).to_le_bytes();
+        // A fragment has another header there.
+        let has_port = head[6] != ipv6::FRAGMENT;
         replace_low_half(packet.first_chunk_mut::<38>()?.last_chunk_mut()?, address);
-        replace_port(packet.last_chunk_mut()?, port);
+        if has_port {
+            replace_port(packet.last_chunk_mut()?, port);
+        }
     }
     Some(())
 }

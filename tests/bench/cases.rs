@@ -145,6 +145,7 @@ pub(crate) const CASES: &[Case] = &[
     unserved("unserved port", Packet::UnservedPort),
     unserved("unserved protocol", Packet::UnservedProtocol),
     unserved("fragment without ports", Packet::LaterFragment),
+    Case { version: 6, ..unserved("ipv6 fragment without ports", Packet::LaterFragment) },
     case("icmp error of a connection", Packet::Error, 4, 1_000_000),
     random("1 service of 10 backends", 1),
     random("100 services of 10, random", 100),

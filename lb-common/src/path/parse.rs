@@ -11,7 +11,7 @@ use crate::{
         self, Packet, ethernet,
         icmp::{self, Icmp},
         ipv4::{self, Ipv4},
-        ipv6::{self, ExtensionsEnd, Ipv6},
+        ipv6::{self, ExtensionsEnd, Fragment, Ipv6},
         tcp, udp,
     },
 };
@@ -212,11 +212,35 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
 #[inline(always)]
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let parsed = ipv6_header(packet)?;
-    if parsed.flow.protocol == wire::ICMPV6 {
-        let at = ethernet::LENGTH + ipv6::LENGTH;
-        return quoted::parse_ipv6(packet, parsed, at, ExtensionsEnd::of_none);
+    match parsed.flow.protocol {
+        wire::ICMPV6 => {
+            let at = ethernet::LENGTH + ipv6::LENGTH;
+            quoted::parse_ipv6(packet, parsed, at, ExtensionsEnd::of_none)
+        }
+        ipv6::FRAGMENT => parse_ipv6_fragment(packet, parsed),
+        _ => parse_transport(packet, parsed, ipv6::LENGTH),
     }
-    parse_transport(packet, parsed, ipv6::LENGTH)
+}
+
+/// Reads what follows an IPv6 header that has a fragment header directly behind it, as fragments in the wild do.
+#[inline(always)]
+fn parse_ipv6_fragment<P: Packet + ?Sized>(
+    packet: &P,
+    mut parsed: Parsed,
+) -> Result<Parsed, Verdict> {
+    const HEADERS: usize = ipv6::LENGTH + ipv6::FRAGMENT_LENGTH;
+    let header = packet.bytes(ethernet::LENGTH + ipv6::LENGTH).ok_or(Verdict::OtherProtocol)?;
+    if (parsed.ip_length as usize) < HEADERS {
+        return Err(Verdict::Malformed);
+    }
+    let fragment = Fragment(header);
+    parsed.flow.protocol = fragment.next_header();
+    parsed.is_fragment = fragment.is_fragment();
+    parsed.is_without_ports = fragment.is_later();
+    if parsed.is_without_ports {
+        return without_ports(parsed);
+    }
+    parse_transport(packet, parsed, HEADERS)
 }
 
 /// As [`parse_ipv6`]; an ICMP error is of another protocol.

@@ -1,4 +1,5 @@
-//! The slow parser, for packets with IPv6 extension headers, and for ICMPv6 errors that are or quote such packets, or had tags.
+//! The slow parser, for packets with IPv6 extension headers other than one fragment header, for ICMPv6 errors that are or quote
+//! such packets, and for what had tags.
 
 use super::{
     parse::{self, Parsed, without_ports},

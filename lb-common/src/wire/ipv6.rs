@@ -145,9 +145,43 @@ pub const MAX_EXTENSIONS: usize = 4;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
+/// Next header of a fragment header.
+pub const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
+
+/// Length of a fragment header, bytes.
+pub const FRAGMENT_LENGTH: usize = 8;
+
+/// A view of a fragment header (RFC 8200, 4.5).
+#[derive(Clone, Copy)]
+pub struct Fragment<'a>(pub &'a [u8; FRAGMENT_LENGTH]);
+
+impl Fragment<'_> {
+    /// Offset in units of eight bytes, two reserved bits, and whether more follow.
+    #[inline(always)]
+    fn offset_and_more(&self) -> u16 {
+        u16::from_be_bytes([self.0[2], self.0[3]])
+    }
+
+    /// Protocol of what is in fragments, or an extension header.
+    #[inline(always)]
+    pub fn next_header(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Whether the packet is one of several. Offset 0 and no more to come is a whole packet (RFC 6946).
+    #[inline(always)]
+    pub fn is_fragment(&self) -> bool {
+        self.offset_and_more() & !6 != 0
+    }
+
+    /// Whether it is one without the beginning of what is in fragments.
+    #[inline(always)]
+    pub fn is_later(&self) -> bool {
+        self.offset_and_more() & !7 != 0
+    }
+}
 
 /// Where extension headers end (RFC 8200, 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,11 +224,9 @@ pub fn walk_extensions<P: Packet + ?Sized>(
         let header = packet.bytes::<8>(end.at)?;
         let length = match end.protocol {
             FRAGMENT => {
-                let offset = u16::from_be_bytes([header[2], header[3]]);
-                end.is_later_fragment = offset & !7 != 0;
-                // Offset 0 and no more to come is a whole packet (RFC 6946).
-                end.is_fragment |= offset & !6 != 0;
-                8
+                end.is_later_fragment = Fragment(header).is_later();
+                end.is_fragment |= Fragment(header).is_fragment();
+                FRAGMENT_LENGTH
             }
             // In words of four bytes, less two (RFC 4302, 2.2).
             AUTHENTICATION => 4 * usize::from(header[1]) + 8,

@@ -158,7 +158,7 @@ each packet goes to one of so many services at random, each of which has a pool 
 |---|---|
 | tcp established, udp, not ours | packets of open connections; datagrams of a service that tracks no flows; packets to an address that is no VIP |
 | another protocol, not ours | ESP packets to such an address |
-| unserved port, to the host; unserved port; unserved protocol; fragment without ports | SYNs to a port of a VIP that no service has, left to the host, and dropped (`unserved`); ESP packets to the VIP, and fragments other than the first, dropped |
+| unserved port, to the host; unserved port; unserved protocol; fragment without ports; ipv6 fragment without ports | SYNs to a port of a VIP that no service has, left to the host, and dropped (`unserved`); ESP packets to the VIP, and fragments other than the first, dropped |
 | icmp error of a connection | \"fragmentation needed\" about an open connection, from many routers |
 | syn with a limit, refused, to the next region | SYNs to a pool with a capacity: below it; over it, and the service rejects; over it, and the next region takes them. \"All new\" fills the flow table, as a flood does |
 | packet after it | the first packet after a SYN that went to the next region: its cell is not half-open any more |

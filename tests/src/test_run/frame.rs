@@ -71,6 +71,12 @@ pub fn template((packet, number): (Packet, u32), version: u8, grown: usize) -> V
         Packet::HostProtocol | Packet::UnservedProtocol => {
             builder.write(&mut frame, IpNumber::ENCAPSULATING_SECURITY_PAYLOAD, &[0; 30])
         }
+        Packet::LaterFragment if version == 6 => {
+            // A fragment header (RFC 8200, 4.5) of a datagram whose eighth byte is its first, and 22 bytes.
+            let mut payload = [0; 30];
+            payload[..8].copy_from_slice(&[17, 0, 0, 8, 0, 0, 0, 1]);
+            builder.write(&mut frame, IpNumber::IPV6_FRAGMENTATION_HEADER, &payload)
+        }
         Packet::LaterFragment => {
             let written = builder.udp(4711, 80).write(&mut frame, &[0; 22]);
             // Its first byte is the eighth.

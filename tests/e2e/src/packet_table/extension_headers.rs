@@ -100,6 +100,14 @@ fn cut_short() -> Vec<Row<MapFixture>> {
         padded[18..20].copy_from_slice(&(length as u16).to_be_bytes());
         padded
     };
+    // A fragment whose packet ends within the fragment header; bytes that look like the rest of it are padding.
+    let fragment = |payload: u16| {
+        let mut frame = extended(&Packet::new(v6_udp()).udp(), &[FIRST_FRAGMENT]);
+        frame[18..20].copy_from_slice(&payload.to_be_bytes());
+        frame
+    };
+    let mut short = fragment(7);
+    short.truncate(54 + 7);
     // 2,048 bytes of options.
     let mut long = frame.clone();
     long[55] = 255;
@@ -112,5 +120,11 @@ fn cut_short() -> Vec<Row<MapFixture>> {
         passed("options of 16 bytes, 7 of them there", shortened(29)),
         dropped("options of 16 bytes, 8 of them there, the rest padding", padded(28)),
         dropped("options that end beyond the packet", long),
+        dropped("a fragment header, none of it but padding", fragment(0)),
+        dropped("a fragment header, 7 bytes of it and padding", fragment(7)),
+        passed("a fragment header of 7 bytes", short),
+        dropped("a UDP header in a fragment, a byte of it padding", fragment(15)),
+        // Dropped for what it is, not for what is missing of it.
+        Row::dropped("a UDP header in a fragment, no more", fixture(4), fragment(16), "fragment"),
     ]
 }
