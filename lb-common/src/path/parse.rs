@@ -222,7 +222,8 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     }
 }
 
-/// Reads what follows an IPv6 header that has a fragment header directly behind it, as fragments in the wild do.
+/// Reads what follows an IPv6 header that has a fragment header directly behind it, as fragments in the wild do. Of another
+/// protocol is also what is cut short: the slow parser says so, if it is for a VIP.
 #[inline(always)]
 fn parse_ipv6_fragment<P: Packet + ?Sized>(
     packet: &P,
@@ -231,7 +232,7 @@ fn parse_ipv6_fragment<P: Packet + ?Sized>(
     const HEADERS: usize = ipv6::LENGTH + ipv6::FRAGMENT_LENGTH;
     let header = packet.bytes(ethernet::LENGTH + ipv6::LENGTH).ok_or(Verdict::OtherProtocol)?;
     if (parsed.ip_length as usize) < HEADERS {
-        return Err(Verdict::Malformed);
+        return Err(Verdict::OtherProtocol);
     }
     let fragment = Fragment(header);
     parsed.flow.protocol = fragment.next_header();
@@ -240,7 +241,7 @@ fn parse_ipv6_fragment<P: Packet + ?Sized>(
     if parsed.is_without_ports {
         return without_ports(parsed);
     }
-    parse_transport(packet, parsed, HEADERS)
+    parse_transport(packet, parsed, HEADERS).map_err(|_| Verdict::OtherProtocol)
 }
 
 /// As [`parse_ipv6`]; an ICMP error is of another protocol.

@@ -26,7 +26,7 @@ const LIMIT: u32 = 1_000_000;
 /// Programs by object, and how many steps of the verifier each may take: not much more than it does, so
 /// that who makes one dearer to verify has to say so here.
 const PROGRAMS: [(&str, &str, u32); 6] = [
-    ("balancer", "balancer", 130_000),
+    ("balancer", "balancer", 135_000),
     ("balancer", "balancer_slow", 420_000),
     ("balancer", "balancer_clock", 100),
     ("receiver", "receiver", 100_000),
