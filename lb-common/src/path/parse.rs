@@ -222,8 +222,8 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     }
 }
 
-/// Reads what follows an IPv6 header that has a fragment header directly behind it, as fragments in the wild do. Of another
-/// protocol is also what is cut short: the slow parser says so, if it is for a VIP.
+/// Reads what follows an IPv6 header that has a fragment header directly behind it, as fragments in the wild do. One that
+/// is cut short is of another protocol here: the slow parser says that it is malformed, if it is for a VIP.
 #[inline(always)]
 fn parse_ipv6_fragment<P: Packet + ?Sized>(
     packet: &P,
@@ -244,7 +244,7 @@ fn parse_ipv6_fragment<P: Packet + ?Sized>(
     parse_transport(packet, parsed, HEADERS).map_err(|_| Verdict::OtherProtocol)
 }
 
-/// As [`parse_ipv6`]; an ICMP error is of another protocol.
+/// As [`parse_ipv6`]; an ICMP error and a fragment are of another protocol.
 ///
 /// # Errors
 /// As [`parse`].

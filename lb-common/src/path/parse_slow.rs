@@ -1,5 +1,5 @@
 //! The slow parser, for packets with IPv6 extension headers other than one fragment header, for ICMPv6 errors that are or quote
-//! such packets, and for what had tags.
+//! such packets, and, in frames that had tags, for all ICMP errors and IPv6 fragments.
 
 use super::{
     parse::{self, Parsed, without_ports},

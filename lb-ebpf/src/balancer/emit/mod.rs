@@ -98,7 +98,8 @@ trait Decision {
     ) -> Result<Option<Forward<'m>>, Verdict>;
 }
 
-/// The fast path, for steady state. That of frames that had tags has less stack, and leaves ICMP errors to the slow parser.
+/// The fast path, for steady state. That of frames that had tags has less stack, and leaves ICMP errors and IPv6 fragments to
+/// the slow parser.
 struct FastPath<const TAGGED: bool> {
     /// Whether the frame is captured.
     is_captured: bool,
@@ -137,7 +138,7 @@ impl<const TAGGED: bool> Decision for FastPath<TAGGED> {
     }
 }
 
-/// The slow parser, for IPv6 extension headers and for ICMP errors that had tags; defers the query.
+/// The slow parser, for what the fast one leaves ([`parse_slow`]); defers the query.
 struct SlowParser;
 
 impl Decision for SlowParser {
