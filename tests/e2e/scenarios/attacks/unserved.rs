@@ -14,13 +14,16 @@ use lb_tests::traffic::LongConnections;
 
 use crate::attacks::{
     fixture::{AttackFixture, CELLS, Pool, ROUND_TRIP},
-    raw_flood::{self, FASTEST, RawFlood},
+    raw_flood::{self, RawFlood},
 };
 
 /// Packets of a flood with another source each.
 const SOURCES: u32 = 4_096;
 /// The first source.
 const FIRST: Ipv4Addr = Ipv4Addr::new(100, 70, 0, 0);
+/// Packets a second that the balancer drops: a small part of what it can, because the same CPUs make them, and what they have
+/// no time for is lost on the way to it.
+const DROPPED: u64 = 150_000;
 /// Packets a second that reach backends, on the CPUs that all hosts of the test share.
 const FORWARDED: u64 = 50_000;
 /// A port that no service has.
@@ -45,11 +48,11 @@ pub(crate) fn and_forged_errors(sandbox: &Sandbox) -> Result<()> {
     let vip = Pool::Attacked.endpoint_v4(ECHO)?;
     type Forge = fn(Ipv4Addr, SocketAddrV4) -> Vec<u8>;
     let floods: [(&str, &str, u64, Forge); 6] = [
-        ("SYNs to an unknown port", "unserved", FASTEST, unknown_port),
-        ("ESP", "unserved", FASTEST, another_protocol),
-        ("fragments without ports", "unserved", FASTEST, later_fragment),
-        ("SYNs to a dead service", "no_backend", FASTEST, dead_syn),
-        ("ACKs to a dead service", "no_backend", FASTEST, dead_ack),
+        ("SYNs to an unknown port", "unserved", DROPPED, unknown_port),
+        ("ESP", "unserved", DROPPED, another_protocol),
+        ("fragments without ports", "unserved", DROPPED, later_fragment),
+        ("SYNs to a dead service", "no_backend", DROPPED, dead_syn),
+        ("ACKs to a dead service", "no_backend", DROPPED, dead_ack),
         ("forged \"fragmentation needed\"", "transmitted", FORWARDED, error),
     ];
     for (what, verdict, per_second, forge) in floods {
