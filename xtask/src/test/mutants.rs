@@ -19,9 +19,6 @@ use crate::workspace;
 use super::LIMITS;
 use super::tally::Tally;
 
-/// Ends the table once it has seen the mistake.
-const UNTIL_DECIDED: &str = "SPILLWAY_TABLE_UNTIL_DECIDED";
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -151,10 +148,7 @@ impl Copy {
 impl Mutant {
     /// Runs the rows of its program on what was built.
     pub(super) fn run(&self, packet_table: &Path, objects: &Path) -> Result<Captured> {
-        let variables = [
-            (build::OBJECTS_VARIABLE.to_owned(), OsString::from(objects)),
-            (UNTIL_DECIDED.to_owned(), OsString::from("1")),
-        ];
+        let variables = [(build::OBJECTS_VARIABLE.to_owned(), OsString::from(objects))];
         // Without those of the whole table, which take both programs, and of which some see any difference.
         let (rows, others) = match self.program {
             PacketProgram::Balancer => ("balancer: ", "receiver: "),

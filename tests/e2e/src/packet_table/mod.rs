@@ -35,14 +35,9 @@ mod tracked_flows;
 mod unserved;
 mod vlan_tags;
 
-use std::{
-    collections::BTreeSet,
-    env,
-    path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
-use libtest_mimic::{Completion, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 
 use differential::RandomFixtures;
 use lb_tests::packets::fixture::MapFixture;
@@ -184,24 +179,5 @@ pub fn decoded(directory: PathBuf) -> [Trial; 2] {
 }
 
 fn trial(name: String, test: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
-    Trial::ignorable_test(name, || {
-        if is_decided() {
-            return Ok(Completion::ignored_with("the mistake was seen before"));
-        }
-        let done = test();
-        if done.is_ok() { &HAS_PASSED } else { &HAS_FAILED }.store(true, Ordering::Relaxed);
-        done.map(|()| Completion::Completed).map_err(|error| Failed::from(format!("{error:#}")))
-    })
-}
-
-/// Where this is set, nothing is run any more once one trial has passed and one has failed: nobody asks more of a program
-/// with a mistake in it. `xtask/src/test/mutants.rs` sets it.
-const UNTIL_DECIDED: &str = "SPILLWAY_TABLE_UNTIL_DECIDED";
-
-static HAS_PASSED: AtomicBool = AtomicBool::new(false);
-static HAS_FAILED: AtomicBool = AtomicBool::new(false);
-
-fn is_decided() -> bool {
-    let has = |what: &AtomicBool| what.load(Ordering::Relaxed);
-    has(&HAS_PASSED) && has(&HAS_FAILED) && env::var_os(UNTIL_DECIDED).is_some()
+    Trial::test(name, || test().map_err(|error| Failed::from(format!("{error:#}"))))
 }
