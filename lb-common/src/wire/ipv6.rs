@@ -205,6 +205,29 @@ impl ExtensionsEnd {
         }
         Some(Self { protocol: next, at, is_fragment: false, is_later_fragment: false })
     }
+
+    /// As a number, not 0: `{at 15, is fragment 1, is later fragment 1, protocol 8}` from the low end. Behind the headers of a
+    /// packet and of one that it quotes is no place beyond 2^15.
+    #[inline(always)]
+    const fn packed(self) -> u64 {
+        self.at as u64
+            | (self.is_fragment as u64) << 15
+            | (self.is_later_fragment as u64) << 16
+            | (self.protocol as u64) << 17
+    }
+
+    #[inline(always)]
+    const fn unpacked(number: u64) -> Option<Self> {
+        if number == 0 {
+            return None;
+        }
+        Some(Self {
+            protocol: (number >> 17) as u8,
+            at: (number & 0x7fff) as usize,
+            is_fragment: number >> 15 & 1 != 0,
+            is_later_fragment: number >> 16 & 1 != 0,
+        })
+    }
 }
 
 /// Walks over the extension headers from `at`, where one of kind `next` begins. `None`: the packet ends before they do,
@@ -215,6 +238,15 @@ pub fn walk_extensions<P: Packet + ?Sized>(
     next: u8,
     at: usize,
 ) -> Option<ExtensionsEnd> {
+    ExtensionsEnd::unpacked(match ExtensionsEnd::of_none(next, at) {
+        Some(end) => end.packed(),
+        // So many headers end at places of their own, which the verifier knows.
+        None => packet.hide_constant(walk(packet, next, at).map_or(0, ExtensionsEnd::packed)),
+    })
+}
+
+#[inline(always)]
+fn walk<P: Packet + ?Sized>(packet: &P, next: u8, at: usize) -> Option<ExtensionsEnd> {
     let mut end =
         ExtensionsEnd { protocol: next, at, is_fragment: false, is_later_fragment: false };
     for _ in 0..MAX_EXTENSIONS {
@@ -242,4 +274,35 @@ pub fn walk_extensions<P: Packet + ?Sized>(
 #[inline(always)]
 pub const fn is_extension(protocol: u8) -> bool {
     matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_headers_end_at_a_place_that_fits() {
+        const LONGEST: usize = (HEADERS + 8) + HEADERS;
+        const HEADERS: usize = LENGTH + MAX_EXTENSIONS * 2048;
+        for at in [0, 54, 14 + LONGEST] {
+            for (protocol, is_fragment, is_later_fragment) in
+                [(6, false, false), (17, true, true), (255, true, false)]
+            {
+                let end = ExtensionsEnd { protocol, at, is_fragment, is_later_fragment };
+                assert_eq!(ExtensionsEnd::unpacked(end.packed()), Some(end));
+            }
+        }
+        assert_eq!(ExtensionsEnd::unpacked(0), None);
+    }
+
+    #[test]
+    fn a_packet_ends_behind_its_last_header_or_not_at_all() {
+        let mut packet = [0; 14 + 2 * 2048];
+        packet[14..16].copy_from_slice(&[DESTINATION, 255]);
+        packet[14 + 2048] = 17;
+        let end = |last: usize| walk_extensions(&packet[..last], HOP_BY_HOP, 14);
+        let whole = end(14 + 2048 + 8).map(|end| (end.protocol, end.at));
+        assert_eq!(whole, Some((17, 14 + 2048 + 8)));
+        assert_eq!(end(14 + 2048 + 7), None);
+    }
 }

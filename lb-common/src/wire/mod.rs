@@ -43,6 +43,13 @@ pub trait Packet {
     /// The same of `length` bytes, any number of them; an odd one is followed by a zero. `offset` is below 2^16.
     fn sum_up(&self, offset: usize, length: usize) -> Option<u32>;
 
+    /// The same number. In the kernel it is one that the verifier does not know: it would walk what comes after once for each
+    /// value that it knows.
+    #[inline(always)]
+    fn hide_constant(&self, number: u64) -> u64 {
+        number
+    }
+
     /// Whether the checksum in `length` bytes from `offset` is right; `pseudo` is the sum of their pseudo-header, or 0. In the
     /// kernel none is of bytes beyond the first 32767 of a frame.
     #[inline(always)]

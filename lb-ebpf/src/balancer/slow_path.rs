@@ -8,8 +8,8 @@ use lb_common::{
     wire::vlan::Tags,
 };
 
-use super::{deferred, emit, emit::Resolved, finish, maps::Maps, subprograms};
-use crate::kernel::Frame;
+use super::{deferred, emit, emit::Resolved, finish, maps::Maps};
+use crate::kernel::{self, Frame};
 
 /// What the fast path deferred.
 #[inline(always)]
@@ -26,14 +26,14 @@ fn handle(context: &XdpContext) -> u32 {
     };
     let (mut done, mut tags) = (reason, 0);
     if done == emit::TAGGED {
-        tags = untag(context);
+        // Here and below: otherwise the verifier explores the rest once for no tag, for one and for two.
+        tags = kernel::hide_constant(untag(context));
         done = fast_path_tagged(context, tags);
         if emit::is_ended(done) {
             return done;
         }
     }
-    // Hides the constant: otherwise the verifier explores the rest once for no tags and once for any.
-    handle_untagged(context, done, subprograms::hide_constant(tags))
+    handle_untagged(context, done, kernel::hide_constant(tags))
 }
 
 /// The same of a frame without tags, or whose tags were taken off: a function of its own, which leaves the fast path its
@@ -84,7 +84,7 @@ fn parse_slow_path(context: &XdpContext, tags: u64) -> u32 {
 fn resolve_and_send(context: &XdpContext, query: &Query, tags: u64) -> Result<u32, u16> {
     let mut choice = Choice::NONE;
     // Hides the constant: otherwise the verifier explores the rest once for each verdict.
-    let failure = subprograms::hide_constant(u64::from(resolve(query, &mut choice))) as u32;
+    let failure = kernel::hide_constant(u64::from(resolve(query, &mut choice))) as u32;
     let done = send(context, failure, query, &choice, tags);
     if emit::is_ended(done) {
         return Ok(done);

@@ -26,10 +26,6 @@ use super::{
 use crate::kernel::{self, global};
 
 global! {
-    /// The number itself, which the verifier then does not know.
-    fn hide_constant(number: u64) -> u64 {
-        kernel::opaque(number)
-    }
     /// [`service_index::find_further`]; 0: none.
     fn find_further(at: u32, tag: u32, high: u64, third: u32, low: u64) -> u64 {
         let key = ServiceKey::from_halves(high, third, low);

@@ -7,6 +7,7 @@ use aya_ebpf::{
 };
 use lb_common::wire::{Packet, vlan::Tags};
 
+use super::helpers::hide_constant;
 use super::{opaque, revalidate};
 
 /// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or [`Frame::shrink`]. The borrow checker
@@ -182,5 +183,10 @@ impl Packet for Frame<'_> {
     #[inline(always)]
     fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
         revalidate::sum_up(self.context.ctx, offset, length)
+    }
+
+    #[inline(always)]
+    fn hide_constant(&self, number: u64) -> u64 {
+        hide_constant(number)
     }
 }

@@ -61,6 +61,13 @@ macro_rules! global {
 
 pub(crate) use global;
 
+global! {
+    /// The number itself, which the verifier then does not know.
+    fn hide_constant(number: u64) -> u64 {
+        opaque(number)
+    }
+}
+
 /// What a pointer argument of a global function points to. The verifier knows the size from its type, and requires the
 /// check for null.
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the verifier knows what it points at")]

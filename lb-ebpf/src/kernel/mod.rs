@@ -17,8 +17,8 @@ pub use capture::{
 };
 pub use device::{Device, argument};
 pub use frame::Frame;
-pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call, ticks};
+pub(crate) use helpers::{global, hide_constant};
 pub use map::{
     SharedLine, SharedWord, contains, has_prefix, hash_number, hash_value, hash_word, lru_word,
     own_element, per_cpu, shared_line, store, table_word, word,

@@ -27,10 +27,10 @@ const LIMIT: u32 = 1_000_000;
 /// that who makes one dearer to verify has to say so here.
 const PROGRAMS: [(&str, &str, u32); 6] = [
     ("balancer", "balancer", 135_000),
-    ("balancer", "balancer_slow", 420_000),
+    ("balancer", "balancer_slow", 210_000),
     ("balancer", "balancer_clock", 100),
-    ("receiver", "receiver", 100_000),
-    ("receiver", "receiver_tc", 30_000),
+    ("receiver", "receiver", 90_000),
+    ("receiver", "receiver_tc", 22_000),
     ("probe", "probe", 2_000),
 ];
 
