@@ -6,7 +6,6 @@ use lb_e2e::{
     fixture::{FleetFixture, FleetPlan},
 };
 use lb_tests::{
-    daemon::answers::member,
     process::{PATIENCE, until},
     sandbox::Sandbox,
     topology::REGIONS,
@@ -166,8 +165,10 @@ pub(super) fn moved(sandbox: &Sandbox) -> Result<()> {
         fleet.balancers[balancer].start()?;
         wait_for_condition(&fleet, balancer, ("fleet", "another cluster"))?;
         until("it serves all the same", PATIENCE, || {
-            let status = status(&fleet, balancer)?;
-            Ok(member(&status, fleet.name(balancer))?.ready.then_some(()))
+            // Right after its start it may not know the members yet.
+            let (status, name) = (status(&fleet, balancer)?, fleet.name(balancer));
+            let is_ready = status.members.iter().any(|it| it.name == name && it.ready);
+            Ok(is_ready.then_some(()))
         })
         .with_context(|| format!("{:#?}", status(&fleet, balancer)))?;
         traffic.goes_on()?;
