@@ -206,8 +206,8 @@ impl ExtensionsEnd {
         Some(Self { protocol: next, at, is_fragment: false, is_later_fragment: false })
     }
 
-    /// As a number, not 0: `{at 15, is fragment 1, is later fragment 1, protocol 8}` from the low end. Behind the headers of a
-    /// packet and of one that it quotes is no place beyond 2^15.
+    /// As a number, not 0: `{at 15, is fragment 1, is later fragment 1, protocol 8}` from the low end. The headers of a
+    /// packet, and of one that it quotes, end below 2^15.
     #[inline(always)]
     const fn packed(self) -> u64 {
         self.at as u64
@@ -240,7 +240,7 @@ pub fn walk_extensions<P: Packet + ?Sized>(
 ) -> Option<ExtensionsEnd> {
     ExtensionsEnd::unpacked(match ExtensionsEnd::of_none(next, at) {
         Some(end) => end.packed(),
-        // So many headers end at places of their own, which the verifier knows.
+        // Otherwise the verifier walks what comes after once for each number of headers.
         None => packet.hide_constant(walk(packet, next, at).map_or(0, ExtensionsEnd::packed)),
     })
 }

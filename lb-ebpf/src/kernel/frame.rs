@@ -7,8 +7,7 @@ use aya_ebpf::{
 };
 use lb_common::wire::{Packet, vlan::Tags};
 
-use super::helpers::hide_constant;
-use super::{opaque, revalidate};
+use super::{hide_constant, opaque, revalidate};
 
 /// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or [`Frame::shrink`]. The borrow checker
 /// ensures that, because both borrow the frame mutably.
