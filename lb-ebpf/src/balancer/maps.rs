@@ -132,9 +132,11 @@ impl ServiceIndex for Maps {
     #[inline(always)]
     fn find_further(&self, at: u32, tag: u32, key: &ServiceKey) -> Option<&Service> {
         let (high, third, low) = (key.high_half(), key.address[2], key.low_half());
-        match subprograms::find_further(at, tag, high, third, low) as u32 {
+        // One more than the record: of a record that was compared with 0, the verifier would know more than of the first
+        // entry's, and walk what follows once more.
+        match subprograms::find_further(at, tag, high, third, low) {
             0 => None,
-            record => self.record(record),
+            one_more => self.record((one_more - 1) as u32),
         }
     }
 }

@@ -16,7 +16,7 @@ mod slow_path;
 mod subprograms;
 
 use aya_ebpf::programs::XdpContext;
-use lb_common::wire::vlan::Tags;
+use lb_common::wire::{Packet as _, vlan::Tags};
 
 use self::emit::Disposition;
 use crate::kernel::{self, Frame};
@@ -31,6 +31,8 @@ pub fn run(context: &XdpContext) -> u32 {
     if is_captured {
         capture::before(context);
     }
+    // Otherwise the verifier walks all that follows twice.
+    let is_captured = kernel::hide_flag(is_captured, Frame::new(context).length() as u64);
     let mut done = emit::emit_fast(&mut Frame::new(context), Tags::NONE, is_captured);
     if !emit::is_ended(done) {
         deferred::set_reason(done, is_captured);

@@ -61,7 +61,8 @@ fn handle_untagged(context: &XdpContext, mut done: u32, tags: u64) -> u32 {
 /// frames need not check.
 #[inline(never)]
 fn fast_path_tagged(context: &XdpContext, tags: u64) -> u32 {
-    emit::emit_fast_tagged(&mut Frame::in_subprogram(context), Tags(tags), deferred::is_captured())
+    let is_captured = kernel::hide_flag(deferred::is_captured(), tags);
+    emit::emit_fast_tagged(&mut Frame::in_subprogram(context), Tags(tags), is_captured)
 }
 
 /// Takes the VLAN tags off a frame, and returns them.

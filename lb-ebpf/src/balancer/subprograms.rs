@@ -26,11 +26,11 @@ use super::{
 use crate::kernel::{self, global};
 
 global! {
-    /// [`service_index::find_further`]; 0: none.
+    /// [`service_index::find_further`]: one more than the record; 0: none.
     fn find_further(at: u32, tag: u32, high: u64, third: u32, low: u64) -> u64 {
         let key = ServiceKey::from_halves(high, third, low);
         let found = Maps::open().and_then(|maps| service_index::find_further(&maps, at, tag, &key));
-        found.map_or(0, u64::from)
+        found.map_or(0, |record| u64::from(record) + 1)
     }
     /// [`Tables::vip`], of an address in two halves; 0: none.
     fn find_vip(high: u64, low: u64, version: u32) -> u64 {

@@ -97,6 +97,29 @@ pub fn opaque(mut number: u64) -> u64 {
     number
 }
 
+/// The same flag, of which the verifier then does not know whether it is set, if it does not know the lowest bit of
+/// `unknown`: it takes what an exclusive or twice results in for any number. Unlike [`hide_constant`] it calls no function.
+#[inline(always)]
+pub fn hide_flag(flag: bool, unknown: u64) -> bool {
+    let mut hidden = u64::from(flag);
+    #[cfg(target_arch = "bpf")]
+    // SAFETY: the flag comes out as it went in.
+    unsafe {
+        core::arch::asm!(
+            "{0} ^= {1}",
+            "{0} ^= {1}",
+            inout(reg) hidden,
+            in(reg) opaque(unknown),
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        hidden = opaque(hidden ^ unknown) ^ unknown;
+    }
+    hidden & 1 != 0
+}
+
 /// 0, which a CPU knows only after it has `number`.
 #[inline(always)]
 pub(super) fn zero_after(number: u64) -> u64 {

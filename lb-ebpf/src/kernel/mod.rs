@@ -17,7 +17,7 @@ pub use capture::{
 };
 pub use device::{Device, argument};
 pub use frame::Frame;
-pub use helpers::{borrow_argument, now, opaque, repeat, tail_call, ticks};
+pub use helpers::{borrow_argument, hide_flag, now, opaque, repeat, tail_call, ticks};
 pub(crate) use helpers::{global, hide_constant};
 pub use map::{
     SharedLine, SharedWord, contains, has_prefix, hash_number, hash_value, hash_word, lru_word,
