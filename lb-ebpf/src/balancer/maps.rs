@@ -132,8 +132,8 @@ impl ServiceIndex for Maps {
     #[inline(always)]
     fn find_further(&self, at: u32, tag: u32, key: &ServiceKey) -> Option<&Service> {
         let (high, third, low) = (key.high_half(), key.address[2], key.low_half());
-        // One more than the record: of a record that was compared with 0, the verifier would know more than of the first
-        // entry's, and walk what follows once more.
+        // One more than the record, so that not the record is compared with 0. Otherwise the verifier knows of this one that
+        // it is not 0, of one from the first entry it does not, and walks what follows once for each.
         match subprograms::find_further(at, tag, high, third, low) {
             0 => None,
             one_more => self.record((one_more - 1) as u32),

@@ -26,8 +26,8 @@ const LIMIT: u32 = 1_000_000;
 /// Programs by object, and how many steps of the verifier each may take: not much more than it does, so
 /// that who makes one dearer to verify has to say so here.
 const PROGRAMS: [(&str, &str, u32); 6] = [
-    ("balancer", "balancer", 92_000),
-    ("balancer", "balancer_slow", 185_000),
+    ("balancer", "balancer", 87_000),
+    ("balancer", "balancer_slow", 183_000),
     ("balancer", "balancer_clock", 100),
     ("receiver", "receiver", 90_000),
     ("receiver", "receiver_tc", 22_000),
